@@ -1,0 +1,42 @@
+"""MagPy: whole operator graphs, guards and replay from one monitored run of real Python.
+
+Public names are resolved lazily so that ``import magpy_core`` costs nothing and
+``magpy_core.findings`` stays importable in processes without torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from magpy_core.findings import Finding as Finding
+    from magpy_core.runtime.api import Capture as Capture
+    from magpy_core.runtime.api import GraphBreak as GraphBreak
+    from magpy_core.runtime.api import Monitored as Monitored
+    from magpy_core.runtime.api import UnsupportedVersion as UnsupportedVersion
+    from magpy_core.runtime.api import captures as captures
+    from magpy_core.runtime.api import compile as compile
+    from magpy_core.runtime.api import monitor as monitor
+    from magpy_core.runtime.api import reset as reset
+
+_API = ("compile", "monitor", "reset", "captures", "Capture", "Monitored", "GraphBreak", "UnsupportedVersion")
+__all__ = [*_API, "Finding", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _API:
+        from magpy_core.runtime import api
+
+        value = getattr(api, name)
+    elif name == "Finding":
+        from magpy_core.findings import Finding as value
+    else:
+        raise AttributeError(f"module 'magpy_core' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

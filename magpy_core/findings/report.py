@@ -1,0 +1,87 @@
+"""Report: everything one run of an entrypoint found. Key types: RegionSummary, Report."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from magpy_core.findings.finding import Finding
+
+SCHEMA_VERSION = "1.0"
+
+
+@dataclass
+class Recompile:
+    """One more capture of a region: which value changed (access path), from what, to what."""
+
+    call: int
+    name: str
+    old: str
+    new: str
+    file: str = ""
+    line: int = 0
+
+
+@dataclass
+class RegionSummary:
+    """One line per region. Times are milliseconds per call (medians); None when not measured."""
+
+    id: str
+    kind: str  # "module" | "optimizer" | "function"
+    name: str
+    file: str
+    line: int  # 1-based
+    calls: int = 0
+    captures: int = 0
+    complete: bool = False
+    graph_breaks: int = 0
+    guards: int = 0
+    side_effects: int = 0
+    hits: int = 0
+    eager_ms: float | None = None
+    compiled_ms: float | None = None
+    compile_s: float | None = None
+    captures_after_step_3: int = 0
+    recompiles: list[Recompile] = field(default_factory=list)
+
+    @property
+    def speedup(self) -> float | None:
+        return self.eager_ms / self.compiled_ms if self.eager_ms and self.compiled_ms else None
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "speedup": self.speedup}
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> RegionSummary:
+        fields = {k: v for k, v in data.items() if k not in ("speedup", "recompiles")}
+        return RegionSummary(**fields, recompiles=[Recompile(**r) for r in data.get("recompiles", ())])
+
+
+@dataclass
+class Report:
+    """The whole of one run; ``timings`` are seconds by phase name."""
+
+    entrypoint: str
+    regions: list[RegionSummary] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    timings: dict[str, float] = field(default_factory=dict)
+    version: str = SCHEMA_VERSION
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "entrypoint": self.entrypoint,
+            "regions": [r.to_json() for r in self.regions],
+            "findings": [f.to_json() for f in self.findings],
+            "timings": self.timings,
+        }
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Report:
+        return Report(
+            entrypoint=data["entrypoint"],
+            regions=[RegionSummary.from_json(r) for r in data["regions"]],
+            findings=[Finding.from_json(f) for f in data["findings"]],
+            timings=data["timings"],
+            version=data["version"],
+        )
