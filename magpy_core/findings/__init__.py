@@ -5,6 +5,17 @@ from magpy_core.findings.registry import REGISTRY, Code, Severity, lookup
 from magpy_core.findings.report import Recompile, RegionSummary, Report
 
 __all__ = [
-    "REGISTRY", "Code", "Finding", "Location", "Position", "Range", "Recompile", "RegionSummary",
-    "Report", "Severity", "Unsupported", "Value", "lookup",
+    "REGISTRY",
+    "Code",
+    "Finding",
+    "Location",
+    "Position",
+    "Range",
+    "Recompile",
+    "RegionSummary",
+    "Report",
+    "Severity",
+    "Unsupported",
+    "Value",
+    "lookup",
 ]

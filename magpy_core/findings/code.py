@@ -1,0 +1,54 @@
+"""One entry of the registry of finding codes. Key types: Code, Severity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+DOCS_URL = "https://magpy.dev/codes"
+
+FAMILIES = {"1": "graph break", "2": "guard", "3": "side effect", "4": "performance", "9": "tool"}
+
+
+class Severity(StrEnum):
+    """LSP's four severities, most severe first."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFORMATION = "information"
+    HINT = "hint"
+
+    @property
+    def rank(self) -> int:
+        """0 is most severe."""
+        return list(Severity).index(self)
+
+
+@dataclass(frozen=True)
+class Code:
+    """One diagnostic code.
+
+    ``name`` is kebab-case. ``reason`` is one sentence: why MagPy reports this at all. ``explanation`` is
+    paragraphs (what happened, why, what it costs) separated by blank lines and ``hints`` are full sentences.
+    ``example`` shows the finding on the line that ends in ``# MPxxx``; ``fixed`` is the same program without it.
+    """
+
+    code: str
+    name: str
+    title: str
+    severity: Severity
+    explanation: str = ""
+    hints: tuple[str, ...] = ()
+    example: str = ""
+    has_fix: bool = False
+    reason: str = ""
+    fixed: str = ""
+    language: str = "python"
+
+    @property
+    def family(self) -> str:
+        return FAMILIES[self.code[2]]
+
+    @property
+    def url(self) -> str:
+        return f"{DOCS_URL}/{self.code}"

@@ -1,0 +1,86 @@
+"""MP4xx: compiled, and right, but not as fast as it could be. Key name: CODES."""
+
+from __future__ import annotations
+
+from magpy_core.findings.code import Code, Severity
+
+CODES = (
+    Code(
+        "MP401",
+        "slower-than-eager",
+        "The compiled region is slower than eager",
+        Severity.WARNING,
+        reason="Measured in this run, a compiled call took longer than the same call in plain Python.",
+        explanation="""\
+`magpy-lsp run` measures some steady calls of each region in plain Python and compares them with compiled ones.
+For this region plain Python won.
+
+Usual causes: the region is tiny, so checking its guards and calling the compiled code takes longer than the
+operators; it consists of a few large matrix products, where there is nothing to fuse; it is cut into many
+segments by graph breaks; or its shapes are dynamic.""",
+        hints=(
+            "Compile a larger region (the whole model instead of one layer) so that the fixed cost is paid once.",
+            "Remove the graph breaks of this region first: see its MP1xx findings.",
+            "If it is a function you decorated with `@magpy_core.compile`, take the decorator away.",
+        ),
+        example="""\
+@magpy_core.compile
+def scale(x):  # MP401
+    return x * 2
+""",
+        fixed="""\
+@magpy_core.compile
+def block(x):
+    return layer_norm(mlp(x * 2) + x)
+""",
+    ),
+    Code(
+        "MP402",
+        "costly-guards",
+        "Guards take a large part of a compiled call",
+        Severity.INFORMATION,
+        reason="Checking that the capture is still valid takes long compared with running it.",
+        explanation="""\
+Before a capture is used, every value it depends on is checked. One check takes tens of nanoseconds, but this
+region has so many that together they are a large part of the call: typically a deep model with small layers, or a
+loop over a long list or dict of Python objects.
+
+The cost is per call of the region, so it is the same for a batch of 1 and of 1000.""",
+        hints=(
+            "Compile a larger region: guards of an inner module are checked once and not per layer call.",
+            "Keep long tables as tensors and not as lists of numbers: a tensor is one check.",
+            "Do not read configuration objects inside loops; read them once before.",
+        ),
+        example="""\
+def forward(self, x):
+    for w in self.config["weights"]:  # MP402: a list of 5000 floats
+        x = x + w
+    return x
+""",
+        fixed="""\
+def forward(self, x):
+    return x + self.weights.sum()  # a buffer
+""",
+    ),
+    Code(
+        "MP403",
+        "long-compile",
+        "Compiling took much longer than it can win back in this run",
+        Severity.INFORMATION,
+        reason="The time spent compiling this region is more than all its calls in this run could save.",
+        explanation="""\
+The backend took long, and the region was called too seldom, or wins too little per call, to earn it back before
+the program ended. In a longer training run the same region may well be worth compiling.
+
+Inductor keeps what it compiled on disk, so a second run of the same program is usually much faster to start.""",
+        hints=(
+            "Run longer, or run again: the compiled code is cached on disk.",
+            "Use `--backend aot_eager` or `eager` while you are developing.",
+        ),
+        example="""\
+model = Transformer(layers=48)
+for x in batches[:10]:  # ten steps do not pay for compiling 48 layers
+    model(x)  # MP403
+""",
+    ),
+)

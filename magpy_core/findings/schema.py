@@ -1,0 +1,146 @@
+"""The JSON Schema (2020-12) of ``Report.to_json``; published as ``docs/report.schema.json``. Key function: report_schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from magpy_core.findings.code import Severity
+from magpy_core.findings.registry import REGISTRY
+from magpy_core.findings.report import SCHEMA_VERSION
+
+Schema = dict[str, Any]
+
+
+def _object(description: str, properties: dict[str, Schema]) -> Schema:
+    """An object that has exactly these properties."""
+    return {
+        "description": description,
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _string(description: str, **more: Any) -> Schema:
+    return {"description": description, "type": "string", **more}
+
+
+def _count(description: str, minimum: int = 0) -> Schema:
+    return {"description": description, "type": "integer", "minimum": minimum}
+
+
+def _measured(description: str) -> Schema:
+    return {"description": description + "; null when not measured", "type": ["number", "null"], "minimum": 0}
+
+
+def _list(description: str, items: str) -> Schema:
+    return {"description": description, "type": "array", "items": {"$ref": f"#/$defs/{items}"}}
+
+
+# POSIX or Windows; relative paths would depend on where the reader stands.
+_ABSOLUTE = r"^(/|[A-Za-z]:[\\/]|\\\\)"
+_REGION_FILE = r"^(|/.*|[A-Za-z]:[\\/].*|\\\\.*|<.*>)$"
+
+
+def report_schema() -> Schema:
+    """The schema of version ``SCHEMA_VERSION`` of the report."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"https://magpy.dev/report-{SCHEMA_VERSION}.schema.json",
+        "title": "MagPy report",
+        **_object(
+            "Everything one run of an entrypoint found. Contains paths and excerpts of values of the program.",
+            {
+                "version": {"description": "Version of this schema", "const": SCHEMA_VERSION},
+                "entrypoint": _string("What was run: a file's path, or `-m package.module`"),
+                "regions": _list("One entry per region", "region"),
+                "findings": _list("Every finding, each once, with its count", "finding"),
+                "timings": {
+                    "description": "Seconds by phase",
+                    "type": "object",
+                    "additionalProperties": {"type": "number", "minimum": 0},
+                },
+            },
+        ),
+        "$defs": {
+            "position": _object(
+                "A place in a file, 0-based",
+                {
+                    "line": _count("0-based line"),
+                    "character": _count("0-based column in Unicode code points"),
+                },
+            ),
+            "range": _object(
+                "Half-open source range",
+                {"start": {"$ref": "#/$defs/position"}, "end": {"$ref": "#/$defs/position"}},
+            ),
+            "location": _object(
+                "A range in a file",
+                {
+                    "file": _string("Absolute path", pattern=_ABSOLUTE),
+                    "range": {"$ref": "#/$defs/range"},
+                    "function": _string("The function it is in; empty at module level"),
+                },
+            ),
+            "value": _object(
+                "A value involved in a finding",
+                {
+                    "name": _string("Access path or role"),
+                    "repr": _string("Bounded repr; never the data of a tensor"),
+                },
+            ),
+            "finding": _object(
+                "One diagnostic",
+                {
+                    "code": {"description": "Code in the registry", "enum": list(REGISTRY)},
+                    "name": {"description": "Name of the code", "enum": [c.name for c in REGISTRY.values()]},
+                    "severity": {"enum": [s.value for s in Severity]},
+                    "message": _string("What happened; the first line is complete by itself", minLength=1),
+                    "hint": _string("What to do"),
+                    "file": _string("Absolute path", pattern=_ABSOLUTE),
+                    "range": {"$ref": "#/$defs/range"},
+                    "function": _string("The function it is in; empty at module level"),
+                    "region": {"description": "The id of its region, or null", "type": ["string", "null"]},
+                    "count": _count("How often it was seen, over all calls of the region", minimum=1),
+                    "cost_ms": _measured("What it cost per call, in milliseconds"),
+                    "values": _list("The values involved", "value"),
+                    "path": _list("Call path from the region to the finding, outermost first", "location"),
+                },
+            ),
+            "recompile": _object(
+                "One more capture of a region, and why",
+                {
+                    "call": _count("The call of the region that needed it, from 1", minimum=1),
+                    "name": _string("Access path of the value that changed"),
+                    "old": _string("Bounded repr of the guarded value"),
+                    "new": _string("Bounded repr of the new value"),
+                    "file": _string("Where the value was read; empty if unknown"),
+                    "line": _count("1-based line; 0 if unknown"),
+                },
+            ),
+            "region": _object(
+                "What is captured as a unit",
+                {
+                    "id": _string("Unique in the report", minLength=1),
+                    "kind": {"enum": ["module", "optimizer", "function"]},
+                    "name": _string("Name for people"),
+                    "file": _string("Where it is defined: absolute path, <name> or empty", pattern=_REGION_FILE),
+                    "line": _count("1-based line; 0 if unknown"),
+                    "calls": _count("Calls in this run"),
+                    "captures": _count("Captures made"),
+                    "complete": {"description": "Every capture is one whole operator graph", "type": "boolean"},
+                    "graph_breaks": _count("Places where the graph is cut"),
+                    "guards": _count("Values checked before a replay"),
+                    "side_effects": _count("Changes outside the region that replay makes"),
+                    "hits": _count("Calls that were replayed"),
+                    "eager_ms": _measured("Median milliseconds of a call in plain Python"),
+                    "compiled_ms": _measured("Median milliseconds of a compiled call"),
+                    "compile_s": _measured("Seconds spent compiling"),
+                    "captures_after_step_3": _count("Captures made after the third step"),
+                    "recompiles": _list("Every capture but the first, and its cause", "recompile"),
+                    "speedup": _measured("eager_ms / compiled_ms"),
+                },
+            ),
+        },
+    }
