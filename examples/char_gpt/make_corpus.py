@@ -22,8 +22,10 @@ THINGS = [
     "a piece of cheese", "a silver bell", "a basket of apples", "a jar of honey", "a warm cloak", "a ripe fig",
     "a loaf of bread", "a bright feather", "a bag of corn", "a lantern", "a broken mirror", "a wooden cup",
 ]  # fmt: skip
-PLACES = ["by the mill", "under the bridge", "at the edge of the wood", "in the market", "on the frozen lake", "near the old well",
-          "beside the stone wall", "at the foot of the mountain"]  # fmt: skip
+PLACES = [
+    "by the mill", "under the bridge", "at the edge of the wood", "in the market", "on the frozen lake", "near the old well",
+    "beside the stone wall", "at the foot of the mountain",
+]  # fmt: skip
 TIMES = ["One morning", "Late in the autumn", "In a year without rain", "On the first day of spring", "Long ago",
          "When the snow had gone", "At the end of a long summer", "One night"]  # fmt: skip
 WANTS = ["Give me a share", "Tell me where you found it", "Let me carry it for you", "Sing me a song first",
@@ -35,8 +37,8 @@ ENDS = ["So they shared it and both were content", "But the wind took it, and ne
         "The {a} went home with an empty hand", "In the end the {b} kept it and was alone",
         "And from that day they were neighbours", "The {b} only laughed and walked away",
         "They argued until dark, and a thief took it"]  # fmt: skip
-MORALS = ["A kind word opens more doors than a key.", "He who hurries eats his bread raw.", "Better half a loaf than a quarrel.",
-          "Praise is a net with wide holes.", "Those who will not share must guard.", "Small feet also reach the river.",
+MORALS = ["A kind word opens more doors than a key.", "He who hurries eats his bread raw.",
+          "Better half a loaf than a quarrel.", "Praise is a net with wide holes.", "Those who will not share must guard.", "Small feet also reach the river.",
           "Look twice at a gift that runs to meet you.", "What you lend to winter, spring pays back."]  # fmt: skip
 
 
@@ -53,7 +55,8 @@ def fable(rng: random.Random) -> str:
     lines = [
         f"{a_or_an(trait_a)} {a} and {a_or_an(trait_b)} {b}".upper(),
         "",
-        f"{rng.choice(TIMES)} {a_or_an(a)} met {a_or_an(b)} {rng.choice(PLACES)}. The {b} had found {thing} and was taking it to the {home}.",
+        f"{rng.choice(TIMES)} {a_or_an(a)} met {a_or_an(b)} {rng.choice(PLACES)}. "
+        f"The {b} had found {thing} and was taking it to the {home}.",
     ]
     for _ in range(rng.randint(1, 3)):
         lines.append(f'"{rng.choice(WANTS)}," said the {a}, who was {trait_a}.')

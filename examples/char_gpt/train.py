@@ -1,6 +1,6 @@
 """Train a character-level GPT on the fables in corpus.txt.
 
-    python train.py --steps 200 --device cpu
+python train.py --steps 200 --device cpu
 """
 
 import argparse
