@@ -1,0 +1,23 @@
+"""Backends: operator graph in, callable out.
+
+backend = get_backend("inductor")
+inputs = make_fake_inputs(real_inputs)
+compiled = backend.compile(graph_module, inputs.fakes, dynamic=False)
+outputs = compiled.fn(*real_inputs)
+"""
+
+from magpy_core.backends.base import Backend, CompiledGraph, ShapeGuard
+from magpy_core.backends.fakes import GUARD_NAMESPACE, FakeInputs, make_fake_inputs
+from magpy_core.backends.registry import UnknownBackend, backend_names, get_backend
+
+__all__ = [
+    "GUARD_NAMESPACE",
+    "Backend",
+    "CompiledGraph",
+    "FakeInputs",
+    "ShapeGuard",
+    "UnknownBackend",
+    "backend_names",
+    "get_backend",
+    "make_fake_inputs",
+]

@@ -1,0 +1,86 @@
+"""Fake tensors and symbolic shapes behind named functions.
+
+The private modules wrapped here (`torch._subclasses`, `torch.fx.experimental.symbolic_shapes`, `torch._dynamo.source`)
+are what TorchDynamo itself uses to hand example inputs to a backend. Key functions: `new_fake_mode`, `fakify`,
+`symbolic_int`, `shape_guards`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+
+#: Names that a guard expression may use besides the list of inputs.
+GUARD_NAMESPACE: dict[str, Any]
+
+
+def _namespace() -> dict[str, Any]:
+    from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP
+
+    return dict(SYMPY_INTERP)
+
+
+GUARD_NAMESPACE = _namespace()
+
+
+def new_fake_mode(*, dynamic: bool) -> tuple[FakeTensorMode, ShapeEnv]:
+    """A fake mode with a shape environment of its own; ``dynamic`` allows data-dependent sizes in it."""
+    shape_env = ShapeEnv(duck_shape=False, allow_scalar_outputs=dynamic, allow_dynamic_output_shape_ops=dynamic)
+    return FakeTensorMode(shape_env=shape_env, allow_non_fake_inputs=True), shape_env
+
+
+def source(name: str) -> Any:
+    """A guard source printed as the Python expression ``name``."""
+    from torch._dynamo.source import ConstantSource
+
+    return ConstantSource(name)
+
+
+def fakify(mode: FakeTensorMode, tensor: torch.Tensor, name: str, dynamic_dims: set[int]) -> FakeTensor:
+    """The fake of one real tensor; the mode's memo keeps storage shared between fakes whose tensors share it."""
+    if not dynamic_dims:
+        return mode.from_tensor(tensor, static_shapes=True)
+    sizes = [DimDynamic.DYNAMIC if dim in dynamic_dims else DimDynamic.STATIC for dim in range(tensor.dim())]
+    base_context = None
+    if tensor._is_view() and tensor._base is not None:
+        base_context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.STATIC] * tensor._base.dim())
+    context: Any = StatelessSymbolicContext(dynamic_sizes=sizes, view_base_context=base_context)
+    return mode.from_tensor(tensor, static_shapes=False, source=source(name), symbolic_context=context)
+
+
+def symbolic_int(shape_env: ShapeEnv, value: int, name: str) -> torch.SymInt | int:
+    """A Python int that varies from call to call, as a backed symbol."""
+    symbol = shape_env.create_unspecified_symint_and_symbol(value, source(name), DimDynamic.DYNAMIC)
+    return symbol  # type: ignore[no-any-return]
+
+
+def shape_guards(shape_env: ShapeEnv, placeholders: Sequence[object], names: Sequence[str]) -> list[str]:
+    """Python expressions over ``names`` for everything the shape environment assumed about the placeholders."""
+    pairs = [(p, source(n)) for p, n in zip(placeholders, names, strict=True) if isinstance(p, torch.Tensor | torch.SymInt)]
+    if not any(_is_symbolic(p) for p, _ in pairs):
+        return []
+    return [
+        str(guard) for guard in shape_env.produce_guards([p for p, _ in pairs], [s for _, s in pairs], ignore_static=True)
+    ]
+
+
+def _is_symbolic(value: object) -> bool:
+    if isinstance(value, torch.SymInt):
+        return True
+    return isinstance(value, torch.Tensor) and bool(value._has_symbolic_sizes_strides)
+
+
+def is_fake(value: object) -> bool:
+    return isinstance(value, FakeTensor)
+
+
+def fake_mode_of(values: Sequence[object]) -> FakeTensorMode | None:
+    """The mode of the first fake tensor among ``values``."""
+    for value in values:
+        if isinstance(value, FakeTensor):
+            return value.fake_mode
+    return None

@@ -1,0 +1,135 @@
+"""AOTAutograd and Inductor, called directly on a torch-level graph, without a TorchDynamo compile in flight.
+
+Key functions: `aot_eager_compile`, `inductor_compile` (both return a `Compiled`), `compile_lock`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._guards import TracingContext, tracing
+
+
+@dataclass
+class Compiled:
+    """What the compiler stack returned.
+
+    ``fn`` takes the inputs one by one; ``boxed`` (when there is one) takes them as a list that it empties, which saves a copy.
+    ``aliases``: per output, "input", "alias" or "new", as AOTAutograd saw it.
+    """
+
+    fn: Callable[..., Sequence[Any]]
+    boxed: Callable[[list[Any]], Sequence[Any]] | None
+    sources: list[str] = field(default_factory=list)
+    output_requires_grad: list[bool] = field(default_factory=list)
+
+
+def compile_lock() -> threading.RLock:
+    """The lock that TorchDynamo holds while it compiles: a user's torch.compile on another thread and ours take turns."""
+    from torch._dynamo.convert_frame import compile_lock as lock
+
+    return lock  # type: ignore[no-any-return,unused-ignore]
+
+
+@contextmanager
+def _collect_sources(into: list[str]) -> Iterator[None]:
+    """Keeps the text of every wrapper module Inductor loads in the block, whether generated now or found in its cache.
+
+    Both ways end in `PyCodeCache.load_by_key_path`; `GraphLowering.save_output_code` would miss cache hits.
+    """
+    from torch._inductor.codecache import PyCodeCache
+
+    original = PyCodeCache.__dict__["load_by_key_path"]
+    thread = threading.get_ident()
+
+    def load_by_key_path(cls: Any, key: str, path: str, *args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() == thread:
+            text = Path(path).read_text(encoding="utf-8")
+            if text not in into:
+                into.append(text)
+        return original.__get__(None, cls)(key, path, *args, **kwargs)
+
+    PyCodeCache.load_by_key_path = classmethod(load_by_key_path)  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        PyCodeCache.load_by_key_path = original  # type: ignore[method-assign]
+
+
+def _unwrap(forward: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[list[Any]], Any] | None]:
+    """Takes off `torch._dynamo.disable` (it costs microseconds a call and there is nothing of ours to trace here).
+
+    Below it lies `aot_module_simplified`'s plain function, whose ``__wrapped__`` takes a list.
+    """
+    fn = forward
+    while hasattr(fn, "_torchdynamo_orig_callable"):
+        fn = fn._torchdynamo_orig_callable
+    boxed = getattr(fn, "__wrapped__", None)
+    return fn, boxed
+
+
+def _run(
+    compile_it: Callable[[], Callable[..., Any]], fake_mode: Any, graph: torch.fx.GraphModule, sources: list[str]
+) -> Compiled:
+    from torch._functorch import config as functorch_config
+
+    context = TracingContext(fake_mode)
+    with ExitStack() as stack:
+        stack.enter_context(compile_lock())
+        stack.enter_context(tracing(context))
+        # The backward is compiled here and now: a failure must surface as ours, never inside the program's backward().
+        stack.enter_context(functorch_config.patch(force_non_lazy_backward_lowering=True))
+        stack.enter_context(_collect_sources(sources))
+        forward = compile_it()
+    fn, boxed = _unwrap(forward)
+    if any(True for _ in graph.parameters()) or any(True for _ in graph.buffers()):
+        boxed = None  # state of the graph module itself is prepended by ``fn`` only
+    info = context.fw_metadata.output_info if context.fw_metadata is not None else []
+    return Compiled(fn, boxed, sources, [bool(o.requires_grad) for o in info])
+
+
+def _boxed_eager(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    forward = graph.forward
+
+    def run(args: list[Any]) -> Any:
+        taken = list(args)
+        args.clear()
+        return forward(*taken)
+
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run
+
+
+def aot_eager_compile(graph: torch.fx.GraphModule, fakes: Sequence[Any], fake_mode: Any) -> Compiled:
+    """Forward and backward graphs by AOTAutograd, each run operator by operator."""
+    from torch._functorch.aot_autograd import aot_module_simplified
+    from torch._functorch.partitioners import default_partition
+
+    def compile_it() -> Callable[..., Any]:
+        return aot_module_simplified(  # type: ignore[no-any-return,unused-ignore]
+            graph, fakes, _boxed_eager, _boxed_eager, default_partition, keep_inference_input_mutations=True
+        )
+
+    return _run(compile_it, fake_mode, graph, [])
+
+
+def inductor_compile(
+    graph: torch.fx.GraphModule, fakes: Sequence[Any], fake_mode: Any, *, fallback_random: bool = False
+) -> Compiled:
+    """Forward and backward kernels by Inductor. Takes ownership of ``graph``."""
+    from torch._inductor import config as inductor_config
+    from torch._inductor.compile_fx import compile_fx
+
+    sources: list[str] = []
+
+    def compile_it() -> Callable[..., Any]:
+        with inductor_config.patch(fallback_random=fallback_random):
+            return compile_fx(graph, fakes)  # type: ignore[no-any-return,unused-ignore]
+
+    return _run(compile_it, fake_mode, graph, sources)

@@ -1,0 +1,79 @@
+"""Saving and restoring the torch state that a program can see, around work of ours. Key function: `preserve_torch_state`."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
+from torch.utils._python_dispatch import _disable_current_modes
+
+
+@contextmanager
+def no_function_modes() -> Iterator[None]:
+    """Takes every TorchFunctionMode (and the default-device mode) off this thread's stack for the time of the block."""
+    depth = len(_get_current_function_mode_stack())
+    taken = [_pop_mode() for _ in range(depth)]
+    try:
+        yield
+    finally:
+        while len(_get_current_function_mode_stack()):
+            _pop_mode()
+        for mode in reversed(taken):
+            _push_mode(mode)
+
+
+def _autocast_state() -> list[tuple[str, bool, torch.dtype]]:
+    devices = ["cpu"] + [d for d in ("cuda", "xpu", "mps") if getattr(torch, d, None) is not None and _available(d)]
+    return [(d, torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in devices]
+
+
+def _available(device: str) -> bool:
+    return bool(getattr(torch, device).is_available())
+
+
+@contextmanager
+def preserve_torch_state(*, without_modes: bool = True) -> Iterator[None]:
+    """Whatever happens in the block, afterwards the program sees the torch state it had before.
+
+    Covers the random streams (torch on every initialised device, Python, NumPy if loaded), grad mode, autocast and its cache
+    flag, default dtype, deterministic flags, float32 matmul precision, and the function and dispatch mode stacks.
+    """
+    python_random = random.getstate()
+    numpy_random: Any = sys.modules["numpy"].random.get_state() if "numpy" in sys.modules else None
+    cpu_random = torch.get_rng_state()
+    cuda_random = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
+    grad = torch.is_grad_enabled()
+    default_dtype = torch.get_default_dtype()
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    precision = torch.get_float32_matmul_precision()
+    autocast = _autocast_state()
+    autocast_cache = torch.is_autocast_cache_enabled()
+    with ExitStack() as stack:
+        stack.enter_context(torch._C._PreserveDispatchKeyGuard())
+        if without_modes:
+            stack.enter_context(no_function_modes())
+            stack.enter_context(_disable_current_modes())
+        try:
+            yield
+        finally:
+            torch._C._set_grad_enabled(grad)
+            torch.set_default_dtype(default_dtype)
+            torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
+            if torch.get_float32_matmul_precision() != precision:
+                torch.set_float32_matmul_precision(precision)
+            for device, enabled, dtype in autocast:
+                torch.set_autocast_enabled(device, enabled)
+                torch.set_autocast_dtype(device, dtype)
+            torch.set_autocast_cache_enabled(autocast_cache)
+            torch.set_rng_state(cpu_random)
+            if cuda_random is not None:
+                torch.cuda.set_rng_state_all(cuda_random)
+            random.setstate(python_random)
+            if numpy_random is not None:
+                sys.modules["numpy"].random.set_state(numpy_random)

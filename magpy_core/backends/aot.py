@@ -1,0 +1,85 @@
+"""The backends that go through AOTAutograd: aot_eager and inductor."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.fx
+
+from magpy_core._compat import fake as fake_compat
+from magpy_core._compat import inductor as compat
+from magpy_core._compat.torch_state import preserve_torch_state
+from magpy_core.backends.base import CompiledGraph, ShapeGuard
+from magpy_core.backends.fakes import make_fake_inputs
+from magpy_core.findings import Unsupported
+
+
+class AotBackend(ABC):
+    """Fakes, lowering, compilation under a lock with the program's torch state kept, and the shape guards."""
+
+    name: str
+
+    def compile(
+        self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, dynamic: bool, same_random: bool = False
+    ) -> CompiledGraph:
+        """Compiles for the grad mode and autocast state of the caller; ``gm`` itself is left as it is."""
+        try:
+            return self._compile(gm, example_inputs, same_random=same_random)
+        except Unsupported:
+            raise
+        except Exception as error:  # a compiler stack may raise anything; the program goes on as plain Python
+            raise Unsupported("MP902", _reason(self.name, error)) from error
+
+    def _compile(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, same_random: bool) -> CompiledGraph:
+        fakes = [n.meta.get("example_value") for n in gm.graph.nodes if n.op == "placeholder"]
+        mode = fake_compat.fake_mode_of(fakes) or fake_compat.fake_mode_of(example_inputs)
+        if mode is None:
+            mode, _, fakes = make_fake_inputs(example_inputs)
+        elif fake_compat.fake_mode_of(fakes) is None:
+            fakes = list(example_inputs)
+        if any(type(f) is float for f in fakes):
+            raise Unsupported("MP902", f"Backend {self.name} does not take a varying Python float yet")
+        graph = torch.fx.GraphModule(gm, torch.fx.Graph())
+        graph.graph.output(graph.graph.graph_copy(gm.graph, {}))
+        graph.recompile()
+        with preserve_torch_state():
+            compiled = self._build(graph, fakes, mode, same_random)
+            names = [f"L[{i}]" for i in range(len(fakes))]
+            expressions = fake_compat.shape_guards(mode.shape_env, fakes, names)
+        guards = [ShapeGuard(e, f"{self.name} compiled this capture for {e}") for e in expressions]
+        code = "\n\n".join(compiled.sources) or None
+        return CompiledGraph(compiled.fn, self.name, compiled.boxed, guards, code)
+
+    @abstractmethod
+    def _build(self, graph: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, same_random: bool) -> compat.Compiled: ...
+
+
+class AotEagerBackend(AotBackend):
+    """Forward and backward by AOTAutograd, run operator by operator: what separates a tracing bug from a codegen bug."""
+
+    name = "aot_eager"
+
+    def _build(self, graph: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, same_random: bool) -> compat.Compiled:
+        return compat.aot_eager_compile(graph, fakes, mode)
+
+
+class InductorBackend(AotBackend):
+    """Kernels by Inductor: C++ on CPU, Triton on CUDA. ``same_random`` keeps eager's random stream."""
+
+    name = "inductor"
+
+    def _build(self, graph: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, same_random: bool) -> compat.Compiled:
+        return compat.inductor_compile(graph, fakes, mode, fallback_random=same_random)
+
+
+def _reason(backend: str, error: BaseException) -> str:
+    """One sentence: the first line of the innermost cause, which is where compilers put the real reason."""
+    cause = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    text = lines[0] if lines else "no message"
+    return f"Backend {backend} could not compile the graph: {type(cause).__name__}: {text[:300]}"

@@ -1,0 +1,53 @@
+"""What every backend gives: Backend (a name and `compile`) and CompiledGraph (the callable and what it assumes)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch.fx
+
+
+@dataclass(frozen=True)
+class ShapeGuard:
+    """A Python expression over ``L``, the list of graph inputs, that must hold for a dynamic capture to be valid.
+
+    Evaluate it with the names of `magpy_core.backends.fakes.GUARD_NAMESPACE`.
+    """
+
+    expression: str
+    explanation: str
+
+    def holds(self, inputs: Sequence[Any]) -> bool:
+        from magpy_core._compat.fake import GUARD_NAMESPACE
+
+        return bool(eval(self.expression, GUARD_NAMESPACE, {"L": inputs}))
+
+
+@dataclass
+class CompiledGraph:
+    """A compiled operator graph.
+
+    ``fn(*inputs)`` returns a tuple or list of outputs and is the bare callable; ``boxed([inputs])``, where there is one,
+    empties the list it is given and saves one copy of the arguments.
+    """
+
+    fn: Callable[..., Sequence[Any]]
+    backend: str
+    boxed: Callable[[list[Any]], Sequence[Any]] | None = None
+    guards: list[ShapeGuard] = field(default_factory=list)
+    generated_code: str | None = None
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        return tuple(self.fn(*inputs))
+
+
+class Backend(Protocol):
+    """Turns an operator graph into a callable; raises `Unsupported("MP902", ...)` when it cannot."""
+
+    name: str
+
+    def compile(
+        self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, dynamic: bool, same_random: bool = False
+    ) -> CompiledGraph: ...

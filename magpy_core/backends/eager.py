@@ -1,0 +1,28 @@
+"""The eager backend: the operator graph's own generated Python, run as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch.fx
+
+from magpy_core.backends.base import CompiledGraph
+from magpy_core.findings import Unsupported
+
+
+class EagerBackend:
+    """Runs the graph operator by operator on the real tensors; nothing is specialised, so there are no guards."""
+
+    name = "eager"
+
+    def compile(
+        self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, dynamic: bool, same_random: bool = False
+    ) -> CompiledGraph:
+        try:
+            gm.graph.lint()
+            gm.recompile()
+        except Exception as error:
+            raise Unsupported("MP902", f"The operator graph is not valid: {error}") from error
+        # The bound method of the class that fx generated: Module.__call__ and its hooks would only add time.
+        return CompiledGraph(gm.forward, self.name, generated_code=gm.code)

@@ -1,0 +1,33 @@
+"""The backends by name. Key function: `get_backend`."""
+
+from __future__ import annotations
+
+import difflib
+
+from magpy_core.backends.aot import AotEagerBackend, InductorBackend
+from magpy_core.backends.base import Backend
+from magpy_core.backends.eager import EagerBackend
+
+_BACKENDS: dict[str, Backend] = {b.name: b for b in (EagerBackend(), AotEagerBackend(), InductorBackend())}
+
+
+class UnknownBackend(ValueError):
+    """No backend has this name. ``names`` lists the ones there are."""
+
+    def __init__(self, name: str) -> None:
+        self.names = backend_names()
+        close = difflib.get_close_matches(str(name), self.names, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        super().__init__(f"There is no backend named {name!r}; known backends: {', '.join(self.names)}.{hint}")
+
+
+def backend_names() -> list[str]:
+    return list(_BACKENDS)
+
+
+def get_backend(name: str) -> Backend:
+    """The backend of that name; raises UnknownBackend."""
+    try:
+        return _BACKENDS[name]
+    except (KeyError, TypeError):
+        raise UnknownBackend(name) from None
