@@ -37,9 +37,11 @@ ENDS = ["So they shared it and both were content", "But the wind took it, and ne
         "The {a} went home with an empty hand", "In the end the {b} kept it and was alone",
         "And from that day they were neighbours", "The {b} only laughed and walked away",
         "They argued until dark, and a thief took it"]  # fmt: skip
-MORALS = ["A kind word opens more doors than a key.", "He who hurries eats his bread raw.",
-          "Better half a loaf than a quarrel.", "Praise is a net with wide holes.", "Those who will not share must guard.", "Small feet also reach the river.",
-          "Look twice at a gift that runs to meet you.", "What you lend to winter, spring pays back."]  # fmt: skip
+MORALS = [
+    "A kind word opens more doors than a key.", "He who hurries eats his bread raw.", "Better half a loaf than a quarrel.",
+    "Praise is a net with wide holes.", "Those who will not share must guard.", "Small feet also reach the river.",
+    "Look twice at a gift that runs to meet you.", "What you lend to winter, spring pays back.",
+]  # fmt: skip
 
 
 def a_or_an(word: str) -> str:

@@ -108,7 +108,7 @@ def main() -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if step % 20 == 0:
+        if step % 10 == 0:
             print(f"step {step:4d}  loss {loss.item():.4f}  per exit {', '.join(f'{x.item():.3f}' for x in losses)}")
         if step % 100 == 0:
             print(f"step {step:4d}  accuracy {evaluate(model, val_batches):.3f}  exits taken {model.exits_taken}")
