@@ -1,0 +1,204 @@
+"""Findings as LSP diagnostics, placed where their lines are now. Key types: RunFindings, Board.
+
+A RunFindings holds what one entrypoint's latest run found. The Board holds them all: diagnostics of a file are the
+union over entrypoints, because two scripts may run the same module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from lsprotocol import types
+from pygls import uris
+
+from lsp_server.features.documents import Document, Documents, LineEdit, key_of
+from lsp_server.features.positions import lsp_range
+from lsp_server.features.tracking import Tracker, read_source
+from lsp_server.features.positions import split_lines
+from lsp_server.features.settings import Settings
+from magpy_core.findings import Finding, Location, RegionSummary, Severity, lookup
+
+_SEVERITIES = {
+    Severity.ERROR: types.DiagnosticSeverity.Error,
+    Severity.WARNING: types.DiagnosticSeverity.Warning,
+    Severity.INFORMATION: types.DiagnosticSeverity.Information,
+    Severity.HINT: types.DiagnosticSeverity.Hint,
+}
+
+
+def _is_library(path: str) -> bool:
+    parts = path.replace("\\", "/").split("/")
+    return "site-packages" in parts or "dist-packages" in parts
+
+
+class RunFindings:
+    """Findings and regions of one run, and the files they are in."""
+
+    def __init__(self, uri: str, tracker: Tracker, settings: Settings) -> None:
+        self.uri = uri
+        self.tracker = tracker
+        self.settings = settings
+        self.findings: dict[Any, Finding] = {}
+        self.regions: dict[str, RegionSummary] = {}
+
+    def add(self, finding: Finding) -> str:
+        """Add or replace a finding; returns the key of its file."""
+        self.findings[finding.key] = finding
+        return key_of(finding.location.file)
+
+    def shown(self) -> Iterator[tuple[Finding, Severity]]:
+        """Findings that settings leave on, with the severity they have under them."""
+        for finding in self.findings.values():
+            severity = self.settings.severity_of(finding)
+            if severity is None:
+                continue
+            # A library's guards and notes are not the user's to change; its graph breaks are worth knowing.
+            if _is_library(finding.location.file) and severity.rank > Severity.WARNING.rank:
+                continue
+            yield finding, severity
+
+    def keys(self) -> set[str]:
+        return {key_of(f.location.file) for f in self.findings.values()}
+
+    def region_line_of(self, region: RegionSummary) -> tuple[str, int] | None:
+        """The file key and the current line of a region's definition."""
+        tracked = self.tracker.file(region.file)
+        line = tracked.place(region.line - 1, region.line - 1) if tracked else None
+        return None if line is None else (key_of(region.file), line)
+
+
+class Board:
+    """What every entrypoint's latest run found, as the client should see it."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+        self._runs: dict[str, RunFindings] = {}
+        self._following: list[RunFindings] = []
+        self._published: dict[str, str] = {}
+        self.encoding: str = types.PositionEncodingKind.Utf16.value
+        self.related_information = True
+
+    def follow(self, found: RunFindings) -> None:
+        """Keep a run's files up to date before it has shown anything: its program is being loaded."""
+        self._following.append(found)
+
+    def unfollow(self, found: RunFindings) -> None:
+        if found in self._following:
+            self._following.remove(found)
+
+    def replace(self, entrypoint: str, found: RunFindings) -> set[str]:
+        """Put ``found`` in the place of what this entrypoint had; returns the files whose diagnostics changed."""
+        self.unfollow(found)
+        before = self._runs.pop(entrypoint, None)
+        self._runs[entrypoint] = found
+        return (before.keys() if before else set()) | found.keys()
+
+    def clear(self) -> set[str]:
+        changed = self.keys()
+        self._runs.clear()
+        return changed
+
+    def keys(self) -> set[str]:
+        return {key for run in self._runs.values() for key in run.keys()}
+
+    def runs(self) -> Iterable[RunFindings]:
+        return tuple(self._runs.values())
+
+    def edited(self, document: Document, edits: list[LineEdit]) -> bool:
+        return any([run.tracker.edited(document, edits) for run in self._all()])
+
+    def replaced(self, document_or_key: Document | str) -> bool:
+        """A file was opened (a Document) or its text on disk may have changed (a key)."""
+        if isinstance(document_or_key, Document):
+            key, lines = document_or_key.key, document_or_key.lines
+        else:
+            key = document_or_key
+            if not any(run.tracker.known(key) for run in self._all()):
+                return False
+            text = read_source(key)
+            lines = None if text is None else split_lines(text)
+        return any([run.tracker.replaced(key, lines) for run in self._all()])
+
+    def _all(self) -> Iterator[RunFindings]:
+        yield from self._runs.values()
+        yield from self._following
+
+    def at(self, key: str, position: types.Position) -> list[tuple[Finding, Severity, types.Range]]:
+        """Findings whose current range holds ``position``."""
+
+        def inside(r: types.Range) -> bool:
+            at, start, end = ((p.line, p.character) for p in (position, r.start, r.end))
+            return start <= at <= end
+
+        return [item for item in self._placed(key) if inside(item[2])]
+
+    def diagnostics(self, key: str) -> list[types.PublishDiagnosticsParams]:
+        """All diagnostics of one file, under the URI the client knows it by (and none under one it had before)."""
+        document = self._documents.of_key(key)
+        seen: set[tuple[Any, ...]] = set()
+        items: list[types.Diagnostic] = []
+        for finding, severity, where in self._placed(key):
+            ends = (where.start.line, where.start.character, where.end.line, where.end.character)
+            same = (finding.code, finding.message, *ends)
+            if same not in seen:  # two entrypoints reach the same line the same way
+                seen.add(same)
+                items.append(self._diagnostic(finding, severity, where))
+        uri = document.uri if document else uris.from_fs_path(key)
+        if uri is None:
+            raise ValueError(f"no URI for {key!r}")
+        out = [types.PublishDiagnosticsParams(uri, items, document.version if document else None)]
+        before = self._published.get(key)
+        if before is not None and before != uri:  # opened or closed through a symbolic link
+            out.insert(0, types.PublishDiagnosticsParams(before, []))
+        self._published[key] = uri
+        return out
+
+    def _placed(self, key: str) -> Iterator[tuple[Finding, Severity, types.Range]]:
+        for run in self._runs.values():
+            for finding, severity in run.shown():
+                if key_of(finding.location.file) != key:
+                    continue
+                where = self._range(run.tracker, finding.location)
+                if where is not None:
+                    yield finding, severity, where
+
+    def _range(self, tracker: Tracker, location: Location) -> types.Range | None:
+        tracked = tracker.file(location.file)
+        placed = tracked.place_range(location.range) if tracked else None
+        return None if placed is None else lsp_range(location.range, *placed, self.encoding)
+
+    def _diagnostic(self, finding: Finding, severity: Severity, where: types.Range) -> types.Diagnostic:
+        code = lookup(finding.code)
+        return types.Diagnostic(
+            range=where,
+            severity=_SEVERITIES[severity],
+            code=finding.code,
+            code_description=types.CodeDescription(href=code.url),
+            source="magpy",
+            message=finding.message,
+            related_information=self._related(finding) or None if self.related_information else None,
+            data={
+                "name": code.name,
+                "hint": finding.hint or " ".join(code.hints[:1]),
+                "region": finding.region,
+                "count": finding.count,
+                "cost_ms": finding.cost_ms,
+                "values": [value.to_json() for value in finding.values],
+            },
+        )
+
+    def _related(self, finding: Finding) -> list[types.DiagnosticRelatedInformation]:
+        """The call path, outermost first; steps whose line has changed since are left out."""
+        related = []
+        for run in self._runs.values():
+            if run.findings.get(finding.key) is not finding:
+                continue
+            for step in finding.path:
+                where = self._range(run.tracker, step)
+                document = self._documents.of_key(key_of(step.file))
+                uri = document.uri if document else uris.from_fs_path(step.file)
+                if where is not None and uri is not None:
+                    text = f"called in {step.function}" if step.function else "called here"
+                    related.append(types.DiagnosticRelatedInformation(types.Location(uri, where), text))
+        return related

@@ -1,0 +1,88 @@
+"""The client's settings (section ``magpy``), checked. Key types: Settings, parse_settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from magpy_core.findings import REGISTRY, Finding, Severity
+
+SECTION = "magpy"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``severity`` maps a code (``MP204``) or family (``MP2``) to a severity, or to None for "off"."""
+
+    interpreter: str = ""
+    steps: int = 3
+    timeout: float | None = None
+    backend: str = "inductor"
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    severity: Mapping[str, Severity | None] = field(default_factory=dict)
+    code_lens: bool = True
+
+    def severity_of(self, finding: Finding) -> Severity | None:
+        """The severity to show ``finding`` with; None hides it."""
+        for key in (finding.code, finding.code[:3]):
+            if key in self.severity:
+                return self.severity[key]
+        return finding.severity
+
+
+def parse_settings(raw: object) -> tuple[Settings, list[str]]:
+    """Settings from what the client sent, and one sentence for each value that can't be used (its default holds)."""
+    problems: list[str] = []
+    if raw is None:
+        return Settings(), problems
+    if not isinstance(raw, Mapping):
+        return Settings(), [f"the settings of section {SECTION} must be an object"]
+    values: dict[str, Any] = {}
+
+    def take(name: str, field_name: str, ok: bool, value: Any, wanted: str) -> None:
+        if raw.get(name) is None:
+            return
+        if ok:
+            values[field_name] = value
+        else:
+            problems.append(f"setting {SECTION}.{name} must be {wanted}, not {raw[name]!r}")
+
+    def number(value: Any) -> bool:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+
+    interpreter, steps, timeout = raw.get("interpreter"), raw.get("steps"), raw.get("timeout")
+    args, env, lens = raw.get("args"), raw.get("env"), raw.get("codeLens")
+    take("interpreter", "interpreter", isinstance(interpreter, str), interpreter, "a string")
+    take("steps", "steps", isinstance(steps, int) and number(steps), steps, "a whole number, 0 or more")
+    take("timeout", "timeout", number(timeout), timeout or None, "a number of seconds, 0 for none")
+    take("backend", "backend", isinstance(raw.get("backend"), str), raw.get("backend"), "a string")
+    strings = isinstance(args, (list, tuple)) and all(isinstance(a, str) for a in args)
+    take("args", "args", strings, tuple(args) if strings and args is not None else (), "a list of strings")
+    pairs = isinstance(env, Mapping) and all(isinstance(k, str) and isinstance(v, str) for k, v in env.items())
+    take("env", "env", pairs, env, "an object of strings")
+    take("codeLens", "code_lens", isinstance(lens, bool), lens, "true or false")
+    severity, more = _parse_severity(raw.get("severity"))
+    return Settings(**values, severity=severity), problems + more
+
+
+def _parse_severity(raw: object) -> tuple[dict[str, Severity | None], list[str]]:
+    if raw is None:
+        return {}, []
+    if not isinstance(raw, Mapping):
+        return {}, [f"setting {SECTION}.severity must be an object of code to severity"]
+    known = set(REGISTRY) | {code[:3] for code in REGISTRY}
+    words = [s.value for s in Severity]
+    parsed: dict[str, Severity | None] = {}
+    problems = []
+    for code, word in raw.items():
+        if code not in known:
+            problems.append(f"setting {SECTION}.severity names {code!r}, which is no code or family of codes")
+        elif word == "off":
+            parsed[code] = None
+        elif word in words:
+            parsed[code] = Severity(word)
+        else:
+            problems.append(f"setting {SECTION}.severity: {code} must be one of {', '.join(words)}, off, not {word!r}")
+    return parsed, problems

@@ -1,0 +1,158 @@
+"""Where a line of the file that ran is now. Key types: TrackedFile, Tracker.
+
+A finding is about the text the program was loaded from. A TrackedFile remembers that text and, for each of
+its lines, the line it is on now, or None once it was changed. So edits move findings or drop them, never leave
+them on a wrong line, also for findings that arrive while the user is typing.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tokenize
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+
+from lsp_server.features.documents import Document, LineEdit, key_of
+from lsp_server.features.positions import split_lines
+from magpy_core.findings import Range
+
+# SequenceMatcher is quadratic at worst; beyond this many lines a changed block is simply "changed".
+_MATCH_LIMIT = 4_000
+
+
+def read_source(path: str) -> str | None:
+    """The text of a Python file in its declared encoding; None when it can't be read or decoded."""
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read()
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return data.decode(encoding)
+    except (OSError, SyntaxError, UnicodeDecodeError, LookupError):
+        return None
+
+
+def match_lines(old: Sequence[str], new: Sequence[str]) -> list[int | None]:
+    """For each old line the index of the same line in ``new``, or None."""
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    moved: list[int | None] = [None] * len(old)
+    moved[:head] = range(head)
+    shift = len(new) - len(old)
+    for index in range(len(old) - tail, len(old)):
+        moved[index] = index + shift
+    middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
+    if middle_old and middle_new and len(middle_old) + len(middle_new) <= _MATCH_LIMIT:
+        matcher = SequenceMatcher(None, middle_old, middle_new, autojunk=False)
+        for block in matcher.get_matching_blocks():
+            for offset in range(block.size):
+                moved[head + block.a + offset] = head + block.b + offset
+    return moved
+
+
+class TrackedFile:
+    """The lines of one file as the program saw them, and where each is now."""
+
+    def __init__(self, text: str, now: Sequence[str] | None = None) -> None:
+        self.lines = split_lines(text)
+        self._map: list[int | None] = list(range(len(self.lines)))
+        if now is not None:
+            self.resync(now)
+
+    def resync(self, now: Sequence[str]) -> None:
+        """Compare with a whole new text (opened, closed, changed on disk, undone)."""
+        self._map = match_lines(self.lines, now)
+
+    def apply(self, edit: LineEdit, now: Sequence[str]) -> None:
+        """Follow one edit; ``now`` is the text after it."""
+        if len(now) == len(self.lines) and list(now) == self.lines:
+            self._map = list(range(len(self.lines)))  # undone: everything is back where it was
+            return
+        local = match_lines(edit.old, edit.new)
+        after, shift = edit.first + len(edit.old), len(edit.new) - len(edit.old)
+
+        def moved(line: int | None) -> int | None:
+            if line is None or line < edit.first:
+                return line
+            if line >= after:
+                return line + shift
+            inside = local[line - edit.first]
+            return None if inside is None else edit.first + inside
+
+        self._map = [moved(line) for line in self._map]
+
+    def place(self, first: int, last: int) -> int | None:
+        """The line where lines ``first..last`` now begin; None if any changed or they are no longer adjacent."""
+        if not 0 <= first <= last < len(self.lines):
+            return None
+        start = self._map[first]
+        if start is None or any(self._map[i] != start + i - first for i in range(first, last + 1)):
+            return None
+        return start
+
+    def place_range(self, found: Range) -> tuple[int, Sequence[str]] | None:
+        """The current first line of ``found`` and its lines' texts."""
+        start = self.place(found.start.line, found.end.line)
+        return None if start is None else (start, self.lines[found.start.line : found.end.line + 1])
+
+
+class Tracker:
+    """The files of one run. Files are read when first needed, open ones when the run starts."""
+
+    def __init__(self, started_ns: int, documents: Iterable[Document]) -> None:
+        self._started_ns = started_ns
+        self._files: dict[str, TrackedFile | None] = {}
+        for document in documents:
+            if document.path is not None:
+                text = read_source(document.path)
+                self._files[document.key] = None if text is None else TrackedFile(text, document.lines)
+
+    def file(self, path: str) -> TrackedFile | None:
+        """The tracked file, or None when its text is unknown or no longer what the program was loaded from."""
+        key = key_of(path)
+        if key not in self._files:
+            self._files[key] = self._read(key)
+        return self._files[key]
+
+    def _read(self, path: str) -> TrackedFile | None:
+        try:
+            changed = os.stat(path).st_mtime_ns > self._started_ns
+        except OSError:
+            return None
+        text = None if changed else read_source(path)
+        return None if text is None else TrackedFile(text)
+
+    def known(self, key: str) -> TrackedFile | None:
+        """The tracked file if this run met it already; reads nothing."""
+        return self._files.get(key)
+
+    def edited(self, document: Document, edits: Sequence[LineEdit]) -> bool:
+        """Follow edits of an open document; True when it is one of this run's files."""
+        tracked = self._files.get(document.key)
+        if tracked is None:
+            return False
+        if len(edits) == 1:
+            tracked.apply(edits[0], document.lines)
+        else:
+            self._apply_all(tracked, document, edits)
+        return True
+
+    @staticmethod
+    def _apply_all(tracked: TrackedFile, document: Document, edits: Sequence[LineEdit]) -> None:
+        # Only the text after the last edit is known, so "undone" is looked for there alone.
+        for edit in edits[:-1]:
+            tracked.apply(edit, ())
+        if edits:
+            tracked.apply(edits[-1], document.lines)
+
+    def replaced(self, key: str, now: Sequence[str] | None) -> bool:
+        """The file's text was replaced as a whole; None when it is gone."""
+        tracked = self._files.get(key)
+        if tracked is None:
+            return False
+        tracked.resync(now if now is not None else ())
+        return True

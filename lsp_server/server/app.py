@@ -1,0 +1,253 @@
+"""The server object: what it knows of the client, its documents, runs and board. Key types: MagpyServer, MagpyProtocol."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol
+from pygls.protocol.language_server import lsp_method
+
+from lsp_server.features.diagnostics import Board
+from lsp_server.features.documents import Documents, path_of
+from lsp_server.features.settings import SECTION, Settings, parse_settings
+from lsp_server.server.output import OutputPump
+from lsp_server.server.progress import report_progress
+from lsp_server.server.runs import Mode, Run, RunManager, Target
+from magpy_core import __version__
+
+log = logging.getLogger(__name__)
+
+STATUS, OUTPUT = "magpy/status", "magpy/output"
+_PUBLISH_DELAY = 0.05
+_SETTINGS_PATIENCE = 5.0
+
+
+class MagpyProtocol(LanguageServerProtocol):
+    """pygls's protocol, with commands as plain coroutines.
+
+    pygls runs a command as a second future behind the request's, so ``$/cancelRequest`` would leave it running.
+    """
+
+    @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
+    async def lsp_workspace__execute_command(self, params: types.ExecuteCommandParams) -> Any:  # type: ignore[override]
+        handler = self.fm.commands.get(params.command)
+        if handler is None:
+            raise JsonRpcInvalidParams(f"unknown command {params.command!r}; known: {', '.join(self.fm.commands)}")
+        return await handler(list(params.arguments or ()))
+
+
+class MagpyServer(LanguageServer):
+    """State shared by all handlers, and everything that is sent to the client."""
+
+    def __init__(self) -> None:
+        super().__init__("magpy", __version__, protocol_cls=MagpyProtocol)
+        self.documents = Documents()
+        self.board = Board(self.documents)
+        self.runs = RunManager(self, self.documents, self.board)
+        self.shutdown_requested = False
+        self.closing = False
+        self.background: set[asyncio.Task[Any]] = set()
+        self._pushed: Settings = Settings()
+        self._dirty: set[str] = set()
+        self._publish_timer: asyncio.TimerHandle | None = None
+        self._pumps: dict[int, OutputPump] = {}
+        self._told: set[str] = set()
+
+    # What the client can do
+
+    @property
+    def encoding(self) -> str:
+        chosen = self.server_capabilities.position_encoding
+        return str(getattr(chosen, "value", chosen) or types.PositionEncodingKind.Utf16.value)
+
+    @property
+    def hover_markdown(self) -> bool:
+        text = self.client_capabilities.text_document
+        formats = text.hover.content_format if text and text.hover else None
+        return types.MarkupKind.Markdown in (formats or ())
+
+    @property
+    def handles_status(self) -> bool:
+        """Our own clients show failures from ``magpy/status``; others get a message box."""
+        experimental = self.client_capabilities.experimental
+        return isinstance(experimental, Mapping) and bool(experimental.get("magpyStatus"))
+
+    # Settings
+
+    def push_settings(self, raw: object) -> None:
+        self._pushed, problems = parse_settings(raw)
+        self._complain(problems)
+
+    async def settings_for(self, uri: str) -> Settings:
+        """The settings in force for a file: asked of the client where it answers such questions."""
+        workspace = self.client_capabilities.workspace
+        if workspace is None or not workspace.configuration:
+            return self._pushed
+        item = types.ConfigurationItem(scope_uri=uri, section=SECTION)
+        try:
+            asked = self.workspace_configuration_async(types.ConfigurationParams([item]))
+            answer = await asyncio.wait_for(asked, _SETTINGS_PATIENCE)
+        except (JsonRpcException, asyncio.TimeoutError) as error:
+            log.warning("the client did not tell its settings: %r", error)
+            return self._pushed
+        settings, problems = parse_settings(answer[0] if answer else None)
+        self._complain(problems)
+        return settings
+
+    def _complain(self, problems: list[str]) -> None:
+        for problem in problems:
+            if problem not in self._told:  # asked for before every run: once is enough
+                self._told.add(problem)
+                self.window_show_message(types.ShowMessageParams(types.MessageType.Warning, f"MagPy: {problem}."))
+
+    async def settings_changed(self) -> None:
+        """Severities apply to what is already shown."""
+        for found in self.board.runs():
+            found.settings = await self.settings_for(found.uri)
+        self.changed(self.board.keys())
+        self.lenses_changed()
+
+    # Commands
+
+    async def execute(self, mode: Mode, arguments: list[Any]) -> dict[str, Any]:
+        """Start a run; answers at its end, or at once with ``wait: false``. Cancelling the request stops the run."""
+        command = "magpy.check" if mode == "check" else "magpy.runCompiled"
+        argument = arguments[0] if len(arguments) == 1 else None
+        target = self.target(command, argument)
+        settings = await self.settings_for(target.uri)
+        run = await self.runs.start(target, mode, settings, self._accompany)
+        if isinstance(argument, Mapping) and argument.get("wait") is False:
+            return run.result()
+        await self.runs.wait(run)
+        return run.result()
+
+    def _accompany(self, run: Run) -> None:
+        """The first change of a run brings its progress bar."""
+        run.on_change.remove(self._accompany)
+        progress = report_progress(self, run, lambda: self.spawn(self.runs.stop(run)))
+        if progress is not None:
+            run.on_change.append(lambda _: progress.update())
+            self.spawn(progress.show())
+
+    def target(self, command: str, argument: object) -> Target:
+        """The checked argument of a command."""
+
+        def wrong(what: str) -> JsonRpcInvalidParams:
+            return JsonRpcInvalidParams(f"{command}: {what}")
+
+        if not isinstance(argument, Mapping) or not isinstance(argument.get("uri"), str):
+            raise wrong("needs one argument {uri, module?, args?, steps?, cwd?, env?}")
+        path = path_of(argument["uri"])
+        if path is None:
+            raise wrong("only a file on disk can be run: save it first")
+        module, args, steps = argument.get("module"), argument.get("args"), argument.get("steps")
+        cwd, env = argument.get("cwd"), argument.get("env")
+        if not isinstance(module, (str, type(None))) or not isinstance(cwd, (str, type(None))):
+            raise wrong("module and cwd must be strings")
+        if args is not None and not (isinstance(args, list) and all(isinstance(a, str) for a in args)):
+            raise wrong("args must be a list of strings")
+        if steps is not None and (not isinstance(steps, int) or isinstance(steps, bool) or steps < 0):
+            raise wrong("steps must be a whole number, 0 or more")
+        if env is not None and not (isinstance(env, Mapping) and all(isinstance(v, str) for v in env.values())):
+            raise wrong("env must be an object of strings")
+        return Target(
+            uri=argument["uri"],
+            path=path,
+            module=module,
+            args=None if args is None else tuple(args),
+            steps=steps,
+            cwd=cwd or self._folder_of(path),
+            env=env or {},
+        )
+
+    def _folder_of(self, path: str) -> str:
+        """Where a program starts: the workspace folder it is in, as a terminal of the editor would, else its own."""
+        folders = [path_of(folder.uri) for folder in self.workspace.folders.values()]
+        root = path_of(self.workspace.root_uri or "")
+        holding = [f for f in (*folders, root) if f and os.path.commonpath([f, path]) == f]
+        return max(holding, key=len, default=os.path.dirname(path))
+
+    # What runs tell (runs.Client)
+
+    def status(self, run: Run) -> None:
+        if not run.state.active:
+            pump = self._pumps.pop(run.id, None)
+            if pump is not None:
+                pump.close()
+            if run.failure and not self.closing and not self.handles_status:
+                self.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"MagPy: {run.summary()}"))
+        self._notify(STATUS, run.result())
+
+    def output(self, run: Run, stream: str, data: bytes) -> None:
+        pump = self._pumps.get(run.id)
+        if pump is None:
+            head = {"entrypoint": run.target.entrypoint, "uri": run.target.uri, "runId": run.id, "mode": run.mode}
+            pump = OutputPump(lambda name, text: self._notify(OUTPUT, {**head, "channel": name, "text": text}))
+            self._pumps[run.id] = pump
+        pump.feed(stream, data)
+
+    def changed(self, keys: set[str]) -> None:
+        """Diagnostics of these files changed: they are sent together, soon."""
+        self._dirty |= keys
+        if self._dirty and self._publish_timer is None and not self.closing:
+            self._publish_timer = asyncio.get_running_loop().call_later(_PUBLISH_DELAY, self.publish)
+
+    def publish(self) -> None:
+        if self._publish_timer is not None:
+            self._publish_timer.cancel()
+            self._publish_timer = None
+        dirty, self._dirty = self._dirty, set()
+        for key in sorted(dirty):
+            for params in self.board.diagnostics(key):
+                if not self.closing:
+                    self.text_document_publish_diagnostics(params)
+
+    def lenses_changed(self) -> None:
+        workspace = self.client_capabilities.workspace
+        if workspace and workspace.code_lens and workspace.code_lens.refresh_support and not self.closing:
+            self.spawn(self._refresh_lenses())
+
+    async def _refresh_lenses(self) -> None:
+        try:
+            await self.workspace_code_lens_refresh_async(None)
+        except JsonRpcException as error:
+            log.info("the client did not refresh its code lenses: %s", error)
+
+    def _notify(self, method: str, params: object) -> None:
+        if self.closing:
+            return
+        try:
+            self.protocol.notify(method, params)
+        except BrokenPipeError:
+            self.closing = True  # the client is gone; the end of stdin ends the server
+
+    # Life
+
+    def spawn(self, work: Any) -> None:
+        """Run a coroutine beside the handlers; its failure is logged, never lost."""
+        task = asyncio.ensure_future(work)
+        self.background.add(task)
+        task.add_done_callback(self._spawned)
+
+    def _spawned(self, task: asyncio.Task[Any]) -> None:
+        self.background.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("background task failed", exc_info=task.exception())
+
+    async def end(self, code: int) -> None:
+        """Stop every run and leave, whatever stdin's reader is waiting for."""
+        self.closing = True
+        await self.runs.close()
+        logging.shutdown()
+        os._exit(code)
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """Into the log: the default pops up a message box for every failed notification."""
+        log.error("%s: %s", getattr(source, "__name__", source), error, exc_info=error)

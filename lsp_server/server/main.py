@@ -1,0 +1,35 @@
+"""The language server's process: stdio wired so that nothing but the protocol touches the wire. Key function: main."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+from lsp_server.server.app import MagpyServer
+from lsp_server.server.handlers import register
+
+
+def main() -> int:
+    """Serve LSP on stdin and stdout until the client leaves. Returns the exit code LSP asks for."""
+    level = os.environ.get("MAGPY_LSP_LOG", "warning").upper()
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=level if level in logging.getLevelNamesMapping() else logging.WARNING,
+        format="%(levelname)s %(name)s: %(message)s",
+    )
+    # The wire moves to private descriptors; whatever prints or reads by mistake meets stderr and an empty stdin.
+    wire_in = os.fdopen(os.dup(0), "rb")
+    wire_out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    server = MagpyServer()
+    register(server)
+    server.start_io(wire_in, wire_out)
+    return 0 if server.shutdown_requested else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

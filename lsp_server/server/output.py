@@ -1,0 +1,77 @@
+"""The program's output on its way to the client: decoded, batched and bounded. Key type: OutputPump.
+
+A program may print binary, or gigabytes. The client gets text, at most one batch every few hundredths of a second,
+and of a flood the beginning and the end with a note of how much lies between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+from collections.abc import Callable
+
+_INTERVAL = 0.05
+_BATCH = 128 * 1024
+
+
+class OutputPump:
+    """Collects one run's output by stream and hands it on as ``send(stream, text)`` on the event loop."""
+
+    def __init__(self, send: Callable[[str, str], None]) -> None:
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._decoders: dict[str, codecs.IncrementalDecoder] = {}
+        self._pending: list[tuple[str, str]] = []
+        self._size = 0
+        self._dropped = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def feed(self, stream: str, data: bytes) -> None:
+        decoder = self._decoders.get(stream)
+        if decoder is None:
+            decoder = self._decoders[stream] = codecs.getincrementaldecoder("utf-8")("replace")
+        text = decoder.decode(data)
+        if text:
+            self._add(stream, text)
+
+    def flush(self) -> None:
+        """Send what is pending now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        pending, self._pending = self._pending, []
+        if self._dropped:
+            pending.insert(max(len(pending) - 1, 0), ("report", f"\n[{self._dropped} characters of output left out]\n"))
+        self._size = self._dropped = 0
+        for stream, text in _joined(pending):
+            self._send(stream, text)
+
+    def close(self) -> None:
+        """The streams ended: an unfinished character becomes a replacement mark."""
+        for stream, decoder in self._decoders.items():
+            text = decoder.decode(b"", final=True)
+            if text:
+                self._add(stream, text)
+        self.flush()
+
+    def _add(self, stream: str, text: str) -> None:
+        # The first _BATCH characters of an interval are kept, and of the rest the newest piece.
+        if self._size > _BATCH:
+            self._dropped += len(self._pending.pop()[1])
+        if len(text) > _BATCH:
+            self._dropped += len(text) - _BATCH
+            text = text[-_BATCH:]
+        self._pending.append((stream, text))
+        self._size += len(text)
+        if self._timer is None:
+            self._timer = self._loop.call_later(_INTERVAL, self.flush)
+
+
+def _joined(pending: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    joined: list[tuple[str, str]] = []
+    for stream, text in pending:
+        if joined and joined[-1][0] == stream:
+            joined[-1] = (stream, joined[-1][1] + text)
+        else:
+            joined.append((stream, text))
+    return joined

@@ -1,0 +1,70 @@
+"""Work-done progress of a run, if the client can show it. Key function: report_progress."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+from pygls.lsp.server import LanguageServer
+
+from lsp_server.server.runs import Run
+
+log = logging.getLogger(__name__)
+_INTERVAL = 0.1
+
+
+class RunProgress:
+    """One progress bar for one run, under a token never used before."""
+
+    def __init__(self, server: LanguageServer, run: Run, cancel: Callable[[], None]) -> None:
+        self._server = server
+        self._run = run
+        self._cancel = cancel
+        self._token = f"magpy-{uuid.uuid4()}"
+        self._shown = False
+        self._ended = False
+        self._last = 0.0
+
+    async def show(self) -> None:
+        """Ask the client for a progress bar. The run does not wait for the answer."""
+        progress = self._server.work_done_progress
+        try:
+            await progress.create_async(self._token)
+        except (JsonRpcException, asyncio.CancelledError) as error:
+            log.info("the client shows no progress: %r", error)
+            return
+        if self._ended:
+            return
+        title = "MagPy: check" if self._run.mode == "check" else "MagPy: run compiled"
+        percentage = 0 if self._run.steps else None  # without a number of steps the bar only moves
+        begin = types.WorkDoneProgressBegin(title=title, cancellable=True, message=self._run.summary(), percentage=percentage)
+        progress.begin(self._token, begin)
+        self._shown = True
+        progress.tokens[self._token].add_done_callback(lambda future: self._cancel() if future.cancelled() else None)
+
+    def update(self) -> None:
+        """The run moved on, or ended."""
+        if self._ended:
+            return
+        progress = self._server.work_done_progress
+        if not self._run.state.active:
+            self._ended = True
+            if self._shown:
+                progress.end(self._token, types.WorkDoneProgressEnd(message=self._run.summary()))
+            progress.tokens.pop(self._token, None)
+        elif self._shown and time.monotonic() - self._last >= _INTERVAL:
+            self._last = time.monotonic()
+            steps = self._run.steps
+            percentage = min(100, 100 * self._run.step // steps) if steps else None
+            progress.report(self._token, types.WorkDoneProgressReport(message=self._run.summary(), percentage=percentage))
+
+
+def report_progress(server: LanguageServer, run: Run, cancel: Callable[[], None]) -> RunProgress | None:
+    """A progress bar for ``run``, or None when the client has none. Call its ``update`` when the run changes."""
+    window = server.client_capabilities.window
+    return RunProgress(server, run, cancel) if window is not None and window.work_done_progress else None

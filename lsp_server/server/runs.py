@@ -1,0 +1,319 @@
+"""Runs of entrypoints: one per entrypoint, a new one supersedes. Key types: Target, Run, RunManager, Client.
+
+A run is a task that reads a worker's events. However it ends (done, failed, cancelled, superseded, server going
+down), the worker's process tree is gone before the run says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal, Protocol
+
+from lsp_server.features.diagnostics import Board, RunFindings
+from lsp_server.features.documents import Documents, key_of
+from lsp_server.features.settings import Settings
+from lsp_server.features.summary import count, findings_line, run_table, severity_counts
+from lsp_server.features.tracking import Tracker
+from lsp_server.server.worker import Ended, Message, Output, WorkerFailure, WorkRequest, work
+from magpy_core.findings import Finding, RegionSummary
+
+log = logging.getLogger(__name__)
+Mode = Literal["check", "compiled"]
+_GARBAGE_REPORTED = 3
+
+
+class RunState(str, Enum):
+    STARTING = "starting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    SUPERSEDED = "superseded"
+
+    @property
+    def active(self) -> bool:
+        return self in (RunState.STARTING, RunState.RUNNING)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What to run: the file of ``uri``, or ``module`` with that file's folder telling where from."""
+
+    uri: str
+    path: str
+    module: str | None = None
+    args: tuple[str, ...] | None = None
+    steps: int | None = None
+    cwd: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def entrypoint(self) -> str:
+        return f"-m {self.module}" if self.module else self.path
+
+    @property
+    def key(self) -> str:
+        """One run at a time for each of these."""
+        return f"-m {self.module} in {self.cwd}" if self.module else key_of(self.path)
+
+    @property
+    def label(self) -> str:
+        return self.module or os.path.basename(self.path)
+
+
+class Client(Protocol):
+    """What a run tells the outside."""
+
+    def status(self, run: Run) -> None: ...
+    def output(self, run: Run, stream: str, data: bytes) -> None: ...
+    def changed(self, keys: set[str]) -> None: ...
+    def lenses_changed(self) -> None: ...
+
+
+class Run:
+    """One run of one entrypoint, from the command to the end of its process."""
+
+    _ids = itertools.count(1)
+
+    def __init__(self, target: Target, mode: Mode, settings: Settings, documents: Documents) -> None:
+        self.id = next(self._ids)
+        self.target = target
+        self.mode: Mode = mode
+        self.settings = settings
+        self.state = RunState.STARTING
+        self.step = 0
+        self.doing = "starting"
+        self.failure = ""
+        self.garbage = 0
+        self.started_at = time.monotonic()
+        self.found = RunFindings(target.uri, Tracker(time.time_ns(), documents), settings)
+        self.task: asyncio.Task[None] | None = None
+        self.stop_as = RunState.CANCELLED
+        self.on_change: list[Callable[[Run], None]] = []
+
+    @property
+    def verb(self) -> str:
+        return "Checking" if self.mode == "check" else "Running"
+
+    @property
+    def steps(self) -> int:
+        """Steps after which the program is ended; 0 lets it run to its end."""
+        if self.target.steps is not None:
+            return self.target.steps
+        return self.settings.steps if self.mode == "check" else 0
+
+    def counts(self) -> dict[str, int]:
+        return severity_counts(severity for _, severity in self.found.shown())
+
+    def summary(self) -> str:
+        """One sentence on how the run stands or ended."""
+        found = findings_line(self.counts())
+        if self.state.active:
+            of = f" of {self.steps}" if self.steps else ""
+            where = f"step {self.step}{of}" if self.step else self.doing
+            return f"{self.verb} {self.target.label}: {where} · {found}"
+        if self.state is RunState.FAILED:
+            return f"{self.target.label}: {self.failure}"
+        if self.state is not RunState.DONE:
+            return f"{self.target.label}: {self.state.value}"
+        regions = list(self.found.regions.values())
+        complete = sum(r.complete for r in regions)
+        parts = [count(len(regions), "region"), f"{complete} complete"] if regions else ["no regions"]
+        speedups = [r.speedup for r in regions if r.speedup is not None]
+        if self.mode == "compiled" and speedups:
+            parts.append(f"up to {max(speedups):.2f}x")
+        return f"{self.target.label}: {' · '.join(parts)} · {found} · {time.monotonic() - self.started_at:.1f} s"
+
+    def result(self) -> dict[str, Any]:
+        """The answer to the command."""
+        return {
+            "state": self.state.value,
+            "entrypoint": self.target.entrypoint,
+            "mode": self.mode,
+            "uri": self.target.uri,
+            "runId": self.id,
+            "summary": self.summary(),
+            "step": self.step,
+            "findings": self.counts(),
+            "regions": [region.to_json() for region in self.found.regions.values()],
+            "failure": self.failure or None,
+        }
+
+    def changed(self) -> None:
+        for listener in tuple(self.on_change):
+            listener(self)
+
+
+class RunManager:
+    """Starts, supersedes and stops runs, and puts what they find on the board."""
+
+    def __init__(self, client: Client, documents: Documents, board: Board) -> None:
+        self._client = client
+        self._documents = documents
+        self._board = board
+        self._runs: dict[str, Run] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._closed = False
+
+    def active(self) -> list[Run]:
+        return [run for run in self._runs.values() if run.state.active]
+
+    def of_uri(self, uri: str) -> Run | None:
+        return next((run for run in self.active() if run.target.uri == uri), None)
+
+    async def start(
+        self, target: Target, mode: Mode, settings: Settings, on_change: Callable[[Run], None] | None = None
+    ) -> Run:
+        """Start a run, after the one it supersedes is gone. The returned run may still be under way (``wait`` for it)."""
+        async with self._locks.setdefault(target.key, asyncio.Lock()):
+            before = self._runs.get(target.key)
+            if before is not None and before.state.active:
+                await self.stop(before, RunState.SUPERSEDED)
+            run = Run(target, mode, settings, self._documents)
+            if on_change is not None:
+                run.on_change.append(on_change)
+            if self._closed:
+                run.state, run.failure = RunState.FAILED, "the server is shutting down"
+                return run
+            self._runs[target.key] = run
+            run.task = asyncio.create_task(self._execute(run), name=f"magpy run {run.id}")
+            return run
+
+    async def wait(self, run: Run) -> None:
+        """Wait for the end of ``run``; being cancelled meanwhile stops it."""
+        if run.task is None:
+            return
+        try:
+            await asyncio.shield(run.task)
+        except asyncio.CancelledError:
+            await self.stop(run)
+            raise
+
+    async def stop(self, run: Run, stop_as: RunState = RunState.CANCELLED) -> None:
+        """Kill the worker's process tree and wait until it is gone."""
+        if run.task is None or run.task.done():
+            return
+        run.stop_as = stop_as
+        run.task.cancel()
+        await asyncio.wait([run.task])
+
+    async def stop_uri(self, uri: str | None) -> int:
+        """Stop the runs of one entrypoint, or all; returns how many there were."""
+        runs = [run for run in self.active() if uri is None or run.target.uri == uri]
+        await asyncio.gather(*(self.stop(run) for run in runs))
+        return len(runs)
+
+    async def close(self) -> None:
+        self._closed = True
+        await self.stop_uri(None)
+
+    async def _execute(self, run: Run) -> None:
+        self._board.follow(run.found)
+        self._tell(run, lenses=True)
+        try:
+            await self._follow(run)
+        except asyncio.CancelledError:
+            run.state = run.stop_as
+        except WorkerFailure as failure:
+            run.state, run.failure = RunState.FAILED, str(failure)
+        except Exception as error:
+            log.exception("run %d of %s failed", run.id, run.target.entrypoint)
+            run.state, run.failure = RunState.FAILED, f"internal error: {type(error).__name__}: {error}"
+        self._board.unfollow(run.found)
+        if run.garbage > _GARBAGE_REPORTED:
+            log.warning("run %d: %d messages of the worker were not understood", run.id, run.garbage)
+        if run.mode == "compiled" and run.state is RunState.DONE:
+            table = run_table(list(run.found.regions.values()))
+            self._client.output(run, "report", f"\n{table}\n".encode())
+        self._tell(run, lenses=True)
+
+    async def _follow(self, run: Run) -> None:
+        request = WorkRequest(
+            mode=run.mode,
+            interpreter=run.settings.interpreter,
+            path=None if run.target.module else run.target.path,
+            module=run.target.module,
+            args=run.target.args if run.target.args is not None else run.settings.args,
+            steps=run.steps,
+            timeout=run.settings.timeout,
+            backend=run.settings.backend,
+            cwd=run.target.cwd or os.path.dirname(run.target.path),
+            env={**run.settings.env, **run.target.env},
+        )
+        async for event in work(request):
+            match event:
+                case Output(stream, data):
+                    self._client.output(run, stream, data)
+                case Message(body):
+                    self._message(run, body)
+                case Ended(failure):
+                    run.state = RunState.FAILED if failure else RunState.DONE
+                    run.failure = failure
+
+    def _message(self, run: Run, body: Mapping[str, Any]) -> None:
+        """One message of the worker. What it says may be wrong in any way: the program runs in its process."""
+        try:
+            self._understand(run, body)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            run.garbage += 1
+            if run.garbage <= _GARBAGE_REPORTED:
+                log.warning("run %d: message not understood (%r): %.300r", run.id, error, body)
+
+    def _understand(self, run: Run, body: Mapping[str, Any]) -> None:
+        match body["type"]:
+            case "hello":
+                run.doing = "importing"
+                self._tell(run)
+            case "started":
+                self._begin(run)
+            case "step":
+                run.step = int(body["n"])
+                self._tell(run)
+            case "progress":
+                run.doing = str(body["text"])
+                self._tell(run)
+            case "finding":
+                self._begin(run)
+                self._client.changed({run.found.add(Finding.from_json(body["finding"]))})
+                run.changed()
+            case "region":
+                self._begin(run)
+                region = RegionSummary.from_json(body["region"])
+                run.found.regions[region.id] = region
+                run.changed()
+            case "done":
+                self._begin(run)
+                self._final(run, body["report"])
+            case "failed":
+                pass  # the worker's end carries it: see Ended
+            case other:
+                raise ValueError(f"unknown message type {other!r}")
+
+    def _begin(self, run: Run) -> None:
+        """The program runs: what the entrypoint's last run found is history from here on."""
+        if run.state is RunState.STARTING:
+            run.state, run.doing = RunState.RUNNING, "running"
+            self._client.changed(self._board.replace(run.target.key, run.found))
+            self._tell(run, lenses=True)
+
+    def _final(self, run: Run, report: Mapping[str, Any]) -> None:
+        """The report is complete: findings and regions it does not name were withdrawn."""
+        findings = [Finding.from_json(item) for item in report["findings"]]
+        regions = [RegionSummary.from_json(item) for item in report["regions"]]
+        before = run.found.keys()
+        run.found.findings = {finding.key: finding for finding in findings}
+        run.found.regions = {region.id: region for region in regions}
+        self._client.changed(before | run.found.keys())
+
+    def _tell(self, run: Run, *, lenses: bool = False) -> None:
+        self._client.status(run)
+        run.changed()
+        if lenses:
+            self._client.lenses_changed()
