@@ -1,0 +1,102 @@
+# Every target is self-sufficient: it makes the virtual environment and installs what it needs, once.
+#   make demo   check examples/char_gpt, then train it compiled     (no sudo)
+#   make test   the whole Python test suite
+SHELL  := /bin/bash
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+# The version that CI and the published figures use; any supported one works: make demo TORCH=torch==2.12.0
+TORCH  ?= torch==2.13.0
+JOBS   ?= 2
+PYTEST_ARGS ?=
+
+# Tests and examples are measured on two cores; more threads than that only fight each other.
+export OMP_NUM_THREADS ?= 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-gpu lint types format docs bench e2e vsix extension clean
+
+help:
+	@echo "make demo       check the character GPT example, then train it compiled"
+	@echo "make test       Python tests            make e2e       the extension in a real VS Code"
+	@echo "make lint       ruff, imports, deps     make types     mypy --strict"
+	@echo "make bench      speed table and JSON    make docs      run the tour, check the generated pages"
+	@echo "make vsix       build the VS Code extension            make clean     remove what was built"
+
+# -------------------------------------------------------------- environment
+
+# Debian splits venv's pip into python3-venv; without it, pip installs itself into the new environment.
+$(VENV)/.venv-made:
+	@test -n "$(PYTHON)" || { echo "No Python found: install Python 3.11 or 3.12, or say make PYTHON=/path/to/python3.11"; exit 2; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' \
+	  || { echo "$(PYTHON) is $$("$(PYTHON)" --version): MagPy needs Python 3.11 or 3.12 (make PYTHON=/path/to/python3.11)"; exit 2; }
+	@"$(PYTHON)" -m venv "$(VENV)" 2>/dev/null \
+	  || { rm -rf "$(VENV)" && "$(PYTHON)" -m venv --without-pip "$(VENV)" && "$(PYTHON)" -m pip -q --python "$(BIN)/python" install pip; } \
+	  || { echo "Cannot make a virtual environment: install pip or venv for $(PYTHON) (Debian: apt-get install python3-venv)"; exit 2; }
+	@touch $@
+
+# torch first and alone: a local or CPU wheel that pip is configured with is then taken as it is.
+$(VENV)/.run-ready: $(VENV)/.venv-made pyproject.toml
+	$(BIN)/pip install $(TORCH)
+	$(BIN)/pip install --quiet numpy -e .
+	@touch $@
+
+$(VENV)/.dev-ready: $(VENV)/.run-ready pyproject.toml
+	$(BIN)/pip install --quiet -e ".[dev,examples]"
+	@touch $@
+
+# -------------------------------------------------------------- the main job
+
+demo: export OMP_NUM_THREADS := 2
+demo: $(VENV)/.run-ready
+	@command -v "$${CXX:-c++}" >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null \
+	  || echo "No C++ compiler found: the run below will stay in plain Python (Debian: apt-get install g++ python3-dev)"
+	$(BIN)/magpy-lsp check --exit-zero examples/char_gpt/train.py
+	$(BIN)/magpy-lsp run examples/char_gpt/train.py
+
+# -------------------------------------------------------------- tests and checks
+
+test: $(VENV)/.dev-ready
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not e2e" $(PYTEST_ARGS)
+
+test-gpu: $(VENV)/.dev-ready
+	$(BIN)/python -m pytest tests/gpu $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev-ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+
+types: $(VENV)/.dev-ready
+	$(BIN)/mypy
+
+format: $(VENV)/.dev-ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.dev-ready
+	$(BIN)/python docs/tour.py
+
+bench: $(VENV)/.dev-ready
+	@mkdir -p artifacts
+	$(BIN)/python -m benchmarks --json artifacts/benchmarks.json
+
+# -------------------------------------------------------------- the editor extension
+
+vscode-extension/node_modules/.stamp: vscode-extension/package.json
+	cd vscode-extension && if [ -f package-lock.json ]; then npm ci --no-audit --no-fund; else npm install --no-audit --no-fund; fi
+	@touch $@
+
+extension: vscode-extension/node_modules/.stamp
+	cd vscode-extension && npm run lint && npm test && npm run build
+
+vsix: vscode-extension/node_modules/.stamp
+	cd vscode-extension && npm run package
+
+e2e: $(VENV)/.dev-ready vsix
+	cd vscode-extension && MAGPY_PYTHON="$(abspath $(BIN)/python)" npm run e2e
+
+clean:
+	rm -rf build dist artifacts *.egg-info vscode-extension/dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
