@@ -1,0 +1,133 @@
+"""``magpy-lsp``: check, run, explain, doctor, server. Key function: main.
+
+Only click is imported here. Everything else is imported by the command that needs it, and torch by none of them:
+the user's program runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from lsp_server.cli.options import (
+    PROGRAM_ARGS,
+    ProgramCommand,
+    color_option,
+    fail_on_option,
+    program_options,
+    python_option,
+    steps_option,
+)
+from magpy_core import __version__
+
+EPILOG = (
+    "Exit status: 0 no findings at or above --fail-on, 1 findings, 2 usage or tool error, "
+    "3 the program itself failed, 130 interrupted."
+)
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+@click.group(context_settings=SETTINGS, epilog=EPILOG)
+@click.version_option(__version__, prog_name="magpy-lsp", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Whole operator graphs, guards and side effects of a PyTorch program, from one monitored run of it."""
+
+
+@cli.command(cls=ProgramCommand, epilog=EPILOG)
+@program_options
+@steps_option("3")
+@fail_on_option("warning")
+def check(**options: Any) -> None:
+    """Run a program for a few steps under the monitor and print what it found.
+
+    Settings are read from [tool.magpy] in the pyproject.toml nearest above the entrypoint.
+    """
+    _program("check", options)
+
+
+@cli.command(cls=ProgramCommand, epilog=EPILOG)
+@program_options
+@steps_option("0")
+@fail_on_option("error")
+def run(**options: Any) -> None:
+    """Run a program with its regions compiled and print what that won.
+
+    The program's output passes through. Findings of severity error or warning and a table of the regions follow it.
+    """
+    _program("run", options)
+
+
+@cli.command()
+@click.argument("codes", nargs=-1, metavar="[CODE]...")
+@click.option("--all", "everything", is_flag=True, help="Every code.")
+@click.option(
+    "--format", "output_format", type=click.Choice(("text", "markdown", "json")), default="text", show_default=True
+)
+@color_option
+def explain(codes: tuple[str, ...], everything: bool, output_format: str, color: str) -> None:
+    """Explain finding codes: what happened, why, what it costs, what to do.
+
+    CODE is a code (MP102), its name (host-read) or the beginning of a family (MP1).
+    """
+    from lsp_server.cli.explain import explain as show
+
+    show(codes, everything, output_format, color)
+
+
+@cli.command()
+@python_option
+@click.option("--format", "output_format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option(
+    "--inductor/--no-inductor", default=True, show_default=True, help="Compile a tiny graph to see whether it works."
+)
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True, metavar="SECONDS")
+@color_option
+def doctor(python: str | None, output_format: str, inductor: bool, timeout: float, color: str) -> None:
+    """Say what MagPy finds on this machine, what it means, and how to mend what is wrong.
+
+    Exit status: 0 everything needed works, 1 something failed.
+    """
+    from lsp_server.cli.doctor import doctor as examine
+
+    sys.exit(examine(python, output_format, inductor=inductor, timeout=timeout, color=color))
+
+
+@cli.command()
+def server() -> None:
+    """Start the language server on stdin and stdout (editors do this)."""
+    from lsp_server.server.main import main as serve
+
+    serve()
+
+
+def _program(command: str, options: dict[str, Any]) -> NoReturn:
+    from lsp_server.cli.program import execute
+    from lsp_server.cli.settings import resolve
+
+    effective = resolve(command, click.get_current_context().meta[PROGRAM_ARGS], options)
+    if options["show_settings"]:
+        click.echo(effective.describe())
+        sys.exit(0)
+    sys.exit(execute(effective))
+
+
+def main() -> NoReturn:
+    """The console script. An error of our own is exit status 2, never 1: 1 means findings."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        cli(prog_name="magpy-lsp")
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        click.echo("magpy-lsp: this is a defect of MagPy; please report it with the lines above.", err=True)
+        sys.exit(2)
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Options that ``check`` and ``run`` share, and the command class that splits off the program's own arguments.
+
+Key types: ProgramCommand, CodeList. Nothing here imports more than click: ``--help`` must be instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+FORMATS = ("full", "concise", "json")
+SEVERITIES = ("error", "warning", "information", "hint")
+COLORS = ("auto", "always", "never")
+PROGRAM_ARGS = "magpy.program_args"
+
+
+class ProgramCommand(click.Command):
+    """A command whose line is ``ENTRYPOINT [options] [-- the program's arguments]``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own, program = args, []
+        if "--" in args:
+            at = args.index("--")
+            own, program = args[:at], args[at + 1 :]
+        ctx.meta[PROGRAM_ARGS] = program
+        try:
+            return super().parse_args(ctx, own)
+        except click.NoSuchOption as error:
+            hint = "if it is meant for your program, put it after `--`"
+            raise click.UsageError(f"{error.format_message().rstrip('.')}: {hint}.", ctx) from None
+        except click.UsageError as error:
+            if "unexpected extra argument" in error.message:
+                raise click.UsageError(f"{error.message}: put the program's own arguments after `--`.", ctx) from None
+            raise
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return ["[OPTIONS]", "{ENTRYPOINT | -m MODULE}", "[-- ARGS...]"]
+
+
+class CodeList(click.ParamType[list[str]]):
+    """Codes or beginnings of codes, separated by commas: ``MP1,MP204``."""
+
+    name = "codes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        if isinstance(value, list):
+            return value
+        from lsp_server.config import check_codes
+
+        codes = [part.strip().upper() for part in value.split(",") if part.strip()]
+        if not codes:
+            self.fail("there is no code in it.", param, ctx)
+        if wrong := check_codes(codes):
+            self.fail(" ".join(wrong), param, ctx)
+        return codes
+
+
+def color_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--color", type=click.Choice(COLORS), default="auto", show_default=True, help="When to colour the output."
+    )(command)
+
+
+def python_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--python", metavar="PATH", help="The Python interpreter to run the program with (default: this one)."
+    )(command)
+
+
+def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Everything ``check`` and ``run`` have in common."""
+    decorators = [
+        click.argument("entrypoint", required=False),
+        click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does."),
+        python_option,
+        click.option(
+            "--cwd",
+            type=click.Path(exists=True, file_okay=False),
+            help="The directory to run the program in (default: this one).",
+        ),
+        click.option(
+            "--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop it after this time."
+        ),
+        click.option(
+            "--format",
+            "output_format",
+            type=click.Choice(FORMATS),
+            default="full",
+            show_default=True,
+            help="How to print findings. With json and no --output, the program's stdout goes to stderr, "
+            "so that stdout is one JSON document.",
+        ),
+        click.option("--output", metavar="FILE", help="Write the report to FILE instead of stdout."),
+        click.option("--select", type=CodeList(), metavar="CODES", help="Only these codes or families: MP1,MP204."),
+        click.option(
+            "--ignore", type=CodeList(), metavar="CODES", help="Not these codes or families; the longer prefix wins."
+        ),
+        click.option("--exit-zero", is_flag=True, help="Exit 0 even if there are findings."),
+        click.option("--backend", metavar="NAME", help="inductor (default), aot_eager or eager."),
+        click.option("--statistics", is_flag=True, help="Also print how many findings there are of each code."),
+        click.option("--show-settings", is_flag=True, help="Print the settings in use and where they come from, and end."),
+        color_option,
+    ]
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
+def steps_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "--steps",
+        type=click.IntRange(0),
+        metavar="N",
+        help=f"End the program after N optimizer steps (or module calls, if it has no optimizer); 0: run to its end. [default: {default}]",
+    )
+
+
+def fail_on_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "--fail-on",
+        type=click.Choice(SEVERITIES),
+        help=f"Exit 1 if there is a finding at least this severe. [default: {default}]",
+    )

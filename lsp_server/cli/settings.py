@@ -1,0 +1,222 @@
+"""Command line over ``[tool.magpy]`` over defaults, and where each setting came from. Key type: Effective."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import click
+
+from lsp_server.config import BACKENDS, ConfigError, Loaded, load_for
+from lsp_server.selection import Selection
+from magpy_core.findings import Severity
+from magpy_core.runner.request import RunRequest
+
+Mode = Literal["check", "run"]
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "check": {"steps": 3, "fail-on": Severity.WARNING},
+    # A graph break is no reason for a training run to count as failed.
+    "run": {"steps": 0, "fail-on": Severity.ERROR},
+}
+_DEFAULT = "default"
+_COMMAND_LINE = "command line"
+
+
+@dataclass(frozen=True)
+class Effective:
+    """Everything one ``check`` or ``run`` needs to know."""
+
+    mode: Mode
+    script: str | None
+    module: str | None
+    args: list[str]
+    python: str | None
+    cwd: str | None
+    steps: int
+    timeout: float | None
+    backend: str
+    regions: list[str]
+    call_policy: dict[str, str]
+    selection: Selection
+    fail_on: Severity
+    exit_zero: bool
+    output_format: str
+    output: Path | None
+    statistics: bool
+    color: str
+    config_file: Path | None = None
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    def request(self, **streams: Any) -> RunRequest:
+        """What the runner is asked to do."""
+        return RunRequest(
+            mode=self.mode,
+            script=self.script,
+            module=self.module,
+            args=self.args,
+            python=self.python,
+            cwd=self.cwd,
+            steps=self.steps,
+            timeout=self.timeout,
+            backend=self.backend,
+            regions=self.regions,
+            call_policy=self.call_policy,
+            **streams,
+        )
+
+    def describe(self) -> str:
+        """``--show-settings``: one ``key = value  # origin`` line each."""
+        values: dict[str, Any] = {
+            "entrypoint": f"-m {self.module}" if self.module else self.script,
+            "args": self.args,
+            "python": self.python,
+            "cwd": self.cwd,
+            "steps": self.steps,
+            "timeout": self.timeout,
+            "backend": self.backend,
+            "select": list(self.selection.select),
+            "ignore": list(self.selection.ignore),
+            "fail-on": self.fail_on.value,
+            "regions": self.regions,
+            "severity": {code: s.value for code, s in self.selection.severity.items()},
+            "call-policy": self.call_policy,
+        }
+        shown = {key: json.dumps(value) for key, value in values.items()}
+        return "\n".join(f"{key} = {value}  # {self.origins.get(key, _DEFAULT)}" for key, value in shown.items())
+
+
+class _Chooser:
+    """Picks each setting from the command line, the table or the default, and remembers which."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self.origins: dict[str, str] = {}
+
+    def pick(self, key: str, given: Any, configured: Any, default: Any) -> Any:
+        if given is not None:
+            self.origins[key] = _COMMAND_LINE
+            return given
+        if key in self._loaded.lines and configured is not None:
+            self.origins[key] = f"{self._loaded.file}:{self._loaded.lines[key]}"
+            return configured
+        self.origins[key] = _DEFAULT
+        return default
+
+
+def resolve(mode: str, args: list[str], options: Mapping[str, Any]) -> Effective:
+    """Settles every setting; raises click errors (exit status 2) that say what to do."""
+    script, module = options["entrypoint"], options["module"]
+    if script is not None and module is not None:
+        raise click.UsageError("Give either a script or -m MODULE, not both; the program's own arguments go after `--`.")
+    loaded = _load(_config_start(script, module, options["cwd"]))
+    config = loaded.settings
+    chooser = _Chooser(loaded)
+    if script is None and module is None:
+        script, module = _configured_entrypoint(loaded)
+        chooser.pick("entrypoint", None, config.entrypoint, None)
+    else:
+        chooser.pick("entrypoint", script or module, None, None)
+        # The path is meant as typed, from here; the program would look for it from --cwd.
+        script = os.path.abspath(script) if script is not None and options["cwd"] else script
+    for key in ("python", "cwd"):
+        chooser.pick(key, options[key], None, None)
+    chooser.pick("args", args or None, None, [])
+    table = config if mode == "check" else None
+    default = DEFAULTS[mode]
+    steps = chooser.pick("steps", options["steps"], table and table.steps, default["steps"])
+    fail_on = chooser.pick("fail-on", options["fail_on"], table and table.fail_on, default["fail-on"])
+    selection = Selection(
+        select=tuple(chooser.pick("select", options["select"], config.select, ())),
+        ignore=tuple(chooser.pick("ignore", options["ignore"], config.ignore, ())),
+        severity=chooser.pick("severity", None, config.severity, {}),
+    )
+    return Effective(
+        mode=cast(Mode, mode),
+        script=script,
+        module=module,
+        args=args,
+        python=_interpreter(options["python"]),
+        cwd=options["cwd"],
+        steps=steps,
+        timeout=chooser.pick("timeout", options["timeout"], config.timeout, None),
+        backend=_backend(chooser.pick("backend", options["backend"], config.backend, BACKENDS[0])),
+        regions=list(chooser.pick("regions", None, config.regions, ())),
+        call_policy=dict(chooser.pick("call-policy", None, config.call_policy, {})),
+        selection=selection,
+        fail_on=Severity(fail_on),
+        exit_zero=options["exit_zero"],
+        output_format=options["output_format"],
+        output=_output(options["output"]),
+        statistics=options["statistics"],
+        color=options["color"],
+        config_file=loaded.file,
+        origins=chooser.origins,
+    )
+
+
+def _config_start(script: str | None, module: str | None, cwd: str | None) -> Path:
+    """Where the search for pyproject.toml begins: at the script, else where the program will run."""
+    return Path(script).parent if script is not None else Path(cwd or os.curdir)
+
+
+def _load(start: Path) -> Loaded:
+    try:
+        return load_for(start)
+    except ConfigError as error:
+        for problem in error.problems:
+            click.echo(str(problem), err=True)
+        raise SystemExit(2) from None
+
+
+def _configured_entrypoint(loaded: Loaded) -> tuple[str | None, str | None]:
+    entry = loaded.settings.entrypoint
+    if entry is None or loaded.file is None:
+        raise click.UsageError(
+            "There is nothing to run: name a script or -m MODULE, or set `entrypoint` under [tool.magpy] in pyproject.toml."
+        )
+    if entry.startswith("-m "):
+        return None, entry.removeprefix("-m ").strip()
+    return str(loaded.file.parent / entry), None
+
+
+def _interpreter(python: str | None) -> str | None:
+    """``--python`` as an executable file: a path, a name on PATH, or the folder of a virtual environment."""
+    if python is None:
+        return None
+    for candidate in (python, os.path.join(python, "bin", "python"), os.path.join(python, "Scripts", "python.exe")):
+        if found := shutil.which(candidate):
+            # Not resolved further: a virtual environment's python is a link, and following it would leave the environment.
+            return os.path.abspath(found)
+    raise click.BadParameter(
+        f"there is no Python interpreter {python!r}; give the path of one, or of a virtual environment.",
+        param_hint="--python",
+    )
+
+
+def _backend(name: str) -> str:
+    if name not in BACKENDS:
+        raise click.BadParameter(f"there is no backend {name!r}; known: {', '.join(BACKENDS)}.", param_hint="--backend")
+    return name
+
+
+def _output(file: str | None) -> Path | None:
+    """Refused before the program runs, and not after minutes of it."""
+    if file is None:
+        return None
+    path = Path(os.path.abspath(file))
+    problem = None
+    if path.is_dir():
+        problem = "is a directory"
+    elif not path.parent.is_dir():
+        problem = f"can't be written: there is no directory {path.parent}"
+    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+        problem = "can't be written: permission denied"
+    if problem:
+        raise click.BadParameter(f"{file} {problem}.", param_hint="--output")
+    return path

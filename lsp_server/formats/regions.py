@@ -1,0 +1,48 @@
+"""One summary line per region, and the line of totals. Key functions: lines, totals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from lsp_server.formats.view import STYLES, View, clean, count
+from magpy_core.findings import RegionSummary, Report, Severity
+
+
+def lines(report: Report, view: View) -> Iterator[Text]:
+    if not report.regions:
+        yield Text("No region was called.")
+    for region in report.regions:
+        yield _line(region, view)
+
+
+def _line(region: RegionSummary, view: View) -> Text:
+    state = ("complete graph", "green") if region.complete else ("graph not complete", "yellow")
+    if not region.captures:
+        state = ("no graph", "yellow")
+    text = Text.assemble("Region ", (clean(region.name), "bold"), f" ({region.kind})")
+    if region.file:
+        text.append(f" at {view.path(region.file)}" + (f":{region.line}" if region.line else ""))
+    text.append(f": {count(region.calls, 'call')}, {count(region.captures, 'capture')}, ")
+    text.append(*state)
+    text.append(f", {count(region.graph_breaks, 'graph break')}, {count(region.guards, 'guard')}, ")
+    text.append(count(region.side_effects, "side effect"))
+    return text
+
+
+def totals(report: Report, suppressed: int = 0) -> Text:
+    """``Found 3 findings (1 warning, 2 hints) in 2 files; 1 suppressed.``"""
+    if not report.findings:
+        text = Text("No findings", "green")
+    else:
+        by_severity = Counter(f.severity for f in report.findings)
+        worst = min(by_severity, key=lambda s: s.rank)
+        parts = ", ".join(count(by_severity[s], s.value) for s in Severity if by_severity[s])
+        files = len({f.location.file for f in report.findings})
+        text = Text("Found ")
+        text.append(count(len(report.findings), "finding"), STYLES[worst])
+        text.append(f" ({parts}) in {count(files, 'file')}")
+    text.append(f"; {suppressed} suppressed." if suppressed else ".", "default")
+    return text

@@ -1,0 +1,88 @@
+"""The table that ends ``magpy-lsp run``: per region eager against compiled, captures, and why it was recompiled.
+
+Key functions: table, recompiles, total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from lsp_server.formats.view import View, clean, count, first_line, shorten
+from magpy_core.findings import Report
+
+_SHOWN = 8
+_NOT_MEASURED = "-"
+
+
+def table(report: Report, view: View) -> Table:
+    shown = Table(box=box.SIMPLE_HEAD, title="Regions, eager against compiled", title_justify="left", pad_edge=False)
+    shown.add_column("region", overflow="fold")
+    for name in ("calls", "eager ms", "compiled ms", "speed-up", "captures", "recompiles", "after step 3"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    for region in report.regions:
+        where = f"{view.path(region.file)}:{region.line}" if region.file and region.line else ""
+        shown.add_row(
+            Text.assemble((clean(region.name), "bold"), f" {where}".rstrip()),
+            f"{region.calls:,}",
+            _ms(region.eager_ms),
+            _ms(region.compiled_ms),
+            _speedup(region.speedup),
+            str(region.captures),
+            str(len(region.recompiles)),
+            Text(str(region.captures_after_step_3), "yellow" if region.captures_after_step_3 else ""),
+        )
+    return shown
+
+
+def recompiles(report: Report, view: View) -> Iterator[Text]:
+    """Why each region was captured again: the access path of the value, old and new."""
+    for region in report.regions:
+        if not region.recompiles:
+            continue
+        yield Text(f"Recompiles of {clean(region.name)}:", "bold")
+        for one in region.recompiles[:_SHOWN]:
+            text = Text(f"  call {one.call}: ")
+            text.append(first_line(one.name), "bold")
+            text.append(f" {shorten(first_line(one.old), 60)} -> {shorten(first_line(one.new), 60)}")
+            if one.file:
+                text.append(f" (read at {view.path(one.file)}" + (f":{one.line})" if one.line else ")"), "dim")
+            yield text
+        if len(region.recompiles) > _SHOWN:
+            yield Text(f"  and {len(region.recompiles) - _SHOWN} more")
+
+
+def total(report: Report) -> Text:
+    """Time per call weighted by calls, over the regions where both were measured, and whether a steady state was reached."""
+    measured = [(r, e, c) for r in report.regions if (e := r.eager_ms) is not None and (c := r.compiled_ms) is not None]
+    text = Text("Total: ", "bold")
+    text.append(
+        f"{count(len(report.regions), 'region')}, {count(sum(r.calls for r in report.regions), 'call')}, ", "default"
+    )
+    eager = sum(r.calls * e for r, e, _ in measured)
+    compiled = sum(r.calls * c for r, _, c in measured)
+    if compiled > 0:
+        text.append(f"{eager:,.0f} ms eager against {compiled:,.0f} ms compiled = ", "default")
+        text.append(_speedup(eager / compiled))
+    else:
+        text.append("times not measured", "default")
+    if seconds := sum(r.compile_s or 0.0 for r in report.regions):
+        text.append(f", {seconds:,.1f} s compiling", "default")
+    late = sum(r.captures_after_step_3 for r in report.regions)
+    text.append(f", {count(late, 'capture') if late else 'no captures'} after step 3.", "default")
+    return text
+
+
+def _ms(value: float | None) -> str:
+    if value is None:
+        return _NOT_MEASURED
+    return f"{value:,.3f}" if value < 10 else f"{value:,.1f}"
+
+
+def _speedup(value: float | None) -> Text:
+    if value is None:
+        return Text(_NOT_MEASURED)
+    return Text(f"{value:.2f}x", "green" if value >= 1.0 else "red")

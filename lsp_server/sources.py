@@ -1,0 +1,44 @@
+"""Reading users' source files for excerpts and comments: never fails, never trusts what is in them. Key type: Sources."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from dataclasses import dataclass, field
+
+
+def decode(raw: bytes) -> str:
+    """Source text in the encoding its first lines declare; what cannot be decoded becomes U+FFFD."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
+    except SyntaxError:
+        encoding = "utf-8"
+    text = raw.decode(encoding, errors="replace").removeprefix("\ufeff")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+@dataclass
+class Sources:
+    """Texts of files by path, each read once. ``None``: there is no such file or it is not readable."""
+
+    _texts: dict[str, str | None] = field(default_factory=dict)
+
+    def text(self, file: str) -> str | None:
+        if file not in self._texts:
+            self._texts[file] = self._read(file)
+        return self._texts[file]
+
+    def line(self, file: str, number: int) -> str | None:
+        """The 0-based line ``number`` without its end. Lines are Python's: only newlines end them."""
+        text = self.text(file)
+        lines = text.split("\n") if text is not None else []
+        return lines[number] if 0 <= number < len(lines) else None
+
+    @staticmethod
+    def _read(file: str) -> str | None:
+        try:
+            with open(file, "rb") as stream:
+                return decode(stream.read())
+        except (OSError, ValueError):
+            # ValueError: a path with a NUL in it, such as made up names of generated code.
+            return None
