@@ -1,0 +1,286 @@
+"""Frame interception on top of torch's private frame-evaluation hook (``torch._C._dynamo.eval_frame``).
+
+An :class:`Interception` sees every Python frame that starts on its thread, entered from Python or from C, and may have
+another code object (a *clone* of the frame's own) evaluated in its place. What torch's hook does underneath:
+
+* A callback's answer is kept as a *cache entry* on the original code object. Later frames of that code do not reach the
+  callback: the entry's guard decides. Our guard asks the interception of the running thread, so an entry means nothing
+  when no interception is active. Entries are taken off again when the last interception ends (:func:`_release`).
+* A guard cannot tell a starting generator from one being resumed, and a started frame must never be replaced. Entries on
+  generator code therefore never match; :func:`generator_started`, which clones of generators call first, removes them
+  before they pile up.
+* An exception in a callback reaches user code and switches interception off: nothing here raises, except what ``failed``
+  raises because it belongs to the user (Ctrl-C).
+* A code object with the SKIP strategy is evaluated without asking anybody; with recursive SKIP so is everything it calls.
+  That is what :func:`never_intercept` sets on our own hot functions.
+
+Key types: :class:`Frame` (what a starting frame shows), :class:`Interception`.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from _thread import get_ident
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType, FunctionType
+from typing import Any, TypeVar, cast
+
+from torch._C._dynamo.eval_frame import (
+    _debug_get_cache_entry_list,
+    _FrameAction,
+    _FrameExecStrategy,
+    get_eval_frame_callback,
+    reset_code,
+    set_code_exec_strategy,
+    set_eval_frame,
+)
+from torch._C._dynamo.guards import RootGuardManager
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_GENERATOR = 0x20 | 0x80 | 0x200  # CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
+_MAX_GENERATOR_ENTRIES = 32
+
+Token = Any
+"""What :func:`disable` returns and :func:`restore` takes."""
+
+
+class Frame:
+    """A frame about to start: ``f_code`` (the original code) and ``f_locals`` (its arguments and cells' contents by name).
+
+    It is not a ``types.FrameType``: there is no ``f_globals``, ``f_back`` or ``f_lasti``, because torch's cache guard does
+    not give them. Events can use the real frame (``sys._getframe``) instead.
+    """
+
+    __slots__ = ("f_code", "f_locals")
+
+    def __init__(self, f_code: CodeType, f_locals: dict[str, Any]) -> None:
+        self.f_code = f_code
+        self.f_locals = f_locals
+
+
+class _Answer:
+    """What a frame callback returns (shape of ``torch._dynamo.types.ConvertFrameReturn``)."""
+
+    __slots__ = ("apply_to_code", "frame_exec_strategy", "guarded_code", "skip_reason")
+
+    def __init__(self, guarded_code: _Delivery | None) -> None:
+        self.frame_exec_strategy = _FrameExecStrategy(_FrameAction.DEFAULT, _FrameAction.DEFAULT)
+        self.apply_to_code = False
+        self.guarded_code = guarded_code
+        self.skip_reason: str | None = None
+
+
+class _CompileId:
+    """Stands where torch expects a compile id; a cache entry only stores and prints it."""
+
+    frame_id = -1
+    frame_compile_id = -1
+
+    def __str__(self) -> str:
+        return "magpy"
+
+
+class _GuardManager:
+    """The guard of a cache entry. torch needs both roots, or it aborts the process; it sets the two back references."""
+
+    def __init__(self, guard: Callable[[dict[str, Any]], bool]) -> None:
+        self.root = RootGuardManager()
+        self.root.add_lambda_guard(guard, ["magpy recording is active"], None)
+        self.diff_guard_root = self.root
+        self.cache_entry: Any = None
+        self.extra_state: Any = None
+        self.id_matched_objs: dict[str, Any] = {}
+
+
+class _Delivery:
+    """A clone for a code object, as torch wants it (shape of ``torch._dynamo.types.GuardedCode``)."""
+
+    __slots__ = ("code", "compile_id", "guard_manager", "trace_annotation")
+
+    def __init__(self, clone: CodeType, guard: Callable[[dict[str, Any]], bool]) -> None:
+        self.code = clone
+        self.guard_manager = _GuardManager(guard)
+        self.compile_id = _CompileId()
+        self.trace_annotation = "magpy"
+
+
+_PLAIN = _Answer(None)
+_lock = threading.RLock()
+_active: dict[int, Interception] = {}
+"""The innermost interception of each thread."""
+_entries: dict[int, CodeType] = {}
+"""Code objects that may hold a cache entry of ours, by id."""
+
+
+def never_intercept(function: _F) -> _F:
+    """Mark a Python function so that its frames, and whatever they call, are evaluated without interception. Costs nothing."""
+    code = cast(FunctionType, function).__code__
+    set_code_exec_strategy(code, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP))
+    return function
+
+
+class Interception:
+    """Frame interception on one thread, from :meth:`install` to :meth:`remove`; nestable (the inner one has the thread).
+
+    ``clone_of(code)`` gives the clone to evaluate instead of ``code``, or None to leave its frames alone;
+    ``enter(frame)`` then decides for one frame. ``failed`` is told what either of them raised.
+    """
+
+    def __init__(
+        self,
+        clone_of: Callable[[CodeType], CodeType | None],
+        enter: Callable[[Frame], bool],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self._clone_of = clone_of
+        self._enter = enter
+        self._failed = failed
+        self._declined: CodeType | None = None
+        self._pending: BaseException | None = None
+        self._outer: Interception | None = None
+        self._token: Token = None
+        self.thread = -1
+
+    def install(self) -> None:
+        """Start on the current thread."""
+        self.thread = get_ident()
+        with _lock:
+            self._outer = _active.get(self.thread)
+            _active[self.thread] = self
+        self._token = set_eval_frame(cast(Any, _callback))
+
+    def remove(self) -> None:
+        """Stop; what was installed on this thread before is in force again."""
+        set_eval_frame(self._token)
+        with _lock:
+            if self._outer is None:
+                _active.pop(self.thread, None)
+            else:
+                _active[self.thread] = self._outer
+            _release()
+
+    def _starts(self, frame: Any) -> _Answer:
+        """The callback proper: a frame whose code has no matching cache entry."""
+        code: CodeType = frame.f_code
+        if self._pending is not None:
+            error, self._pending = self._pending, None
+            raise error
+        if self._declined is code:  # its entry's guard has just asked
+            self._declined = None
+            return _PLAIN
+        self._declined = None
+        try:
+            clone = self._clone_of(code)
+            if clone is None or frame.f_lasti >= 0 or not self._enter(Frame(code, frame.f_locals)):
+                return _PLAIN
+            guard = _never if code.co_flags & _GENERATOR else _guard_for(code)
+            answer = _Answer(_Delivery(clone, guard))
+        except BaseException as error:
+            self._failed(error)
+            return _PLAIN
+        _entries[id(code)] = code
+        return answer
+
+    def _starts_again(self, code: CodeType, f_locals: dict[str, Any]) -> bool:
+        """The guard proper: a frame whose code has an entry of ours."""
+        try:
+            if self._enter(Frame(code, f_locals)):
+                return True
+        except BaseException as error:
+            try:
+                self._failed(error)
+            except BaseException as passed_on:  # a guard cannot raise, and the callback, asked next, can
+                self._pending = passed_on
+        self._declined = code
+        return False
+
+
+def _callback(frame: Any, cache_entry: Any, frame_state: Any) -> _Answer:
+    interception = _active.get(get_ident())
+    return _PLAIN if interception is None else interception._starts(frame)
+
+
+def _never(f_locals: dict[str, Any]) -> bool:
+    return False
+
+
+def _guard_for(code: CodeType) -> Callable[[dict[str, Any]], bool]:
+    def guard(f_locals: dict[str, Any]) -> bool:
+        interception = _active.get(get_ident())
+        return False if interception is None else interception._starts_again(code, f_locals)
+
+    return guard
+
+
+def generator_started(code: CodeType) -> None:
+    """Called by a generator's clone before anything else: drop the entries that earlier starts left on its code."""
+    if len(_debug_get_cache_entry_list(code)) > _MAX_GENERATOR_ENTRIES:
+        with _lock:
+            if not _torch_compiling_elsewhere():
+                reset_code(code)
+
+
+def _ours(code: CodeType) -> bool:
+    return all(isinstance(entry.guard_manager, _GuardManager) for entry in _debug_get_cache_entry_list(code))
+
+
+def _torch_compiling_elsewhere() -> bool:
+    """Whether another thread is inside torch's own compiler, which holds raw pointers into code objects' caches."""
+    if "torch._dynamo.convert_frame" not in sys.modules:
+        return False
+    me = get_ident()
+    for thread, top in sys._current_frames().items():
+        frame = None if thread == me else top
+        while frame is not None:
+            if "_dynamo" in frame.f_code.co_filename:
+                return True
+            frame = frame.f_back
+    return False
+
+
+def _release() -> None:
+    """Take our entries off the code objects, unless somebody may be reading them (then the next release does it).
+
+    A code that also holds entries of the user's own torch.compile keeps all of them: ours never match outside a recording,
+    and dropping the user's would cost a recompilation.
+    """
+    if _active or not _entries or _torch_compiling_elsewhere():
+        return
+    codes = [code for code in _entries.values() if _ours(code)]
+    _entries.clear()
+    # One C-level loop: no thread switch between the check above and the last reset.
+    deque(map(reset_code, codes), maxlen=0)
+
+
+def disable() -> Token:
+    """Switch interception off on this thread (cheap: for hot paths); give the result to :func:`restore`."""
+    return set_eval_frame(None)
+
+
+def restore(token: Token) -> None:
+    """Undo :func:`disable`."""
+    set_eval_frame(token)
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """Interception off for a block."""
+    token = set_eval_frame(None)
+    try:
+        yield
+    finally:
+        set_eval_frame(token)
+
+
+def intercepting() -> bool:
+    """Whether a frame that starts on this thread now would be intercepted."""
+    return cast(Any, get_eval_frame_callback()) is _callback
+
+
+never_intercept(_callback)
+never_intercept(_never)
+never_intercept(generator_started)

@@ -1,0 +1,45 @@
+"""Version gates: which Python and torch MagPy's private-API code is made for. Key type: UnsupportedVersion."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+PYTHON_VERSIONS: tuple[tuple[int, int], ...] = ((3, 11), (3, 12))
+TORCH_MIN: tuple[int, int] = (2, 11)
+TORCH_MAX: tuple[int, int] = (2, 13)
+
+PY312: bool = sys.version_info >= (3, 12)
+
+
+class UnsupportedVersion(RuntimeError):
+    """The running Python or torch is not one MagPy supports; the message says which ones are."""
+
+
+def _torch_release(version: str) -> tuple[int, int] | None:
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def check(python: tuple[int, int], implementation: str, torch_version: str) -> None:
+    """Raise UnsupportedVersion unless this combination is supported (the pure part of :func:`check_versions`)."""
+    if implementation != "cpython" or python not in PYTHON_VERSIONS:
+        supported = " and ".join(f"{major}.{minor}" for major, minor in PYTHON_VERSIONS)
+        raise UnsupportedVersion(
+            f"MagPy needs CPython {supported}, but this is {implementation} {python[0]}.{python[1]}: "
+            "run it with a supported interpreter (the --python option)."
+        )
+    release = _torch_release(torch_version)
+    if release is None or not TORCH_MIN <= release <= TORCH_MAX:
+        low, high = (f"{major}.{minor}" for major, minor in (TORCH_MIN, TORCH_MAX))
+        raise UnsupportedVersion(
+            f"MagPy needs torch {low} to {high}, but this is torch {torch_version}: "
+            f"install a supported one (pip install 'torch>={low},<{TORCH_MAX[0]}.{TORCH_MAX[1] + 1}')."
+        )
+
+
+def check_versions() -> None:
+    """Raise UnsupportedVersion, in one sentence, when the running Python or torch is not supported."""
+    import torch
+
+    check(sys.version_info[:2], sys.implementation.name, str(torch.__version__))

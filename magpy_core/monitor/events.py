@@ -1,0 +1,132 @@
+"""What the monitor reports: :class:`Site` (where an event happened) and :class:`Observer` (one method per event).
+
+Subclass Observer and override what you need: an event whose method is not overridden costs next to nothing. Methods run
+*before* the operation, so state looked at in one is the state before it; the ``*_result`` methods run after it and return
+the result, or an equal value of the same type with an identity of its own.
+"""
+
+from __future__ import annotations
+
+from types import CellType, CodeType
+from typing import Any
+
+from magpy_core._compat.eval_frame import Frame
+
+
+class Site:
+    """One instrumented instruction of a function.
+
+    ``code`` is the original code object; ``index`` is unique in it; ``name`` is the attribute, global, cell or module name,
+    the operator's symbol ("+", "+=", "<", "not in", "is"), or a format's conversion ("s", "r", "a"). Lines are 1-based,
+    columns 0-based UTF-8 byte offsets, as in ``code.co_positions()``; 0 where the compiler left none.
+    """
+
+    __slots__ = ("code", "col", "end_col", "end_lineno", "index", "lineno", "name", "opname")
+
+    def __init__(
+        self,
+        code: CodeType,
+        index: int,
+        opname: str,
+        name: str | None = None,
+        position: tuple[int | None, int | None, int | None, int | None] = (None, None, None, None),
+    ) -> None:
+        self.code = code
+        self.index = index
+        self.opname = opname
+        self.name = name
+        lineno, end_lineno, col, end_col = position
+        self.lineno = lineno or 0
+        self.end_lineno = end_lineno or self.lineno
+        self.col = col or 0
+        self.end_col = end_col or 0
+
+    def __repr__(self) -> str:
+        name = f" {self.name}" if self.name is not None else ""
+        return f"<{self.code.co_qualname}:{self.lineno}:{self.col} {self.opname}{name}>"
+
+
+class Observer:
+    """Receives a recording's events. The methods of this base class do nothing."""
+
+    def enter_frame(self, frame: Frame) -> bool:
+        """A function, generator or coroutine starts; True: report what it does, False: leave this frame alone."""
+        return True
+
+    def global_read(self, site: Site) -> None:
+        """``site.name`` is read from the globals (or builtins) of the running frame: :func:`current_globals`."""
+
+    def global_write(self, site: Site, value: object) -> None: ...
+
+    def global_delete(self, site: Site) -> None: ...
+
+    def cell_read(self, site: Site, cell: CellType) -> None:
+        """A variable shared with an inner or outer function is read (own variables captured by inner ones included)."""
+
+    def cell_write(self, site: Site, cell: CellType, value: object) -> None: ...
+
+    def cell_delete(self, site: Site, cell: CellType) -> None: ...
+
+    def attr_read(self, site: Site, obj: object) -> None:
+        """``obj.<site.name>``; methods too. ``super().x`` is a call of super, then a read of x from its result."""
+
+    def attr_write(self, site: Site, obj: object, value: object) -> None: ...
+
+    def attr_delete(self, site: Site, obj: object) -> None: ...
+
+    def item_read(self, site: Site, obj: object, key: object) -> None: ...
+
+    def item_write(self, site: Site, obj: object, key: object, value: object) -> None: ...
+
+    def item_delete(self, site: Site, obj: object, key: object) -> None: ...
+
+    def call(self, site: Site, fn: object, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
+        """Any call, also the ``__exit__`` that a with block calls when an exception leaves it."""
+
+    def call_result(self, site: Site, result: Any) -> object:
+        return result
+
+    def binary(self, site: Site, lhs: object, rhs: object) -> None: ...
+
+    def binary_result(self, site: Site, lhs: object, rhs: object, result: Any) -> object:
+        return result
+
+    def unary(self, site: Site, value: object) -> None:
+        """``-``, ``+``, ``~``; ``not`` is :meth:`truth`."""
+
+    def unary_result(self, site: Site, value: object, result: Any) -> object:
+        return result
+
+    def compare(self, site: Site, lhs: object, rhs: object) -> None:
+        """``<  <=  ==  !=  >  >=``"""
+
+    def is_(self, site: Site, lhs: object, rhs: object) -> None:
+        """``is`` / ``is not``, branches on None included."""
+
+    def contains(self, site: Site, item: object, container: object) -> None: ...
+
+    def truth(self, site: Site, value: object) -> None:
+        """The truth of a value decides a branch, or ``not`` takes it."""
+
+    def iterate(self, site: Site, obj: object) -> None: ...
+
+    def unpack(self, site: Site, obj: object) -> None: ...
+
+    def extend(self, site: Site, target: object, iterable: object) -> None:
+        """``[*x]``, ``{**x}``, ``f(*x)``: target is what is being filled; None when x itself is handed to a call."""
+
+    def match(self, site: Site, subject: object) -> None: ...
+
+    def format(self, site: Site, value: object, spec: object) -> None: ...
+
+    def format_result(self, site: Site, value: object, spec: object, result: Any) -> object:
+        return result
+
+    def with_enter(self, site: Site, manager: object) -> None: ...
+
+    def import_name(self, site: Site, name: str) -> None: ...
+
+    def import_from(self, site: Site, module: object) -> None: ...
+
+    def raise_(self, site: Site, exc: object) -> None:
+        """``raise exc``; for a bare ``raise``, the exception being handled (None if there is none)."""

@@ -1,0 +1,92 @@
+"""Recording: :class:`record` runs a block with every Python frame of this thread instrumented, reporting to an Observer.
+
+    with record(observer) as recording:
+        result = function(*args)
+    recording.observer_failure      # None, or the exception that ended the recording early
+
+The block's own frame is not instrumented; functions it calls are. A failure of the observer (or of the monitor) ends the
+recording, never the program. Key type: :class:`record`.
+"""
+
+from __future__ import annotations
+
+import os
+from types import CodeType, TracebackType
+from typing import Final
+
+from magpy_core._compat.eval_frame import Frame, Interception
+from magpy_core._compat.versions import check_versions
+from magpy_core.monitor.clone import instrument
+from magpy_core.monitor.events import Observer
+from magpy_core.monitor.hooks import Handlers, active, belongs_to_user
+
+OWN_DIRECTORY: Final[str] = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_CO_OPTIMIZED: Final = 0x1
+
+_clones: dict[int, tuple[CodeType, CodeType | None]] = {}
+"""id(original code) -> (the original, kept alive; its clone, or None if its frames are left alone)."""
+
+
+def is_own_file(filename: str) -> bool:
+    """Whether code from this file is never instrumented: MagPy's own, and the import system's."""
+    return filename.startswith(OWN_DIRECTORY) or filename.startswith("<frozen importlib")
+
+
+def clone_of(code: CodeType) -> CodeType | None:
+    """The clone of a code object, made once; None if its frames must be left alone.
+
+    Only functions are replaced: module and class bodies keep their variables in a dict that the replacing frame lacks.
+    """
+    known = _clones.get(id(code))
+    if known is not None:
+        return known[1]
+    clone = None
+    if code.co_flags & _CO_OPTIMIZED and not is_own_file(code.co_filename):
+        clone = instrument(code)
+    _clones[id(code)] = (code, clone)
+    return clone
+
+
+class record:
+    """Context manager: instrument what this thread runs inside the block, and report it to ``observer``.
+
+    Per thread, and nestable: the inner recording alone gets the events while it lasts. ``observer_failure`` is the first
+    exception that a method of the observer, or the monitor itself, raised: nothing is reported after it.
+    """
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        self.observer_failure: BaseException | None = None
+        self._handlers = Handlers(observer, self.fail)
+        self._outer: Handlers | None = None
+        self._interception = Interception(clone_of, self._enter, self._fail_in_callback)
+
+    def fail(self, error: BaseException) -> None:
+        """End the recording because of ``error`` (the first one is kept); the program goes on."""
+        if self.observer_failure is None:
+            self.observer_failure = error
+        self._handlers[:] = [None] * len(self._handlers)
+
+    def _enter(self, frame: Frame) -> bool:
+        return self.observer_failure is None and self.observer.enter_frame(frame)
+
+    def _fail_in_callback(self, error: BaseException) -> None:
+        self.fail(error)
+        if belongs_to_user(error):
+            raise error
+
+    def __enter__(self) -> record:
+        check_versions()
+        self._interception.install()
+        thread = self._interception.thread
+        self._outer = active.get(thread)
+        active[thread] = self._handlers
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self._interception.remove()
+        thread = self._interception.thread
+        if self._outer is None:
+            active.pop(thread, None)
+        else:
+            active[thread] = self._outer
