@@ -1,0 +1,69 @@
+"""Replay of a captured region against the bare compiled graph, with torch.compile on the same module beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+import magpy_core
+from benchmarks.models import MLP, sequential
+from benchmarks.result import Result, Row
+from benchmarks.timing import interleave, ratio_of
+
+WIDTH, BATCH = 64, 16
+
+
+def _compare(name: str, make: Callable[[], nn.Module], target: float) -> Result:
+    """The module replayed, its bare graph, and torch.compile on a twin with the same weights."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    module, twin = make().eval(), make().eval()
+    twin.load_state_dict(module.state_dict())
+    x = torch.randn(BATCH, WIDTH)
+    with torch.no_grad():
+        expected = module(x)
+        compiled = magpy_core.compile(module, backend="inductor")
+        torch_compiled = torch.compile(twin)
+        for _ in range(3):
+            torch.testing.assert_close(compiled(x), expected)
+            torch.testing.assert_close(torch_compiled(x), expected)
+        (capture,) = magpy_core.captures(compiled)
+        bare, inputs = capture.bare_callable, capture.gather_inputs((x,), {})
+        samples = interleave(
+            {
+                "bare graph": lambda: bare(*inputs),
+                "replay": lambda: compiled(x),
+                "torch.compile": lambda: torch_compiled(x),
+                "eager": lambda: module(x),
+            },
+            rounds=41,
+        )
+    replay = ratio_of(samples["replay"], samples["bare graph"])
+    theirs = ratio_of(samples["torch.compile"], samples["bare graph"])
+    against = ratio_of(samples["replay"], samples["torch.compile"])
+    micro = 1e6 * min(samples["bare graph"].cpu)
+    return Result(
+        [
+            Row(f"{name}: replay / bare graph", replay.cpu_median, "x", target, f"{replay}; bare {micro:.0f} µs"),
+            Row(f"{name}: torch.compile / bare graph", theirs.cpu_median, "x", None, str(theirs)),
+            Row(f"{name}: replay / torch.compile", against.cpu_median, "x", 1.0, str(against)),
+        ],
+        {f"{name}: {key}": value.to_json() for key, value in samples.items()},
+    )
+
+
+def replay_mlp50() -> Result:
+    """50-layer MLP over a ModuleList."""
+    return _compare("50-layer MLP, ModuleList", lambda: MLP(50, WIDTH), 1.15)
+
+
+def replay_sequential50() -> Result:
+    """50-layer nn.Sequential with 50 ReLU modules."""
+    return _compare("50-layer MLP, Sequential", lambda: sequential(50, WIDTH), 1.15)
+
+
+def replay_mlp3() -> Result:
+    """3-layer MLP: the overhead with next to nothing to hide behind."""
+    return _compare("3-layer MLP", lambda: MLP(3, WIDTH), 1.25)
