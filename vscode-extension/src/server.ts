@@ -1,0 +1,193 @@
+/** The language server's life: found, probed, started, restarted, stopped. */
+
+import { execFile } from "node:child_process";
+import * as fs from "node:fs";
+import * as os from "node:os";
+import * as vscode from "vscode";
+import {
+  CloseAction,
+  type ConfigurationParams,
+  ErrorAction,
+  type Executable,
+  type FeatureState,
+  LanguageClient,
+  type LanguageClientOptions,
+  type StaticFeature,
+} from "vscode-languageclient/node";
+import { findInterpreter, type Interpreter, PROBE, type Probe, probeProblem } from "./interpreter";
+import { OUTPUT, type RunOutput, type RunStatus, SERVER_COMMANDS, STATUS } from "./protocol";
+import { selectedPython } from "./pythonExtension";
+import { LatestQueue } from "./queue";
+import type { ServerState } from "./statusText";
+
+const PROBE_TIMEOUT_MS = 20_000;
+const CRASHES_ALLOWED = 3;
+
+export interface ServerEvents {
+  state(state: ServerState, problem?: string): void;
+  status(status: RunStatus): void;
+  output(output: RunOutput): void;
+  /** Before a run: what is in the editor must be what is on disk. */
+  save(argument: unknown): Promise<void>;
+}
+
+/** Tells the server that failures of runs are shown from `magpy/status`, so that it opens no message box for them. */
+const statusFeature: StaticFeature = {
+  fillClientCapabilities: (capabilities) => {
+    capabilities.experimental = { ...(capabilities.experimental as object | undefined), magpyStatus: true };
+  },
+  initialize: () => undefined,
+  getState: (): FeatureState => ({ kind: "static" }),
+  clear: () => undefined,
+};
+
+export class Server {
+  private client: LanguageClient | undefined;
+  private readonly queue = new LatestQueue();
+  private crashes = 0;
+
+  constructor(
+    private readonly log: vscode.LogOutputChannel,
+    private readonly events: ServerEvents,
+  ) {}
+
+  /** The running client; starts it when there is none. Throws, with a sentence for the user, when it can't be started. */
+  async ready(): Promise<LanguageClient> {
+    if (this.client === undefined) {
+      await this.restart();
+    }
+    if (this.client === undefined) {
+      throw new Error("The MagPy language server is not running.");
+    }
+    return this.client;
+  }
+
+  /** Stop, if running, and start again. Calls made meanwhile are one more restart, not several. */
+  restart(): Promise<void> {
+    this.crashes = 0;
+    return this.queue.run(async () => {
+      await this.stopClient();
+      await this.startClient();
+    });
+  }
+
+  stop(): Promise<void> {
+    return this.queue.run(() => this.stopClient());
+  }
+
+  async interpreter(resource: vscode.Uri | undefined): Promise<Interpreter> {
+    const folder = (resource && vscode.workspace.getWorkspaceFolder(resource)) ?? vscode.workspace.workspaceFolders?.[0];
+    return findInterpreter({
+      setting: vscode.workspace.getConfiguration("magpy", resource ?? folder?.uri).get("interpreter", ""),
+      folder: folder?.uri.fsPath,
+      home: os.homedir(),
+      platform: process.platform,
+      isFile: (file) => fs.existsSync(file),
+      selected: () => selectedPython(resource ?? folder?.uri, this.log),
+    });
+  }
+
+  private async startClient(): Promise<void> {
+    if (!vscode.workspace.isTrusted) {
+      throw new Error("MagPy runs your program, so it works in trusted workspaces only.");
+    }
+    this.events.state("starting");
+    const interpreter = await this.interpreter(vscode.window.activeTextEditor?.document.uri);
+    const problem = probeProblem(interpreter, await probe(interpreter.path));
+    if (problem !== undefined) {
+      this.events.state("failed", problem);
+      throw new Error(problem);
+    }
+    // -P: a file of the workspace named like one of the server's modules must not be imported in its place.
+    const run: Executable = { command: interpreter.path, args: ["-P", "-m", "lsp_server.server.main"] };
+    this.log.info(`Starting ${run.command} ${(run.args ?? []).join(" ")} (interpreter from ${interpreter.source})`);
+    const client = new LanguageClient("magpy", "MagPy", run, this.options());
+    client.registerFeature(statusFeature);
+    client.onNotification(STATUS, (status: RunStatus) => {
+      this.events.status(status);
+    });
+    client.onNotification(OUTPUT, (output: RunOutput) => {
+      this.events.output(output);
+    });
+    try {
+      await client.start();
+    } catch (error) {
+      const reason = `The MagPy language server did not start: ${error instanceof Error ? error.message : String(error)}`;
+      this.events.state("failed", reason);
+      throw new Error(reason, { cause: error });
+    }
+    this.client = client;
+    this.events.state("ready");
+  }
+
+  private async stopClient(): Promise<void> {
+    const { client } = this;
+    this.client = undefined;
+    if (client !== undefined) {
+      this.events.state("stopped");
+      await client.dispose();
+    }
+  }
+
+  private options(): LanguageClientOptions {
+    return {
+      documentSelector: [{ scheme: "file", language: "python" }],
+      outputChannel: this.log,
+      middleware: {
+        executeCommand: async (command, args: unknown[], next) => {
+          if (command === SERVER_COMMANDS.check || command === SERVER_COMMANDS.runCompiled) {
+            if (!vscode.workspace.isTrusted) {
+              throw new Error("MagPy runs your program, so it works in trusted workspaces only.");
+            }
+            await this.events.save(args[0]);
+          }
+          return (await next(command, args)) as unknown;
+        },
+        workspace: {
+          // The interpreter the server uses for a file is the one this window would use for it.
+          configuration: async (params: ConfigurationParams, token, next) => {
+            const answers = await next(params, token);
+            if (!Array.isArray(answers)) {
+              return answers;
+            }
+            return Promise.all(
+              params.items.map(async (item, index) => {
+                const answer: unknown = answers[index];
+                if (item.section !== "magpy" || typeof answer !== "object" || answer === null) {
+                  return answer;
+                }
+                const resource = item.scopeUri === undefined ? undefined : vscode.Uri.parse(item.scopeUri);
+                return { ...answer, interpreter: (await this.interpreter(resource)).path };
+              }),
+            );
+          },
+        },
+      },
+      errorHandler: {
+        error: () => ({ action: ErrorAction.Continue }),
+        closed: () => {
+          this.crashes += 1;
+          this.events.state("stopped");
+          if (this.crashes <= CRASHES_ALLOWED) {
+            this.log.error("The language server ended unexpectedly; starting it again.");
+            this.events.state("starting");
+            return { action: CloseAction.Restart, handled: true };
+          }
+          const problem = `The MagPy language server ended ${this.crashes} times; see its log.`;
+          this.client = undefined;
+          this.events.state("failed", problem);
+          return { action: CloseAction.DoNotRestart, message: problem };
+        },
+      },
+    };
+  }
+}
+
+function probe(command: string): Promise<Probe> {
+  return new Promise((resolve) => {
+    execFile(command, ["-P", "-c", PROBE], { timeout: PROBE_TIMEOUT_MS }, (error, stdout, stderr) => {
+      const code = error === null ? 0 : typeof error.code === "number" ? error.code : undefined;
+      resolve({ code, stdout, stderr: stderr.trim() === "" && error !== null ? error.message : stderr });
+    });
+  });
+}

@@ -1,0 +1,49 @@
+/** The status bar item. */
+
+import * as vscode from "vscode";
+import type { RunStatus } from "./protocol";
+import { RunList, type ServerState, statusText } from "./statusText";
+
+export class StatusBar implements vscode.Disposable {
+  private readonly item = vscode.window.createStatusBarItem("magpy.status", vscode.StatusBarAlignment.Left, 10);
+  private readonly runs = new RunList();
+  private server: ServerState = "stopped";
+  private problem = "";
+
+  constructor() {
+    this.item.name = "MagPy";
+    this.item.command = "magpy.showMenu";
+    this.render();
+    this.item.show();
+  }
+
+  serverState(state: ServerState, problem = ""): void {
+    this.server = state;
+    this.problem = problem;
+    if (state !== "ready") {
+      this.runs.clear(); // a server that went took its runs with it
+    }
+    this.render();
+  }
+
+  run(status: RunStatus): void {
+    this.runs.update(status);
+    this.render();
+  }
+
+  clearRuns(): void {
+    this.runs.clear();
+    this.render();
+  }
+
+  private render(): void {
+    const { text, tooltip, level } = statusText(this.server, this.runs.all, this.problem);
+    this.item.text = text;
+    this.item.tooltip = tooltip;
+    this.item.backgroundColor = level === "error" ? new vscode.ThemeColor("statusBarItem.errorBackground") : undefined;
+  }
+
+  dispose(): void {
+    this.item.dispose();
+  }
+}
