@@ -1,0 +1,61 @@
+"""Numbers with an identity of their own: equal value, same type, distinct object.
+
+CPython shares small ints (-5..256) and constants, so a number read from outside cannot be told from an equal constant by
+``id``. The monitor hands the program a private copy instead, which no Python operation except ``is`` can tell apart.
+Layout facts used: CPython 3.11 and 3.12 ``PyLongObject``. Checked by ``supports_fresh_int`` at first use.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+import sys
+
+_HEADER = object.__basicsize__  # ob_refcnt + ob_type
+_LARGE = 1 << 29
+
+
+def fresh_float(value: float) -> float:
+    """A new float object with the same bits."""
+    out: float = struct.unpack("d", struct.pack("d", value))[0]
+    return out
+
+
+def _new_small(value: int) -> int:
+    new = ctypes.pythonapi._PyLong_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_ssize_t]
+    out: int = new(1)
+    head = id(out) + _HEADER
+    ctypes.c_uint32.from_address(head + 8).value = abs(value)
+    size = ctypes.c_ssize_t.from_address(head)
+    if sys.version_info >= (3, 12):  # lv_tag: digits << 3 | sign (0 positive, 1 zero, 2 negative)
+        size.value = 1 if value == 0 else (8 | (2 if value < 0 else 0))
+    else:  # ob_size: signed number of digits
+        size.value = 0 if value == 0 else (-1 if value < 0 else 1)
+    return out
+
+
+def fresh_int(value: int) -> int:
+    """A new int object equal to ``value``. Raises RuntimeError where the interpreter's layout is not the known one."""
+    if -_LARGE < value < _LARGE:
+        if not supports_fresh_int():
+            raise RuntimeError("this interpreter's int layout is unknown")
+        return _new_small(value)
+    return -(-value)
+
+
+@functools.cache
+def supports_fresh_int() -> bool:
+    """Probe: whether private small ints behave like the shared ones."""
+    if sys.version_info[:2] not in ((3, 11), (3, 12)):
+        return False
+    for v in (0, 1, -1, -5, 256, 255, 12345, -98765):
+        copy = _new_small(v)
+        shared = int(str(v))
+        ok = copy == shared and type(copy) is int and hash(copy) == hash(shared) and repr(copy) == repr(shared)
+        ok = ok and copy + 1 == shared + 1 and -copy == -shared and {shared: 1}.get(copy) == 1 and bool(copy) is bool(shared)
+        ok = ok and (copy is not shared) and copy * 3 == shared * 3 and divmod(copy, 7) == divmod(shared, 7)
+        if not ok:
+            return False
+    return True

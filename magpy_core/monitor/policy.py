@@ -1,0 +1,103 @@
+"""Call policy: what calling a native function means to a recording. One table, data only.
+
+Verdicts: ``PURE`` (result follows from arguments, which it may read deeply), ``TORCH`` (seen by the operator recorder),
+``EFFECT`` (output, replayed), ``HOST`` (result or effect is not a function of guarded state), ``UNKNOWN``.
+Users add to it in ``[tool.magpy]`` (``call-policy``). Key functions: ``verdict``, ``extend``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from typing import Any
+
+PURE, TORCH, EFFECT, HOST, IO, UNKNOWN = "pure", "torch", "effect", "host", "io", "unknown"
+
+_PURE_MODULES = frozenset({
+    "math", "cmath", "operator", "_operator", "itertools", "functools", "_functools", "collections", "_collections", "re", "_sre",
+    "_struct", "struct", "_bisect", "_heapq", "unicodedata", "_abc", "_string", "_json", "binascii", "types", "_weakref", "weakref",
+    "_typing", "typing", "_contextvars", "enum", "copy", "copyreg", "_decimal", "fractions", "_statistics", "zlib", "_datetime_math",
+    "_weakrefset", "_collections_abc", "string", "textwrap", "difflib", "_opcode", "_ast", "array", "_blake2", "_md5", "_sha1",
+    "_sha256", "_sha512", "_sha2", "_hashlib", "_csv", "_pickle", "marshal",
+})  # fmt: skip
+_HOST_MODULES = frozenset({
+    "time", "_random", "random", "posix", "os", "nt", "_socket", "socket", "select", "_ssl", "signal", "_signal", "subprocess",
+    "_posixsubprocess", "threading", "_asyncio", "_queue", "_multiprocessing", "mmap", "fcntl", "resource", "secrets", "uuid", "_uuid",
+    "_datetime", "gc", "faulthandler", "ctypes", "_ctypes", "atexit", "sqlite3", "_sqlite3", "pwd", "locale", "_locale", "_thread",
+    "readline", "tracemalloc", "_tracemalloc",
+})  # fmt: skip
+_IO_MODULES = frozenset({"io", "_io"})
+_TORCH_MODULES = ("torch", "torch._C", "torch._C._nn", "torch._C._fft", "torch._C._linalg", "torch._C._special", "torch._VF")
+
+_HOST_BUILTINS = {builtins.input: IO, builtins.open: IO, builtins.exec: HOST, builtins.eval: HOST, builtins.compile: HOST,
+                  builtins.breakpoint: IO, builtins.globals: HOST, builtins.locals: PURE}  # fmt: skip
+_PURE_SYS = frozenset({"intern", "getrecursionlimit", "exc_info", "exception", "is_finalizing", "getdefaultencoding", "audit"})
+_PURE_THREAD = frozenset({"get_ident", "allocate_lock", "RLock", "get_native_id"})
+
+_extra: dict[str, str] = {}
+
+
+def extend(table: dict[str, str]) -> None:
+    """Add user policy: dotted name of a callable -> ``pure`` | ``torch`` | ``host``. Raises ValueError for another verdict."""
+    for name, what in table.items():
+        if what not in (PURE, TORCH, HOST):
+            raise ValueError(f"call policy of {name!r} is {what!r}; it must be pure, torch or host")
+        _extra[name] = what
+
+
+def dotted_name(fn: Any) -> str:
+    module = getattr(fn, "__module__", None) or getattr(getattr(fn, "__objclass__", None), "__module__", None) or ""
+    if not module:
+        owner = getattr(fn, "__self__", None)
+        module = owner.__name__ if isinstance(owner, types.ModuleType) else type(owner).__module__
+    name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None) or type(fn).__name__
+    return f"{module}.{name}"
+
+
+def verdict(fn: Any) -> str:
+    """The policy of a native function that is no method of a container or tensor."""
+    if _extra:
+        found = _extra.get(dotted_name(fn))
+        if found is not None:
+            return found
+    try:
+        special = _HOST_BUILTINS.get(fn)
+    except TypeError:  # unhashable: a bound method of an unhashable object
+        special = None
+    if special is not None:
+        return special
+    if fn is builtins.print:
+        return EFFECT
+    owner = getattr(fn, "__self__", None)
+    module = owner.__name__ if isinstance(owner, types.ModuleType) else getattr(fn, "__module__", None)
+    if module is None:
+        objclass = getattr(fn, "__objclass__", None)
+        module = objclass.__module__ if objclass is not None else type(owner).__module__
+    if module == "builtins" or module in _PURE_MODULES:
+        return PURE
+    if module == "sys":
+        return PURE if fn.__name__ in _PURE_SYS else HOST
+    if module == "_thread" and fn.__name__ in _PURE_THREAD:
+        return PURE
+    if module in _IO_MODULES:
+        return IO
+    if module in _HOST_MODULES:
+        return HOST
+    if isinstance(module, str) and (module in _TORCH_MODULES or module.startswith("torch.")):
+        return TORCH
+    return UNKNOWN
+
+
+# Methods of built-in containers. READ: reads the content; WRITE: changes it without reading; both otherwise.
+READ_METHODS = frozenset({
+    "index", "count", "copy", "__len__", "__iter__", "__contains__", "__reversed__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
+    "__ge__", "__add__", "__mul__", "__rmul__", "__or__", "__ror__", "__and__", "__sub__", "__xor__", "keys", "values", "items",
+    "union", "intersection", "difference", "symmetric_difference", "issubset", "issuperset", "isdisjoint", "__repr__", "__str__",
+    "__format__", "__sizeof__", "most_common", "elements", "__reduce__", "__reduce_ex__", "__copy__", "__hash__", "__rand__",
+    "__rsub__", "__rxor__", "__class_getitem__", "__rxor__",
+})  # fmt: skip
+WRITE_METHODS = frozenset({
+    "append", "extend", "appendleft", "extendleft", "add", "update", "clear", "discard", "__setitem__", "__iadd__", "__ior__",
+    "difference_update", "__init__",
+})  # fmt: skip
+KEYED_READS = frozenset({"get", "__getitem__", "__contains__"})

@@ -1,0 +1,59 @@
+"""What each torch function means to the recorder: metadata read, host read, random, mutation of state, or plain op."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import torch
+
+# Answers that follow from what TensorGuards check (type, dtype, device, sizes, strides, requires_grad).
+METADATA_GETTERS = frozenset({
+    "dtype", "device", "layout", "requires_grad", "ndim", "is_cuda", "is_cpu", "is_sparse", "is_quantized", "is_meta",
+    "is_mps", "is_xpu", "is_xla", "is_sparse_csr", "is_nested", "is_mkldnn", "itemsize", "nbytes", "names", "is_mtia",
+    "is_maia", "is_hpu", "is_ipu", "is_vulkan", "name", "_has_symbolic_sizes_strides", "__cuda_array_interface__",
+})  # fmt: skip
+METADATA_CALLS = frozenset({
+    "dim", "ndimension", "is_floating_point", "is_complex", "is_signed", "is_contiguous", "element_size", "type_as_",
+    "get_device", "is_same_size", "is_neg", "is_conj", "is_inference", "has_names", "is_distributed", "is_coalesced",
+    "is_non_overlapping_and_dense",
+})  # fmt: skip
+SHAPE_GETTERS = frozenset({"shape"})
+SHAPE_CALLS = frozenset({"size", "numel", "nelement", "stride", "__len__", "storage_offset"})
+# One edge of a tensor object read through C: guarded as a field of the tensor.
+FIELD_GETTERS = frozenset({"grad", "is_leaf", "grad_fn", "retains_grad", "_backward_hooks"})
+SCALAR_READS = frozenset({"item", "__float__", "__int__", "__index__", "__complex__"})
+TRUTH_READS = frozenset({"__bool__", "is_nonzero", "equal", "allclose", "__contains__"})
+OPAQUE_READS = frozenset({"tolist", "numpy", "__array__", "__repr__", "__format__", "__str__", "data_ptr", "storage",
+                          "untyped_storage", "__reduce_ex__", "__dlpack__", "_version", "__cuda_array_interface__"})  # fmt: skip
+# Results whose shape follows from data.
+DATA_SHAPED = frozenset({
+    "nonzero", "masked_select", "unique", "_unique2", "unique_consecutive", "argwhere", "bincount", "repeat_interleave",
+    "nonzero_static", "histc_",
+})  # fmt: skip
+REFUSED = frozenset({
+    "backward", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "__deepcopy__", "share_memory_",
+    "set_", "resize_", "resize_as_", "pin_memory", "as_subclass", "_make_subclass", "sparse_resize_", "module_load",
+    "_set_grad_fn", "register_multi_grad_hook",
+})  # fmt: skip
+# Builtin torch functions that read only interpreter or torch state the global guard covers, and change nothing.
+STATE_READ_PREFIXES = ("is_", "get_", "_is_", "_get_", "has_", "_has_", "_log_api", "_are_", "_len_", "_jit_get", "_cuda_get",
+                       "_functorch", "_autograd_is")  # fmt: skip
+
+
+def function_name(func: Any) -> str:
+    """``relu``, ``__getitem__``, or for a tensor attribute's getter/setter the attribute's name with ``get:``/``set:``."""
+    if isinstance(func, types.MethodWrapperType):
+        descriptor = func.__self__
+        prefix = {"__get__": "get:", "__set__": "set:", "__delete__": "del:"}[func.__name__]
+        name = getattr(descriptor, "__name__", None) or getattr(getattr(descriptor, "fget", None), "__name__", "?")
+        return prefix + str(name)
+    return str(getattr(func, "__name__", func))
+
+
+def is_tensor_method(func: Any) -> bool:
+    if isinstance(func, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+        return issubclass(func.__objclass__, torch._C.TensorBase) or func.__objclass__ is torch._C.TensorBase
+    if isinstance(func, types.FunctionType):
+        return getattr(torch.Tensor, func.__name__, None) is func
+    return False

@@ -1,0 +1,330 @@
+"""OpRecorder: records the torch operations a region really executes into an FX graph.
+
+A ``TorchFunctionMode`` sees each public operation while it runs on real tensors; nodes are found by tensor identity.
+Parameters, buffers and every other tensor from outside are placeholders. Key types: OpRecorder, Host (what the recorder
+asks of the recording it belongs to).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+import torch.fx
+from torch.overrides import TorchFunctionMode
+
+from magpy_core.findings import Unsupported
+from magpy_core.opgraph import functions as fns
+from magpy_core.opgraph.scalars import ScalarTable, Sym
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.source import Source
+
+_CONST_TYPES = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format,
+                type(Ellipsis), bytes)  # fmt: skip
+
+
+class Host(Protocol):
+    """The recording's side: sources of outside tensors, guards, branches and refusals."""
+
+    def outside_tensor(self, tensor: torch.Tensor) -> Source: ...
+    def read_field(self, source: Source, tensor: torch.Tensor, name: str, value: Any) -> None: ...
+    def read_container(self, value: Any) -> None: ...
+    def tensor_shape_read(self, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any: ...
+    def branch(self, sym: Sym, outcome: Any, what: str) -> None: ...
+    def paused(self) -> bool: ...
+    def site_mark(self) -> Any: ...
+    def suspend(self) -> Any: ...
+    def resume(self, token: Any) -> None: ...
+    def tensor_written(self, tensor: torch.Tensor, source: Source) -> None: ...
+    def torch_call_seen(self) -> None: ...
+    def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None: ...
+
+
+class OpRecorder(TorchFunctionMode):
+    """Function-level recorder of one recording."""
+
+    def __init__(self, host: Host, scalars: ScalarTable) -> None:
+        super().__init__()
+        self.host = host
+        self.scalars = scalars
+        self.graph = torch.fx.Graph()
+        self.values: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}
+        self.inputs: list[tuple[torch.fx.Node, Source, torch.Tensor]] = []
+        self.scalar_inputs: list[tuple[torch.fx.Node, Sym]] = []
+        self.guarded: dict[int, tuple[torch.Tensor, Source]] = {}  # tensors whose metadata the program depends on
+        self.mutated: dict[int, tuple[torch.Tensor, Source]] = {}
+        self.data_shaped: set[int] = set()
+        self.op_depth = 0
+        self.op_count = 0
+        self.random_ops = 0
+        self.eager_only: list[str] = []
+        self._scalar_nodes: dict[int, torch.fx.Node] = {}
+        self._last_placeholder: torch.fx.Node | None = None
+        self._keep: list[Any] = []
+
+    # -- graph inputs ------------------------------------------------------------------------------------------
+
+    def _placeholder(self, name: str) -> torch.fx.Node:
+        anchor = self._last_placeholder
+        if anchor is not None:
+            with self.graph.inserting_after(anchor):
+                node = self.graph.placeholder(name)
+        else:
+            first = next(iter(self.graph.nodes), None)
+            if first is None or first.op == "root":
+                node = self.graph.placeholder(name)
+            else:
+                with self.graph.inserting_before(first):
+                    node = self.graph.placeholder(name)
+        self._last_placeholder = node
+        return node
+
+    def guard_tensor(self, tensor: torch.Tensor) -> Source:
+        """Make the capture depend on an outside tensor's metadata; returns its source."""
+        found = self.guarded.get(id(tensor))
+        if found is not None:
+            return found[1]
+        source = self.host.outside_tensor(tensor)
+        self.guarded[id(tensor)] = (tensor, source)
+        return source
+
+    def node_of(self, tensor: torch.Tensor) -> torch.fx.Node:
+        found = self.values.get(id(tensor))
+        if found is not None:
+            return found[1]
+        source = self.guard_tensor(tensor)
+        name = "".join(c if c.isalnum() else "_" for c in source.describe()).strip("_") or "x"
+        node = self._placeholder(name[-60:] if not name[-60:][0].isdigit() else "t_" + name[-58:])
+        node.meta["magpy_source"] = source
+        self.inputs.append((node, source, tensor))
+        self.values[id(tensor)] = (tensor, node)
+        return node
+
+    def scalar_node(self, sym: Sym) -> torch.fx.Node:
+        """The graph value of a symbolic scalar: a scalar input when the host can compute it, arithmetic on reads otherwise."""
+        found = self._scalar_nodes.get(id(sym))
+        if found is not None:
+            return found
+        if sym.kind == "node":
+            return sym.payload  # type: ignore[no-any-return]
+        if sym.on_host and not self._is_shape(sym):
+            node = self._placeholder(f"scalar_{len(self.scalar_inputs)}")
+            node.meta["magpy_scalar"] = type(sym.hint)
+            node.meta["magpy_hint"] = sym.hint
+            self.scalar_inputs.append((node, sym))
+        elif sym.kind == "source":  # a dimension of a graph input: read it in the graph so that shapes stay symbolic
+            source = sym.payload
+            tensor = next(t for t, s in self.guarded.values() if s is source.base)
+            node = self.graph.call_method("size", (self.node_of(tensor), source.key))
+        else:
+            args = tuple(self.scalar_node(a) if isinstance(a, Sym) else a for a in sym.args)
+            node = self.graph.call_function(sym.payload, args)
+        self._keep.append(sym)
+        self._scalar_nodes[id(sym)] = node
+        return node
+
+    @staticmethod
+    def _is_shape(sym: Sym) -> bool:
+        return any(leaf.kind == "source" and leaf.payload.kind == "size" for leaf in sym.leaves())
+
+    # -- arguments ---------------------------------------------------------------------------------------------
+
+    def to_fx(self, value: Any) -> Any:
+        """An op argument as an FX argument; raises Unsupported(MP106) for what a graph can't hold."""
+        if isinstance(value, torch.Tensor):
+            return self.node_of(value)
+        if type(value) in (int, float):
+            sym = self.scalars.get(value)
+            return self.scalar_node(sym) if sym is not None else value
+        if isinstance(value, _CONST_TYPES):
+            return value
+        if isinstance(value, (list, tuple, dict)):
+            self.host.read_container(value)
+        if isinstance(value, torch.Size):
+            return tuple(self.to_fx(v) for v in value)
+        if isinstance(value, tuple):
+            items = tuple(self.to_fx(v) for v in value)
+            return type(value)(*items) if hasattr(value, "_fields") else items
+        if isinstance(value, list):
+            return [self.to_fx(v) for v in value]
+        if isinstance(value, dict):
+            return {k: self.to_fx(v) for k, v in value.items()}
+        if isinstance(value, slice):
+            return slice(self.to_fx(value.start), self.to_fx(value.stop), self.to_fx(value.step))
+        if isinstance(value, range):
+            return list(value)
+        if isinstance(value, torch.Generator):
+            raise Unsupported("MP106", "A torch.Generator is passed to an operation; its state can't be part of a graph.")
+        raise Unsupported("MP106", f"An operation takes a {type(value).__name__}, which an operator graph can't hold.")
+
+    # -- the mode ----------------------------------------------------------------------------------------------
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if self.op_depth or self.host.paused():
+            return func(*args, **kwargs)
+        token = self.host.suspend()
+        self.op_depth += 1
+        try:
+            return self._handle(func, args, kwargs)
+        finally:
+            self.op_depth -= 1
+            self.host.resume(token)
+
+    def _handle(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run ``func`` for real, exactly once, and record what it was. Never raises anything ``func`` itself doesn't."""
+        host: Any = self.host
+        before = host.guarded_call(self._before, func, args, kwargs)
+        result = func(*args, **kwargs)
+        return host.guarded_result(self._after, result, before, func, args, kwargs)
+
+    def _before(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Convert the arguments while they still have their entry state."""
+        self.host.torch_call_seen()
+        name = fns.function_name(func)
+        if name.startswith(("get:", "set:", "del:")):
+            return self._before_attribute(name, args)
+        short = name
+        if short in fns.METADATA_CALLS:
+            return ("meta", None)
+        if short in fns.SHAPE_CALLS:
+            return ("shape", None)
+        if short in fns.REFUSED:
+            raise Unsupported("MP106", f"`{short}` inside the region can't be recorded safely yet.")
+        if short in fns.OPAQUE_READS:
+            raise Unsupported(
+                "MP102", f"`.{short.strip('_')}()` gives the tensor's data to Python, where the graph can't follow."
+            )
+        if short == "__hash__":
+            return ("meta", None)
+        tensors = self._tensors(args, kwargs)
+        versions = [(t, t._version) for t in tensors if id(t) not in self.values or self._is_input(t)] if tensors else []
+        fx_args = tuple(self.to_fx(a) for a in args)
+        fx_kwargs = {k: self.to_fx(v) for k, v in kwargs.items()}
+        return ("op", (name, fx_args, fx_kwargs, tensors, versions))
+
+    def _is_input(self, tensor: torch.Tensor) -> bool:
+        return id(tensor) in self.guarded
+
+    def _before_attribute(self, name: str, args: tuple[Any, ...]) -> Any:
+        action, attr = name.split(":")
+        if action == "get":
+            if attr in fns.METADATA_GETTERS:
+                return ("meta", None)
+            if attr in fns.SHAPE_GETTERS:
+                return ("shape", None)
+            if attr in fns.FIELD_GETTERS:
+                return ("field", attr)
+            if attr in fns.OPAQUE_READS:
+                raise Unsupported("MP102", f"`.{attr}` shows Python something of the tensor that a guard can't watch.")
+            return ("op", (name, (self.to_fx(args[0]), attr), {}, [args[0]], []))
+        if attr == "grad":
+            return ("set_field", attr)
+        raise Unsupported("MP106", f"Assigning `.{attr}` of a tensor inside the region can't be recorded safely yet.")
+
+    def _after(self, result: Any, before: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        what, info = before
+        if what == "op":
+            return self._record(func, result, info)
+        tensor = args[0] if args else next(iter(kwargs.values()))
+        if not isinstance(tensor, torch.Tensor):
+            return result
+        if what == "set_field":
+            self.host.field_written(tensor, info, args[1] if len(args) > 1 else None)
+            return result
+        known = id(tensor) in self.values and id(tensor) not in self.guarded
+        if what == "field":
+            if known and info == "grad" and result is None:
+                return result
+            if known:
+                if info == "is_leaf" or (info in ("grad_fn", "_backward_hooks", "retains_grad") and result is None):
+                    return result
+                raise Unsupported("MP106", f"`.{info}` of a tensor made inside the region is read.")
+            source = self.guard_tensor(tensor)
+            self.host.read_field(source, tensor, info, result)
+            return result
+        if not known:
+            self.guard_tensor(tensor)
+        if what == "shape":
+            if id(tensor) in self.data_shaped:
+                raise Unsupported("MP109", "A shape that depends on tensor data is read by Python.")
+            return self.host.tensor_shape_read(tensor, fns.function_name(func), result, args[1:])
+        return result
+
+    def _tensors(self, *trees: Any) -> list[torch.Tensor]:
+        out: list[torch.Tensor] = []
+        stack: list[Any] = list(trees)
+        while stack:
+            v = stack.pop()
+            if isinstance(v, torch.Tensor):
+                out.append(v)
+            elif isinstance(v, (list, tuple)):
+                stack.extend(v)
+            elif isinstance(v, dict):
+                stack.extend(v.values())
+        return out
+
+    def _record(self, func: Callable[..., Any], result: Any, info: Any) -> Any:
+        name, fx_args, fx_kwargs, tensors, versions = info
+        if name.startswith("get:"):
+            node = self.graph.call_function(getattr, fx_args)
+        elif name == "__getitem__":
+            node = self.graph.call_function(operator.getitem, fx_args)
+        elif name == "__setitem__":
+            node = self.graph.call_function(operator.setitem, fx_args)
+        elif fns.is_tensor_method(func):
+            node = self.graph.call_method(name, fx_args, fx_kwargs)
+        else:
+            node = self.graph.call_function(func, fx_args, fx_kwargs)
+        node.meta["magpy_site"] = self.host.site_mark()
+        self.op_count += 1
+        shaped = any(id(t) in self.data_shaped for t in tensors) or name in fns.DATA_SHAPED or self._masked(name, tensors, fx_args)
+        for t, version in versions:
+            if t._version != version:
+                source = self.guarded[id(t)][1] if id(t) in self.guarded else None
+                if source is not None and id(t) not in self.mutated:
+                    self.mutated[id(t)] = (t, source)
+                    self.host.tensor_written(t, source)
+        if name in fns.SCALAR_READS and type(result) in (int, float):
+            return self._scalar_read(name, node, result)
+        if name in fns.SCALAR_READS or name in fns.TRUTH_READS or (type(result) is bool and tensors):
+            self.host.branch(self.scalars.node(node, result), result, name)
+            return result
+        self._bind(result, node, shaped)
+        return result
+
+    def _masked(self, name: str, tensors: list[torch.Tensor], fx_args: tuple[Any, ...]) -> bool:
+        return name == "__getitem__" and any(t.dtype in (torch.bool, torch.uint8) for t in tensors if t is not tensors[-1])
+
+    def _scalar_read(self, name: str, node: torch.fx.Node, result: Any) -> Any:
+        if name == "__index__":
+            self.host.branch(self.scalars.node(node, result), result, name)
+            return result
+        return self.scalars.bind(result, self.scalars.node(node, result))
+
+    def _bind(self, result: Any, node: torch.fx.Node, shaped: bool) -> None:
+        if isinstance(result, torch.Tensor):
+            if kinds.kind_of(result) == kinds.TENSOR and type(result) not in (torch.Tensor, torch.nn.Parameter):
+                raise Unsupported("MP106", f"An operation gives a {type(result).__name__}, a tensor subclass.")
+            if id(result) not in self.guarded:  # an op that returns its own input leaves the input's node in force
+                self.values[id(result)] = (result, node)
+            if shaped:
+                self.data_shaped.add(id(result))
+            return
+        if isinstance(result, (tuple, list)):
+            if all(not isinstance(r, (torch.Tensor, tuple, list)) for r in result) and result:
+                raise Unsupported("MP102", "An operation gives Python values that depend on tensor data.")
+            for i, r in enumerate(result):
+                if isinstance(r, (torch.Tensor, tuple, list)):
+                    self._bind(r, self.graph.call_function(operator.getitem, (node, i)), shaped)
+            self._keep.append(result)
+            return
+        if result is None or isinstance(result, (torch.dtype, torch.device, torch.layout)):
+            return
+        if isinstance(result, (bool, int, float, complex)) and not node.all_input_nodes:
+            return
+        raise Unsupported("MP106", f"An operation gives a {type(result).__name__}, which can't be part of an operator graph.")

@@ -1,0 +1,125 @@
+"""Symbolic scalars: Python numbers that may differ from call to call, as expressions over their origins.
+
+A leaf is a value read from outside (``source``), a tensor's value read by Python (``node``), or a dimension of a graph
+input (``size``). The program sees ordinary numbers; a symbol is found again by the identity of the number object (see
+``_compat.fresh``). Key types: Sym, ScalarTable.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch.fx
+
+from magpy_core._compat.fresh import fresh_float, fresh_int
+from magpy_core.refgraph.source import Source
+
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor,
+}  # fmt: skip
+UNARY: dict[str, Callable[[Any], Any]] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+# C functions of numbers that give a number and read nothing else: a symbolic argument stays symbolic.
+CARRYING: frozenset[Any] = frozenset({
+    float, int, abs, round, min, max, pow, divmod and pow, math.sqrt, math.exp, math.log, math.cos, math.sin, math.tan,
+    math.tanh, math.floor, math.ceil, math.pow, math.fabs, math.log2, math.log10, math.log1p, math.expm1,
+})  # fmt: skip
+
+_TEXT = {f: t for t, f in (BINARY | COMPARE).items()}
+
+
+class Sym:
+    """One expression: ``fn(*args)`` over other Syms and constants, or a leaf.
+
+    ``kind``: "source" (payload: Source), "node" (payload: fx node whose value is a Python scalar), "call" (payload: fn).
+    ``hint``: the value in the recorded call.
+    """
+
+    __slots__ = ("args", "hint", "kind", "on_host", "payload")
+
+    def __init__(self, kind: str, payload: Any, args: tuple[Any, ...], hint: Any) -> None:
+        self.kind = kind
+        self.payload = payload
+        self.args = args
+        self.hint = hint
+        # computable before the graph runs
+        self.on_host: bool = kind == "source" or (kind == "call" and all(a.on_host for a in args if isinstance(a, Sym)))
+
+    def leaves(self) -> list[Sym]:
+        if self.kind != "call":
+            return [self]
+        out: list[Sym] = []
+        for a in self.args:
+            if isinstance(a, Sym):
+                out += [leaf for leaf in a.leaves() if leaf not in out]
+        return out
+
+    def describe(self) -> str:
+        if self.kind == "source":
+            assert isinstance(self.payload, Source)
+            return self.payload.describe()
+        if self.kind == "node":
+            return f"%{self.payload.name}"
+        args = [a.describe() if isinstance(a, Sym) else repr(a) for a in self.args]
+        text = _TEXT.get(self.payload)
+        if text and len(args) == 2:
+            return f"({args[0]} {text} {args[1]})"
+        return f"{getattr(self.payload, '__name__', self.payload)}({', '.join(args)})"
+
+    def __repr__(self) -> str:
+        return self.describe()
+
+
+class ScalarTable:
+    """The symbols of one recording, found by the identity of the Python number the program holds."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, tuple[Any, Sym]] = {}
+        self._leaves: dict[int, Sym] = {}
+        self._calls: dict[tuple[Any, ...], Sym] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_id)
+
+    def get(self, value: Any) -> Sym | None:
+        entry = self._by_id.get(id(value))
+        return entry[1] if entry is not None else None
+
+    def bind(self, value: Any, sym: Sym) -> Any:
+        """A private copy of ``value`` that carries ``sym``."""
+        if type(value) is float:
+            copy: Any = fresh_float(value)
+        elif type(value) is int:
+            copy = fresh_int(value)
+        else:
+            raise TypeError(f"only int and float carry a symbol, not {type(value).__name__}")
+        self._by_id[id(copy)] = (copy, sym)
+        return copy
+
+    def source(self, source: Source, hint: Any) -> Sym:
+        sym = self._leaves.get(id(source))
+        if sym is None:
+            sym = self._leaves[id(source)] = Sym("source", source, (), hint)
+        return sym
+
+    def node(self, node: torch.fx.Node, hint: Any) -> Sym:
+        return Sym("node", node, (), hint)
+
+    def call(self, fn: Callable[..., Any], args: tuple[Any, ...], hint: Any) -> Sym:
+        key = (fn, *(("s", id(a)) if isinstance(a, Sym) else (type(a), repr(a)) for a in args))
+        sym = self._calls.get(key)
+        if sym is None:
+            sym = self._calls[key] = Sym("call", fn, args, hint)
+        return sym
+
+    def lift(self, value: Any) -> Any:
+        """``value``'s symbol, or the constant itself."""
+        return self.get(value) or value

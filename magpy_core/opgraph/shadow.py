@@ -1,0 +1,31 @@
+"""ShadowRecorder: the second recorder, below the first. It sees every ATen operation and checks that each ran inside a
+recorded call; an operation that did not (``torch.Tensor(...)``, ``from_numpy``, native extensions) fails the capture closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from magpy_core.opgraph.recorder import OpRecorder
+
+
+class ShadowRecorder(TorchDispatchMode):
+    """Dispatch-level check of one recording."""
+
+    def __init__(self, recorder: OpRecorder, unrecorded: Callable[[str], None]) -> None:
+        super().__init__()
+        self.recorder = recorder
+        self.unrecorded = unrecorded
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+        recorder = self.recorder
+        if recorder.op_depth == 0 and not recorder.host.paused():
+            self.unrecorded(str(func))
+            recorder.op_depth += 1  # the call below goes through torch functions again; it is not the program's
+            try:
+                return func(*args, **(kwargs or {}))
+            finally:
+                recorder.op_depth -= 1
+        return func(*args, **(kwargs or {}))

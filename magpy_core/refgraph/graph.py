@@ -1,0 +1,87 @@
+"""RefGraph: the objects a region touched, how each is reached, what was read and what changed.
+
+Nodes are keyed by object identity and keep their object alive while recording. A node with a source is *external*
+(it existed before the region was entered). Key types: Node, RefGraph, Read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.snapshot import Snapshot, take
+from magpy_core.refgraph.source import Source, SourceTable
+
+
+@dataclass
+class Read:
+    """One guarded edge: ``op`` on ``source`` gave ``expected`` at the site (None: by the region's entry itself)."""
+
+    source: Source
+    op: str
+    expected: Any
+    site: Any = None
+
+
+class Node:
+    """One external object. ``snapshot`` is its shallow state at first write (or first pass to unknown native code)."""
+
+    __slots__ = ("contents_read", "kind", "obj", "reads", "snapshot", "source", "written_at")
+
+    def __init__(self, obj: Any, source: Source, kind: int) -> None:
+        self.obj = obj
+        self.source = source
+        self.kind = kind
+        self.snapshot: Snapshot | None = None
+        self.written_at: list[Any] = []
+        self.reads: int = 0
+        self.contents_read = False
+
+    def __repr__(self) -> str:
+        return f"Node({self.source.describe()}: {kinds.NAMES[self.kind]} {type(self.obj).__name__})"
+
+
+@dataclass
+class RefGraph:
+    """All that one recording learned about the world outside the region."""
+
+    sources: SourceTable = field(default_factory=SourceTable)
+    nodes: dict[int, Node] = field(default_factory=dict)
+    reads: list[Read] = field(default_factory=list)
+    _seen: set[tuple[int, str]] = field(default_factory=set)
+    assumed_internal: dict[int, Any] = field(default_factory=dict)
+    guarded: dict[int, Source] = field(default_factory=dict)
+
+    def node(self, obj: Any) -> Node | None:
+        return self.nodes.get(id(obj))
+
+    def add(self, obj: Any, source: Source) -> Node:
+        """Register ``obj`` as reached by ``source`` (first source wins; later ones become alias facts)."""
+        node = self.nodes.get(id(obj))
+        if node is None:
+            node = self.nodes[id(obj)] = Node(obj, source, kinds.kind_of(obj))
+        return node
+
+    def read(self, source: Source, op: str, expected: Any, site: Any) -> bool:
+        """Record a guarded edge once; True when it is new."""
+        key = (id(source), op)
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        self.reads.append(Read(source, op, expected, site))
+        return True
+
+    def has_read(self, source: Source, op: str) -> bool:
+        return (id(source), op) in self._seen
+
+    def snapshot(self, node: Node) -> Snapshot:
+        """The node's state now, taken once, before its first write."""
+        if node.snapshot is None:
+            node.snapshot = take(node.obj, node.kind)
+        return node.snapshot
+
+    def written(self) -> Iterator[Node]:
+        """Nodes whose state may have changed, in order of first touch."""
+        return (n for n in self.nodes.values() if n.snapshot is not None)

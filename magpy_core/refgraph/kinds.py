@@ -1,0 +1,110 @@
+"""What a value is to the reference graph: a scalar (guarded by value), an identity (guarded by ``is``), a tensor,
+a container, an object with attributes, or opaque. Key function: ``kind_of``."""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import re
+import types
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+SCALAR, IDENTITY, TENSOR, LIST, TUPLE, DICT, SET, DEQUE, OBJECT, OPAQUE = range(10)
+NAMES = ("scalar", "identity", "tensor", "list", "tuple", "dict", "set", "deque", "object", "opaque")
+CONTAINERS = frozenset({LIST, TUPLE, DICT, SET, DEQUE})
+MUTABLE = frozenset({LIST, DICT, SET, DEQUE, OBJECT})
+
+NUMBER_TYPES = frozenset({int, float})
+_SCALAR_TYPES = frozenset({
+    int, float, bool, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented),
+    torch.dtype, torch.device, torch.layout, torch.memory_format,
+})  # fmt: skip
+_IDENTITY_TYPES = frozenset({
+    types.FunctionType, types.BuiltinFunctionType, types.ModuleType, types.CodeType, types.MethodDescriptorType,
+    types.WrapperDescriptorType, types.MethodWrapperType, types.GetSetDescriptorType, types.MemberDescriptorType,
+    types.ClassMethodDescriptorType, property, classmethod, staticmethod, functools.cached_property, type,
+    type(functools.lru_cache(lambda: None)), types.GenericAlias, types.UnionType, re.Pattern,
+    type(typing.List[int]), type(typing.Union[int, str]), torch._ops.OpOverloadPacket, torch._ops.OpOverload,
+})  # fmt: skip
+
+_PLAIN_BASES = (object, dict, list, tuple, set, collections.OrderedDict, collections.defaultdict, collections.deque)
+
+
+@functools.lru_cache(maxsize=4096)
+def kind_of_type(tp: type) -> int:
+    """The kind of exact instances of ``tp``."""
+    if tp in _SCALAR_TYPES:
+        return SCALAR
+    if tp in _IDENTITY_TYPES or issubclass(tp, (type, enum.Enum, types.ModuleType)):
+        return IDENTITY
+    if issubclass(tp, torch.Tensor):
+        return TENSOR
+    if tp in (torch.Size, tuple) or issubclass(tp, tuple):
+        return TUPLE
+    if tp is list or issubclass(tp, list):
+        return LIST
+    if tp in (dict, collections.OrderedDict, collections.defaultdict, collections.Counter) or issubclass(tp, dict):
+        return DICT
+    if tp in (set, frozenset) or issubclass(tp, (set, frozenset)):
+        return SET
+    if tp is collections.deque or issubclass(tp, collections.deque):
+        return DEQUE
+    if tp.__flags__ & (1 << 9):  # Py_TPFLAGS_HEAPTYPE: a class statement, or a C heap type
+        return OBJECT
+    if tp in (types.MethodType, functools.partial, types.SimpleNamespace, slice, range, types.MappingProxyType):
+        return OBJECT
+    return OPAQUE
+
+
+def kind_of(value: Any) -> int:
+    return kind_of_type(type(value))
+
+
+def same_scalar(a: Any, b: Any) -> bool:
+    """Equal in type and value; floats and complex by bits' meaning (NaN equals NaN, 0.0 differs from -0.0)."""
+    if type(a) is not type(b):
+        return False
+    if a is b:
+        return True
+    if type(a) in (float, complex):
+        return repr(a) == repr(b)
+    return bool(a == b)
+
+
+def bounded_repr(value: Any, limit: int = 80) -> str:
+    """A short text for messages. Never tensor data, never a user's ``__repr__``."""
+    kind = kind_of(value)
+    if kind == TENSOR:
+        with torch._C.DisableTorchFunctionSubclass():
+            return f"Tensor{tuple(value.shape)} {value.dtype}".replace("torch.", "")
+    if kind == SCALAR:
+        text = repr(value)
+    elif kind == IDENTITY:
+        text = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or type(value).__name__
+        text = f"<{type(value).__name__} {text}>"
+    elif kind in CONTAINERS:
+        text = f"{type(value).__name__} of {len(value)}"
+    else:
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def is_python_class(tp: type) -> bool:
+    """A class made by a class statement whose instances can be rebuilt from their ``__dict__``, slots and base content."""
+    return bool(tp.__flags__ & (1 << 9))
+
+
+def layout_base(tp: type) -> type | None:
+    """The built-in base whose C layout ``tp`` has, when replay knows how to rebuild it; None otherwise."""
+    for base in tp.__mro__:
+        if not base.__flags__ & (1 << 9):
+            return base if base in _PLAIN_BASES else None
+    return None
+
+
+Factory = Callable[[], Any]

@@ -1,0 +1,90 @@
+"""Static attribute resolution: where ``obj.name`` comes from, without running any user code.
+
+Key types: Found (where), ``resolve``. The order is CPython's ``object.__getattribute__``.
+"""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from magpy_core.refgraph.snapshot import instance_dict, slot_value
+
+_MISSING = object()
+
+
+@dataclass(slots=True)
+class Found:
+    """Result of ``resolve``.
+
+    ``where``: ``instance`` (in ``obj.__dict__``), ``slot``, ``class`` (``owner.__dict__``; ``value`` is the raw class
+    attribute), ``data`` (a data descriptor on the class), ``getset`` (a C-level attribute), ``module`` (a parameter,
+    buffer or submodule: ``table`` names the dict), ``python`` (a Python ``__getattr__``/``__getattribute__`` decides), ``absent``.
+    """
+
+    where: str
+    value: Any = None
+    owner: type | None = None
+    table: str = ""
+    class_value: Any = _MISSING
+
+    @property
+    def in_class(self) -> bool:
+        return self.class_value is not _MISSING
+
+
+_MRO_CACHE: dict[tuple[type, str], tuple[Any, type | None]] = {}
+
+
+def class_lookup(tp: type, name: str) -> tuple[Any, type | None]:
+    """(raw class attribute, owner) along the MRO, or (_MISSING, None)."""
+    for k in tp.__mro__:
+        d = k.__dict__
+        if name in d:
+            return d[name], k
+    return _MISSING, None
+
+
+def missing(value: Any) -> bool:
+    return value is _MISSING
+
+
+def is_data_descriptor(value: Any) -> bool:
+    tp = type(value)
+    return hasattr(tp, "__set__") or hasattr(tp, "__delete__")
+
+
+def resolve(obj: Any, name: str) -> Found:
+    """Where ``obj.name`` (obj no class, no module) is found."""
+    tp = type(obj)
+    getter, owner = class_lookup(tp, "__getattribute__")
+    if isinstance(getter, types.FunctionType):
+        return Found("python", value=getter, owner=owner)
+    raw, owner = class_lookup(tp, name)
+    if owner is not None and is_data_descriptor(raw):
+        if isinstance(raw, types.MemberDescriptorType):
+            if owner.__flags__ & (1 << 9):
+                value = slot_value(obj, name)
+                return Found("slot", value=value, owner=owner, class_value=raw)
+            return Found("getset", owner=owner, class_value=raw)
+        if isinstance(raw, types.GetSetDescriptorType):
+            return Found("getset", owner=owner, class_value=raw)
+        return Found("data", value=raw, owner=owner, class_value=raw)
+    d = instance_dict(obj)
+    if d is not None and name in d:
+        return Found("instance", value=d[name], owner=owner, class_value=raw)
+    if owner is not None:
+        return Found("class", value=raw, owner=owner, class_value=raw)
+    fallback, fb_owner = class_lookup(tp, "__getattr__")
+    if fb_owner is None:
+        return Found("absent")
+    if fallback is nn.Module.__dict__.get("__getattr__") and d is not None:
+        for table in ("_parameters", "_buffers", "_modules"):
+            members = d.get(table)
+            if type(members) is dict and name in members:
+                return Found("module", value=members[name], table=table)
+        return Found("absent")
+    return Found("python", value=fallback, owner=fb_owner)

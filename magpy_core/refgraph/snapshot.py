@@ -1,0 +1,185 @@
+"""Snapshots: the shallow state of an object at first touch, and the difference to its state at exit.
+
+Writes are found by difference, so it does not matter which code made them. Key types: Snapshot, Change.
+"""
+
+from __future__ import annotations
+
+import types
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from magpy_core.refgraph import kinds
+
+ABSENT: Any = type("ABSENT", (), {"__repr__": lambda self: "<absent>"})()
+
+
+@dataclass
+class Change:
+    """One difference. ``op``:
+
+    list/deque: ``extend`` (value: new tail), ``set_item`` (key, value), ``replace`` (value: whole content)
+    dict: ``set_item``, ``del_item``, ``replace`` (value: list of pairs)
+    set: ``add``, ``discard``
+    object: ``set_attr``, ``del_attr`` (key: name; in ``__dict__``), ``set_slot``
+    cell: ``set_cell``, ``del_cell``
+    """
+
+    op: str
+    key: Any = None
+    value: Any = None
+    needs_contents: bool = False  # right only if the entry content is the recorded one
+
+
+class Snapshot:
+    """Shallow copy of one object's own state."""
+
+    __slots__ = ("attrs", "content", "kind", "obj", "slots")
+
+    def __init__(self, obj: Any, kind: int) -> None:
+        self.obj = obj
+        self.kind = kind
+        self.content: Any = None
+        self.attrs: dict[str, Any] | None = None
+        self.slots: dict[str, Any] | None = None
+        if kind == kinds.LIST:
+            self.content = list.__getitem__(obj, slice(None))
+        elif kind == kinds.DICT:
+            self.content = list(dict.items(obj)) if not isinstance(obj, OrderedDict) else list(OrderedDict.items(obj))
+        elif kind == kinds.SET:
+            self.content = set(obj)
+        elif kind == kinds.DEQUE:
+            self.content = list(obj)
+        elif isinstance(obj, types.CellType):
+            self.content = cell_value(obj)
+        d = instance_dict(obj)
+        if d is not None:
+            self.attrs = dict(d)
+        names = slot_names(type(obj))
+        if names:
+            self.slots = {n: slot_value(obj, n) for n in names}
+
+    def attr(self, name: str) -> Any:
+        """The entry value of an instance attribute, or ABSENT."""
+        if self.attrs is not None and name in self.attrs:
+            return self.attrs[name]
+        if self.slots is not None:
+            return self.slots.get(name, ABSENT)
+        return ABSENT
+
+    def changes(self) -> list[Change]:
+        out: list[Change] = []
+        if self.kind == kinds.LIST:
+            out += _sequence_changes(self.content, list.__getitem__(self.obj, slice(None)))
+        elif self.kind == kinds.DEQUE:
+            out += _deque_changes(self.content, list(self.obj), self.obj.maxlen)
+        elif self.kind == kinds.DICT:
+            out += _dict_changes(self.content, self.obj)
+        elif self.kind == kinds.SET:
+            now = set(self.obj)
+            out += [Change("discard", value=v) for v in self.content - now] + [Change("add", value=v) for v in now - self.content]
+        elif isinstance(self.obj, types.CellType):
+            value = cell_value(self.obj)
+            if value is not self.content:
+                out.append(Change("del_cell") if value is ABSENT else Change("set_cell", value=value))
+        if self.attrs is not None:
+            d = instance_dict(self.obj)
+            assert d is not None
+            out += [Change("set_attr", k, v) for k, v in d.items() if self.attrs.get(k, ABSENT) is not v]
+            out += [Change("del_attr", k) for k in self.attrs if k not in d]
+        if self.slots is not None:
+            for name, old in self.slots.items():
+                new = slot_value(self.obj, name)
+                if new is not old:
+                    out.append(Change("del_slot", name) if new is ABSENT else Change("set_slot", name, new))
+        return out
+
+
+def take(obj: Any, kind: int) -> Snapshot:
+    return Snapshot(obj, kind)
+
+
+def instance_dict(obj: Any) -> dict[str, Any] | None:
+    """The instance ``__dict__`` without running user code; None when there is none or it is no plain dict."""
+    if isinstance(obj, (type, types.FunctionType, types.BuiltinFunctionType)):
+        return None
+    try:
+        d = object.__getattribute__(obj, "__dict__")
+    except AttributeError:
+        return None
+    return d if type(d) is dict else None
+
+
+_SLOTS: dict[type, tuple[str, ...]] = {}
+
+
+def slot_names(tp: type) -> tuple[str, ...]:
+    """Names of ``__slots__`` members along the MRO of a Python class."""
+    found = _SLOTS.get(tp)
+    if found is None:
+        names = [
+            n
+            for k in tp.__mro__
+            if k.__flags__ & (1 << 9)
+            for n, v in k.__dict__.items()
+            if isinstance(v, types.MemberDescriptorType)
+        ]
+        found = _SLOTS[tp] = tuple(names)
+    return found
+
+
+def slot_value(obj: Any, name: str) -> Any:
+    for k in type(obj).__mro__:
+        member = k.__dict__.get(name)
+        if isinstance(member, types.MemberDescriptorType):
+            try:
+                return member.__get__(obj, type(obj))
+            except AttributeError:
+                return ABSENT
+    return ABSENT
+
+
+def cell_value(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ABSENT
+
+
+def _sequence_changes(old: list[Any], new: list[Any]) -> list[Change]:
+    n = len(old)
+    if len(new) >= n and all(a is b for a, b in zip(old, new, strict=False)):
+        return [Change("extend", value=new[n:])] if len(new) > n else []
+    if len(new) == n:
+        return [Change("set_item", i, b) for i, (a, b) in enumerate(zip(old, new, strict=True)) if a is not b]
+    return [Change("replace", value=new, needs_contents=True)]
+
+
+def _deque_changes(old: list[Any], new: list[Any], maxlen: int | None) -> list[Change]:
+    if len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True)):
+        return []
+    if len(new) > len(old) and all(a is b for a, b in zip(old, new, strict=False)):
+        # a bounded deque pushes out its head by itself when it is full, so the effect is the same append
+        return [Change("extend", value=new[len(old) :])]
+    if maxlen is not None and len(new) == len(old) == maxlen:
+        for k in range(1, maxlen):
+            if all(a is b for a, b in zip(old[k:], new, strict=False)):
+                return [Change("extend", value=new[maxlen - k :])]
+    return [Change("replace", value=new, needs_contents=True)]
+
+
+def _dict_changes(old_items: list[tuple[Any, Any]], obj: dict[Any, Any]) -> list[Change]:
+    new_items = list(OrderedDict.items(obj)) if isinstance(obj, OrderedDict) else list(dict.items(obj))
+    if len(old_items) == len(new_items) and all(
+        a[0] is b[0] and a[1] is b[1] for a, b in zip(old_items, new_items, strict=True)
+    ):
+        return []
+    old = {id(k): (k, v) for k, v in old_items}
+    new = {id(k): (k, v) for k, v in new_items}
+    kept = [id(k) for k, _ in old_items if id(k) in new]
+    if [id(k) for k, _ in new_items if id(k) in old] != kept or [id(k) for k, _ in new_items][: len(kept)] != kept:
+        return [Change("replace", value=new_items, needs_contents=True)]
+    out = [Change("del_item", k) for i, (k, _) in old.items() if i not in new]
+    out += [Change("set_item", k, v) for i, (k, v) in new.items() if i not in old or old[i][1] is not v]
+    return out

@@ -1,0 +1,311 @@
+"""RecordingState: what one recording knows, and how it says no. Key types: RecordingState, Branch, Output, Learned."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from magpy_core.findings import Finding, Location, Unsupported, Value
+from magpy_core.monitor.events import Observer
+from magpy_core.monitor.positions import call_path, site_location
+from magpy_core.opgraph.recorder import OpRecorder
+from magpy_core.opgraph.scalars import ScalarTable, Sym
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.graph import Node, RefGraph
+from magpy_core.refgraph.lookup import class_lookup
+from magpy_core.refgraph.snapshot import instance_dict
+from magpy_core.refgraph.source import Source
+
+_PY_CONTENT_LIMIT = 20_000  # elements of one container that a guard may watch
+
+
+@dataclass
+class Learned:
+    """What earlier calls of the region taught: access paths of numbers that vary, dimensions that vary."""
+
+    numbers: set[str] = field(default_factory=set)
+    dims: dict[str, set[int]] = field(default_factory=dict)
+    exact: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Branch:
+    """The program's path depended on a value only the graph knows: a cut. ``position``: number of graph nodes before it."""
+
+    sym: Sym
+    outcome: Any
+    last_node: Any
+    site: Any
+
+
+@dataclass
+class Output:
+    """One call with a visible effect, to be repeated in order: ``fn(*args, **kwargs)``."""
+
+    what: str  # "print" | "log" | "warn"
+    payload: Any
+    site: Any
+
+
+class RecordingState(Observer):
+    """State and services shared by the event mixins."""
+
+    def __init__(self, learned: Learned, region_id: str) -> None:
+        self.learned = learned
+        self.region_id = region_id
+        self.refgraph = RefGraph()
+        self.sources = self.refgraph.sources
+        self.scalars = ScalarTable()
+        self.ops = OpRecorder(self, self.scalars)  # type: ignore[arg-type]
+        self.branches: list[Branch] = []
+        self.outputs: list[Output] = []
+        self.findings: list[Finding] = []
+        self.broken = False
+        self.site: Any = None  # the site of the event being handled (or the last one)
+        self.restores: list[Callable[[], None]] = []
+        self.written_sites: dict[int, list[Any]] = {}
+        self.tensor_writes: list[tuple[torch.Tensor, Source, Any]] = []
+        self.field_writes: list[tuple[torch.Tensor, str, Any, Any]] = []
+        self.pending_call: tuple[Any, Any, tuple[Any, ...]] | None = None
+        self.pending_torch: tuple[Any, Any] | None = None
+        self.paused_frame: types.FrameType | None = None
+        self.code_globals: dict[types.CodeType, dict[str, Any]] = {}
+        self.class_checked: set[type] = set()
+        self.functions_seen: set[int] = set()
+        self.dynamic = bool(learned.dims)
+        self._refusals: set[tuple[Any, ...]] = set()
+
+    # -- refusing ----------------------------------------------------------------------------------------------
+
+    def refuse(self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: Any = None) -> None:
+        """The capture is off: report why at the current line. Recording goes on, to find the other reasons too."""
+        self.broken = True
+        self.note(code, message, hint=hint, values=values, site=site)
+
+    def note(self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: Any = None) -> None:
+        path = call_path()
+        location = site_location(site) if site is not None else None
+        if location is None:
+            location = path[-1] if path else self.fallback_location()
+        key = (code, message, location)
+        if key in self._refusals:
+            return
+        self._refusals.add(key)
+        self.findings.append(
+            Finding(code, message, location, hint=hint, region=self.region_id, path=tuple(path), values=values)
+        )
+
+    def fallback_location(self) -> Location:
+        raise NotImplementedError
+
+    def unsupported(self, error: Unsupported) -> None:
+        self.refuse(error.code, error.message, hint=error.hint, values=error.values)
+
+    # -- nodes -------------------------------------------------------------------------------------------------
+
+    def const_root(self, obj: Any, label: str | None = None) -> Node:
+        """An external node for an object whose identity is already fixed by other guards (a class, module or function)."""
+        node = self.refgraph.node(obj)
+        if node is None:
+            name = label or getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or type(obj).__name__
+            node = self.refgraph.add(obj, self.sources.const(obj, str(name)))
+        return node
+
+    def node_for(self, obj: Any) -> Node | None:
+        """The external node of ``obj``; classes, modules and functions are rooted at themselves; None for internal objects."""
+        node = self.refgraph.nodes.get(id(obj))
+        if node is None:
+            kind = kinds.kind_of(obj)
+            if kind == kinds.IDENTITY:
+                return self.const_root(obj)
+            if kind in kinds.MUTABLE:
+                self.refgraph.assumed_internal[id(obj)] = obj
+        return node
+
+    def class_fact(self, tp: type, name: str, site: Any) -> None:
+        """Guard what class lookup of ``name`` finds along the MRO of ``tp`` (rule 6: absent names are facts too)."""
+        raw, owner = class_lookup(tp, name)
+        self.class_shape(tp, site)
+        if owner is not None and owner.__flags__ & (1 << 9):
+            source = self.sources.attr(self.const_root(owner).source, name)
+            if kinds.kind_of(raw) == kinds.IDENTITY:
+                self.refgraph.read(source, "is", raw, site)
+            if isinstance(raw, (types.FunctionType, staticmethod, classmethod)):
+                self.function_fact(raw.__func__ if isinstance(raw, (staticmethod, classmethod)) else raw)
+
+    def class_shape(self, tp: type, site: Any) -> None:
+        """No attribute was added to or removed from the classes of ``tp`` (a data descriptor could shadow an instance)."""
+        if tp in self.class_checked:
+            return
+        self.class_checked.add(tp)
+        for k in tp.__mro__:
+            if k.__flags__ & (1 << 9) and not k.__module__.startswith(("torch.", "collections", "enum", "typing", "abc")):
+                root = self.const_root(k).source
+                source = self.sources.make("len", self.sources.make("dict", root, None), None)
+                self.refgraph.read(source, "is_len", len(k.__dict__), site)
+
+    def function_fact(self, fn: Any) -> None:
+        """Guard a Python function's code and defaults, and root its mutable defaults."""
+        if not isinstance(fn, types.FunctionType) or id(fn) in self.functions_seen:
+            return
+        self.functions_seen.add(id(fn))
+        root = self.const_root(fn).source
+        if not fn.__module__ or not fn.__module__.startswith("torch."):
+            self.refgraph.read(self.sources.make("field", root, "__code__"), "is", fn.__code__, self.site)
+        if fn.__defaults__:
+            self.refgraph.read(self.sources.make("field", root, "__defaults__"), "is", fn.__defaults__, self.site)
+            base = self.sources.make("field", root, "__defaults__")
+            for i, v in enumerate(fn.__defaults__):
+                if kinds.kind_of(v) not in (kinds.SCALAR, kinds.IDENTITY):
+                    self.refgraph.add(v, self.sources.item(base, i))
+        if fn.__kwdefaults__:
+            base = self.sources.make("field", root, "__kwdefaults__")
+            for k, v in fn.__kwdefaults__.items():
+                self.value(self.sources.item(base, k), v, self.site)
+
+    # -- values ------------------------------------------------------------------------------------------------
+
+    def value(self, source: Source, value: Any, site: Any, store: Callable[[Any], None] | None = None) -> Any:
+        """``value`` was read from outside by ``source``: guard it. Returns it, or the private copy that carries its symbol."""
+        refgraph = self.refgraph
+        kind = kinds.kind_of(value)
+        if kind == kinds.SCALAR:
+            if type(value) in kinds.NUMBER_TYPES and source.path in self.learned.numbers:
+                if self.scalars.get(value) is not None:
+                    return value
+                refgraph.read(source, "type", type(value), site)
+                copy = self.scalars.bind(value, self.scalars.source(source, value))
+                if store is not None:
+                    store(copy)
+                    self.restores.append(lambda: store(value))
+                    return copy
+                return copy
+            refgraph.read(source, "eq", value, site)
+            return value
+        if kind == kinds.IDENTITY:
+            refgraph.read(source, "is", value, site)
+            if id(value) not in refgraph.nodes:
+                refgraph.add(value, self.sources.const(value, source.describe()))
+            return value
+        node = refgraph.nodes.get(id(value))
+        if node is not None:
+            if node.source is not source:
+                refgraph.read(source, "is_source", node.source, site)
+            return value
+        if kind != kinds.TENSOR:
+            if source.kind != "const":
+                refgraph.read(source, "type", type(value), site)
+            if kind == kinds.OPAQUE:
+                refgraph.read(source, "is", value, site)
+        else:
+            refgraph.read(source, "tensor", type(value), site)
+        refgraph.add(value, source)
+        return value
+
+    def contents(self, node: Node, site: Any, values: bool = True) -> None:
+        """The whole (entry) content of an external container is read: length, order, keys and elements."""
+        if node.contents_read and values:
+            return
+        obj = node.obj
+        content = node.snapshot.content if node.snapshot is not None else None
+        if node.kind in (kinds.LIST, kinds.TUPLE, kinds.DEQUE):
+            items = content if content is not None else list(obj) if node.kind == kinds.DEQUE else obj[:]
+            self.refgraph.read(self.sources.make("len", node.source, None), "eq", len(items), site)
+            how = "list_item" if node.kind == kinds.LIST else "item"
+            pairs = [(i, v, how) for i, v in enumerate(items)]
+        elif node.kind == kinds.DICT:
+            entries = content if content is not None else list(obj.items())
+            self.refgraph.read(node.source, "keys", tuple(k for k, _ in entries), site)
+            pairs = []
+            for i, (k, v) in enumerate(entries):
+                if kinds.kind_of(k) not in (kinds.SCALAR, kinds.IDENTITY) and self.refgraph.node(k) is None:
+                    self.value(self.sources.make("key_at", node.source, i), k, site)
+                pairs.append((k, v, "dict_item"))
+        elif node.kind == kinds.SET:
+            self.refgraph.read(node.source, "elements", tuple(content if content is not None else obj), site)
+            node.contents_read = True
+            return
+        else:
+            return
+        if not values:
+            return
+        node.contents_read = True
+        if len(pairs) > _PY_CONTENT_LIMIT:
+            self.refuse("MP111", f"A {type(obj).__name__} of {len(pairs)} elements is read whole; a guard can't watch it.", site=site)
+            return
+        for k, v, how in pairs:
+            self.value(self.item_source(node, k, how), v, site, self.item_store(node, k))
+
+    def item_source(self, node: Node, key: Any, how: str) -> Source:
+        """Source of one element; a key that is itself an object from outside is part of the path."""
+        if kinds.kind_of(key) not in (kinds.SCALAR, kinds.IDENTITY):
+            key_node = self.refgraph.node(key)
+            if key_node is not None:
+                return self.sources.make(how, node.source, key_node.source)
+            return self.sources.make(how, node.source, self.sources.const(key, kinds.bounded_repr(key)))
+        if kinds.kind_of(key) == kinds.IDENTITY:
+            return self.sources.make(how, node.source, self.sources.const(key, kinds.bounded_repr(key)))
+        return self.sources.make(how, node.source, key)
+
+    def item_store(self, node: Node, key: Any) -> Callable[[Any], None] | None:
+        obj, kind = node.obj, node.kind
+        if kind == kinds.LIST:
+            def store_list(v: Any) -> None:
+                list.__setitem__(obj, key, v)
+                if node.snapshot is not None:
+                    node.snapshot.content[key] = v
+            return store_list
+        if kind == kinds.DICT:
+            def store_dict(v: Any) -> None:
+                dict.__setitem__(obj, key, v)
+                if node.snapshot is not None:
+                    node.snapshot.content = [(k, v if k is key or k == key else old) for k, old in node.snapshot.content]
+            return store_dict
+        return None
+
+    def attr_store(self, obj: Any, name: str, node: Node | None) -> Callable[[Any], None] | None:
+        d = obj.__dict__ if isinstance(obj, types.ModuleType) else instance_dict(obj)
+        if d is None:
+            return None
+
+        def store(v: Any) -> None:
+            d[name] = v
+            if node is not None and node.snapshot is not None and node.snapshot.attrs is not None:
+                node.snapshot.attrs[name] = v
+        return store
+
+    # -- symbols -----------------------------------------------------------------------------------------------
+
+    def escape(self, sym: Sym, site: Any) -> None:
+        """A symbolic scalar is used where only its exact value will do."""
+        self.branch_on(sym, sym.hint, "value", site)
+
+    def escape_all(self, site: Any, *trees: Any) -> None:
+        """Every symbol inside the given values escapes."""
+        if not self.scalars:
+            return
+        stack, budget = list(trees), 100_000
+        while stack:
+            v = stack.pop()
+            budget -= 1
+            if budget < 0:
+                self.refuse("MP111", "A very large container with numbers that vary is passed to native code.", site=site)
+                return
+            if type(v) in kinds.NUMBER_TYPES:
+                sym = self.scalars.get(v)
+                if sym is not None:
+                    self.escape(sym, site)
+            elif isinstance(v, (list, tuple, set, frozenset)):
+                stack.extend(v)
+            elif isinstance(v, dict):
+                stack.extend(v.keys())
+                stack.extend(v.values())
+            elif isinstance(v, slice):
+                stack.extend((v.start, v.stop, v.step))
+
+    def branch_on(self, sym: Sym, outcome: Any, what: str, site: Any) -> None:
+        raise NotImplementedError

@@ -1,0 +1,348 @@
+"""ReadEvents: reads of globals, cells, attributes and items become guarded edges."""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import types
+from typing import Any
+
+import torch
+from torch import nn
+
+from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict
+from magpy_core.runtime.recording.base import RecordingState
+
+_BUILTINS = vars(builtins)
+# C-level attributes of built-in objects that are fixed once the object's identity is.
+_FIXED_FIELDS = frozenset({"__name__", "__qualname__", "__module__", "__doc__", "__class__", "__objclass__", "__mro__", "__bases__"})
+
+
+class ReadEvents(RecordingState):
+    """Observer methods for reads."""
+
+    # -- globals and cells -------------------------------------------------------------------------------------
+
+    def global_read(self, site: Any) -> None:
+        g = self.code_globals.get(site.code)
+        if g is None:
+            return
+        key = (id(g), site.name)
+        if key in self._globals_seen:
+            return
+        self._globals_seen.add(key)
+        self.site = site
+        self.global_value(g, site.name, site)
+
+    _globals_seen: set[tuple[int, str]]
+
+    def globals_root(self, g: dict[str, Any]) -> Node:
+        node = self.refgraph.node(g)
+        if node is None:
+            node = self.refgraph.add(g, self.sources.const(g, f"globals of {g.get('__name__', '?')}"))
+        return node
+
+    def global_value(self, g: dict[str, Any], name: str, site: Any) -> None:
+        root = self.globals_root(g)
+        entry = root.snapshot.content if root.snapshot is not None else None
+        if entry is not None and any(k == name and v is not g.get(name, ABSENT) for k, v in entry):
+            self._globals_seen.discard((id(g), name))
+            return  # already rewritten by the region
+        source = self.sources.item(root.source, name)
+        if name in g:
+            if entry is not None and all(k != name for k, _ in entry):
+                return  # made by the region
+
+            def store(v: Any) -> None:
+                g[name] = v
+
+            self.value(source, g[name], site, store)
+        elif name in _BUILTINS:
+            self.refgraph.read(source, "absent", None, site)
+            b = self.refgraph.node(_BUILTINS) or self.refgraph.add(_BUILTINS, self.sources.const(_BUILTINS, "builtins"))
+            self.value(self.sources.item(b.source, name), _BUILTINS[name], site)
+        else:
+            self.refgraph.read(source, "absent", None, site)
+
+    def cell_read(self, site: Any, cell: Any) -> None:
+        node = self.refgraph.node(cell)
+        if node is None:
+            if cell in self.internal_cells:
+                return
+            node = self.refgraph.add(cell, self.sources.const(cell, site.name))
+        self.site = site
+        value = cell_value(cell)
+        if value is ABSENT:
+            return
+        if node.snapshot is not None and node.snapshot.content is not value:
+            return
+
+        def store(v: Any) -> None:
+            cell.cell_contents = v
+            if node.snapshot is not None:
+                node.snapshot.content = v
+
+        self.value(self.sources.make("cell", node.source, None), value, site, store)
+
+    @property
+    def internal_cells(self) -> Any:
+        raise NotImplementedError
+
+    # -- attributes --------------------------------------------------------------------------------------------
+
+    def attr_read(self, site: Any, obj: Any) -> None:
+        self.site = site
+        self.read_attr(obj, site.name, site)
+
+    def super_attr_read(self, site: Any, cls: Any, obj: Any) -> None:
+        self.site = site
+        self.read_super(cls, obj, site.name, site)
+
+    def read_super(self, cls: type, obj: Any, name: str, site: Any) -> None:
+        tp = obj if isinstance(obj, type) else type(obj)
+        mro = tp.__mro__
+        after = mro[mro.index(cls) + 1 :] if cls in mro else ()
+        self.class_shape(tp, site)
+        for k in after:
+            if name in k.__dict__:
+                if k.__flags__ & (1 << 9):
+                    raw = k.__dict__[name]
+                    source = self.sources.attr(self.const_root(k).source, name)
+                    self.class_value(source, raw, site)
+                return
+
+    def class_value(self, source: Any, raw: Any, site: Any) -> None:
+        """A class attribute was read: methods by identity, data by value."""
+        if isinstance(raw, (staticmethod, classmethod)):
+            self.refgraph.read(source, "is", raw, site)
+            self.function_fact(raw.__func__)
+            return
+        self.value(source, raw, site)
+        self.function_fact(raw)
+
+    def read_attr(self, obj: Any, name: str, site: Any) -> None:
+        """``obj.name`` is about to be read."""
+        tp = type(obj)
+        if isinstance(obj, torch.Tensor):
+            self.read_tensor_attr(obj, name, site)
+            return
+        if tp is types.ModuleType or isinstance(obj, types.ModuleType):
+            self.read_module_global(obj, name, site)
+            return
+        if isinstance(obj, type):
+            self.read_class_attr(obj, name, site)
+            return
+        kind = kinds.kind_of_type(tp)
+        if kind == kinds.SCALAR:
+            return
+        if kind == kinds.IDENTITY:
+            if isinstance(obj, types.FunctionType):
+                self.read_function_attr(obj, name, site)
+            return
+        if tp is super:
+            self.read_super(obj.__thisclass__, obj.__self__, name, site)
+            return
+        node = self.node_for(obj)
+        found = lookup.resolve(obj, name)
+        if found.in_class or found.where in ("python", "absent"):
+            self.class_fact(tp, name, site)
+        if found.where == "python":
+            self.class_fact(tp, getattr(found.value, "__name__", "__getattr__"), site)
+        if node is None:
+            self.read_internal_attr(obj, name, found, site)
+            return
+        self.external_attr(node, obj, name, found, site)
+
+    def read_internal_attr(self, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
+        """An internal object: only what its class holds comes from outside."""
+        if found.where == "class" and found.owner is not None and found.owner.__flags__ & (1 << 9):
+            self.class_value(self.sources.attr(self.const_root(found.owner).source, name), found.value, site)
+        elif found.where == "getset" and name == "__self__":
+            return
+
+    def external_attr(self, node: Node, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
+        where = found.where
+        entry = node.snapshot.attr(name) if node.snapshot is not None else None
+        if where == "instance":
+            if node.snapshot is not None and entry is not found.value:
+                return
+            self.class_shape(type(obj), site)
+            self.value(self.sources.attr(node.source, name), found.value, site, self.attr_store(obj, name, node))
+        elif where == "module":
+            table = instance_dict(obj)[found.table]  # type: ignore[index]
+            self.absent_attr(node, obj, name, site)
+            for earlier in ("_parameters", "_buffers", "_modules"):
+                members = instance_dict(obj)[earlier]  # type: ignore[index]
+                source = self.sources.attr(node.source, earlier)
+                if earlier == found.table:
+                    table_node = self.refgraph.node(members)
+                    if table_node is not None and table_node.snapshot is not None:
+                        before = dict(table_node.snapshot.content)
+                        if before.get(name, ABSENT) is not table[name]:
+                            return
+                    self.value(self.sources.item(source, name), found.value, site)
+                    return
+                self.refgraph.read(self.sources.item(source, name), "absent", None, site)
+        elif where == "slot":
+            if node.snapshot is not None and entry is not found.value:
+                return
+            if found.value is not ABSENT:
+                source = self.sources.make("field", node.source, name)
+
+                def store(v: Any) -> None:
+                    setattr(obj, name, v)
+
+                self.value(source, found.value, site, store)
+        elif where == "class":
+            self.absent_attr(node, obj, name, site)
+            if found.owner is not None and found.owner.__flags__ & (1 << 9):
+                self.class_value(self.sources.attr(self.const_root(found.owner).source, name), found.value, site)
+        elif where == "getset":
+            self.getset(node, obj, name, site)
+        elif where in ("absent", "python"):
+            self.absent_attr(node, obj, name, site)
+            if isinstance(obj, nn.Module):
+                for table in ("_parameters", "_buffers", "_modules"):
+                    source = self.sources.attr(node.source, table)
+                    self.refgraph.read(self.sources.item(source, name), "absent", None, site)
+
+    def absent_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
+        """The instance itself has no attribute ``name`` (unless the region removed it)."""
+        if node.snapshot is not None and node.snapshot.attr(name) is not ABSENT:
+            return
+        if instance_dict(obj) is not None and name != "__class__":
+            base = self.sources.make("dict", node.source, None)
+            self.refgraph.read(self.sources.item(base, name), "absent", None, site)
+
+    def getset(self, node: Node, obj: Any, name: str, site: Any) -> None:
+        """An attribute implemented in C: of a built-in object (bound method, partial, slice, range, exception)."""
+        if name == "__dict__":
+            d = instance_dict(obj)
+            if d is not None and self.refgraph.node(d) is None:
+                self.refgraph.snapshot(node)
+                dict_node = self.refgraph.add(d, self.sources.make("dict", node.source, None))
+                dict_node.snapshot = None
+            return
+        if name in _FIXED_FIELDS:
+            return
+        try:
+            value = object.__getattribute__(obj, name)
+        except AttributeError:
+            return
+        kind = kinds.kind_of(value)
+        if kind == kinds.OPAQUE:
+            self.refuse("MP111", f"`.{name}` of a {type(obj).__name__} is read; the monitor can't watch it.", site=site)
+            return
+        self.value(self.sources.make("field", node.source, name), value, site)
+
+    def read_tensor_attr(self, obj: torch.Tensor, name: str, site: Any) -> None:
+        """Python-level attributes hung on a tensor; everything else passes through the operator recorder."""
+        with torch._C.DisableTorchFunctionSubclass():
+            d = obj.__dict__
+        if name in d and not lookup.is_data_descriptor(lookup.class_lookup(type(obj), name)[0]):
+            node = self.refgraph.node(obj)
+            if node is not None:
+                self.value(self.sources.attr(node.source, name), d[name], site, None)
+            elif id(obj) not in self.ops.values:
+                self.refuse("MP111", f"`.{name}` of a tensor from an unknown place is read.", site=site)
+
+    def read_module_global(self, module: types.ModuleType, name: str, site: Any) -> None:
+        d = module.__dict__
+        if name in d:
+            root = self.const_root(module, module.__name__)
+            entry = root.snapshot
+            if entry is not None and entry.attr(name) is not d[name]:
+                return
+            self.value(self.sources.attr(root.source, name), d[name], site, None)
+            self.function_fact(d[name])
+
+    def read_class_attr(self, cls: type, name: str, site: Any) -> None:
+        raw, owner = lookup.class_lookup(cls, name)
+        if owner is None:
+            return
+        self.class_shape(cls, site)
+        if owner.__flags__ & (1 << 9) and name not in ("__dict__", "__weakref__"):
+            root = self.const_root(owner)
+            if root.snapshot is not None and root.snapshot.attr(name) is not raw:
+                return
+            self.class_value(self.sources.attr(root.source, name), raw, site)
+
+    def read_function_attr(self, fn: Any, name: str, site: Any) -> None:
+        if name in fn.__dict__:
+            root = self.const_root(fn)
+            self.value(self.sources.attr(root.source, name), fn.__dict__[name], site, self.attr_store(fn, name, None))
+        elif name in ("__closure__", "__globals__", "__dict__", "__builtins__"):
+            self.refuse("MP111", f"`{name}` of a function is read; the monitor can't watch what is reached through it.", site=site)
+
+    # -- items -------------------------------------------------------------------------------------------------
+
+    def item_read(self, site: Any, obj: Any, key: Any) -> None:
+        self.site = site
+        self.read_item(obj, key, site)
+
+    def read_item(self, obj: Any, key: Any, site: Any) -> None:
+        if isinstance(obj, torch.Tensor) or kinds.kind_of(obj) in (kinds.SCALAR, kinds.IDENTITY):
+            return
+        self.escape_all(site, key)
+        if kinds.kind_of(obj) == kinds.OBJECT or type(obj).__module__ != "builtins":
+            self.class_fact(type(obj), "__getitem__", site)
+        node = self.node_for(obj)
+        if node is None:
+            return
+        if node.kind == kinds.DICT:
+            self.read_dict_key(node, key, site)
+        elif node.kind in (kinds.LIST, kinds.TUPLE, kinds.DEQUE):
+            self.read_sequence_item(node, key, site)
+        elif node.kind == kinds.OPAQUE:
+            self.refuse("MP104", f"An item of a {type(obj).__name__} from outside is read; the monitor can't watch it.", site=site)
+        elif node.kind == kinds.OBJECT and type(obj) in (types.MappingProxyType, range):
+            if type(obj) is range:
+                return
+            self.refuse("MP111", "An item of a mapping proxy is read; the monitor can't watch it.", site=site)
+
+    def read_dict_key(self, node: Node, key: Any, site: Any) -> None:
+        obj = node.obj
+        if type(obj) not in (dict, collections.OrderedDict, collections.defaultdict, collections.Counter) and (
+            "__getitem__" in type(obj).__dict__
+        ):
+            return  # a Python override runs; its own reads are seen
+        key_kind = kinds.kind_of(key)
+        if key_kind not in (kinds.SCALAR, kinds.IDENTITY) and self.refgraph.node(key) is None and key_kind != kinds.TUPLE:
+            if key_kind == kinds.TENSOR and id(key) in self.ops.values:
+                return  # a tensor made inside can't be a key from outside
+            if key_kind == kinds.OBJECT:
+                self.node_for(key)
+        present = dict.__contains__(obj, key)
+        source = self.item_source(node, key, "dict_item")
+        if node.snapshot is not None:
+            entry = next((v for k, v in node.snapshot.content if k is key or (type(k) is type(key) and k == key)), ABSENT)
+            now = dict.get(obj, key, ABSENT)
+            if entry is not now:
+                return
+        if present:
+            self.value(source, dict.__getitem__(obj, key), site, self.item_store(node, key))
+        else:
+            self.refgraph.read(source, "absent", None, site)
+            if hasattr(type(obj), "__missing__"):
+                self.refgraph.snapshot(node)
+                self.mark_written(node, site)
+
+    def read_sequence_item(self, node: Node, key: Any, site: Any) -> None:
+        obj = node.obj
+        if "__getitem__" in type(obj).__dict__ and type(obj) not in (list, tuple, collections.deque, torch.Size):
+            return
+        size = len(obj)
+        if node.snapshot is not None or type(key) is not int:
+            self.contents(node, site)
+            return
+        if not -size <= key < size:
+            self.refgraph.read(self.sources.make("len", node.source, None), "eq", size, site)
+            return
+        how = "list_item" if node.kind == kinds.LIST else "item"
+        source = self.sources.make(how, node.source, int(key))
+        self.value(source, obj[int(key)], site, self.item_store(node, int(key)))
+
+    def mark_written(self, node: Node, site: Any) -> None:
+        raise NotImplementedError

@@ -1,0 +1,128 @@
+"""WriteEvents: first-touch snapshots before each write; what changed is found by difference at exit."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import torch
+from torch import nn
+
+from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.snapshot import instance_dict
+from magpy_core.runtime.recording.reads import ReadEvents
+
+_MODULE_TABLES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
+
+
+class WriteEvents(ReadEvents):
+    """Observer methods for writes."""
+
+    def mark_written(self, node: Node, site: Any) -> None:
+        """Remember where, for the finding; the snapshot must have been taken already."""
+        if len(node.written_at) < 8 and site not in node.written_at:
+            node.written_at.append(site)
+
+    def writing(self, obj: Any, site: Any) -> Node | None:
+        """``obj`` is about to change: snapshot it when it is from outside."""
+        node = self.node_for(obj)
+        if node is not None:
+            self.refgraph.snapshot(node)
+            self.mark_written(node, site)
+        return node
+
+    def attr_write(self, site: Any, obj: Any, value: Any) -> None:
+        self.site = site
+        self.write_attr(obj, site.name, site)
+
+    def attr_delete(self, site: Any, obj: Any) -> None:
+        self.site = site
+        self.write_attr(obj, site.name, site)
+
+    def write_attr(self, obj: Any, name: str, site: Any) -> None:
+        if isinstance(obj, torch.Tensor):
+            raw, owner = lookup.class_lookup(type(obj), name)
+            if owner is None or not lookup.is_data_descriptor(raw):
+                node = self.refgraph.node(obj)
+                if node is not None or id(obj) not in self.ops.values:
+                    self.refuse("MP110", f"`.{name}` is set on a tensor from outside; replay can't repeat it yet.", site=site)
+            return
+        if isinstance(obj, (type, types.FunctionType)):
+            self.refuse("MP110", f"`{name}` is set on a class or function; replay can't repeat it yet.", site=site)
+            return
+        if isinstance(obj, types.ModuleType):
+            root = self.const_root(obj, obj.__name__)
+            self.refgraph.snapshot(root)
+            self.mark_written(root, site)
+            return
+        tp = type(obj)
+        self.class_fact(tp, "__setattr__", site)
+        raw, owner = lookup.class_lookup(tp, name)
+        if owner is not None and owner.__flags__ & (1 << 9):
+            self.class_fact(tp, name, site)
+        node = self.writing(obj, site)
+        if node is not None and isinstance(obj, nn.Module):
+            d = instance_dict(obj) or {}
+            for table in _MODULE_TABLES:
+                members = d.get(table)
+                if members is not None:
+                    table_node = self.refgraph.add(members, self.sources.attr(node.source, table))
+                    self.refgraph.snapshot(table_node)
+                    self.mark_written(table_node, site)
+
+    def item_write(self, site: Any, obj: Any, key: Any, value: Any) -> None:
+        self.site = site
+        if isinstance(obj, torch.Tensor):
+            return
+        self.escape_all(site, key)
+        if kinds.kind_of(obj) == kinds.OPAQUE and self.refgraph.node(obj) is not None:
+            self.refuse("MP110", f"An item of a {type(obj).__name__} from outside is written; replay can't repeat it.", site=site)
+            return
+        self.class_fact(type(obj), "__setitem__", site)
+        self.writing(obj, site)
+
+    def item_delete(self, site: Any, obj: Any, key: Any) -> None:
+        self.site = site
+        self.escape_all(site, key)
+        node = self.writing(obj, site)
+        if node is not None:
+            if node.kind == kinds.DICT:
+                self.read_dict_key(node, key, site)
+            else:
+                self.contents(node, site)
+
+    def global_write(self, site: Any, value: Any) -> None:
+        self._global_change(site)
+
+    def global_delete(self, site: Any) -> None:
+        self._global_change(site)
+
+    def _global_change(self, site: Any) -> None:
+        self.site = site
+        g = self.code_globals.get(site.code)
+        if g is None:
+            return
+        root = self.globals_root(g)
+        self.refgraph.snapshot(root)
+        self._globals_seen.discard((id(g), site.name))
+        self.mark_written(root, site)
+
+    def cell_write(self, site: Any, cell: Any, value: Any) -> None:
+        if cell in self.internal_cells:
+            return
+        self.site = site
+        node = self.refgraph.node(cell) or self.refgraph.add(cell, self.sources.const(cell, site.name))
+        self.refgraph.snapshot(node)
+        self.mark_written(node, site)
+
+    def cell_delete(self, site: Any, cell: Any) -> None:
+        self.cell_write(site, cell, None)
+
+    def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None:
+        """``tensor.grad = value``: an effect on a tensor from outside."""
+        node = self.refgraph.node(tensor)
+        if node is None and id(tensor) in self.ops.values:
+            self.refuse("MP106", "`.grad` of a tensor made inside the region is assigned.")
+            return
+        self.field_writes.append((tensor, name, value, self.site))
