@@ -2,7 +2,8 @@
 #   make demo   check examples/char_gpt, then train it compiled     (no sudo)
 #   make test   the whole Python test suite
 SHELL  := /bin/bash
-PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)
+# The first that really starts (a version manager's shim may not).
+PYTHON ?= $(shell for p in python3.11 python3.12 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 # The version that CI and the published figures use; any supported one works: make demo TORCH=torch==2.12.0
@@ -15,7 +16,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-gpu lint types format docs bench e2e vsix extension clean
+.PHONY: help compiler demo test test-gpu lint types format docs bench e2e vsix extension clean
 
 help:
 	@echo "make demo       check the character GPT example, then train it compiled"
@@ -28,7 +29,8 @@ help:
 
 # Debian splits venv's pip into python3-venv; without it, pip installs itself into the new environment.
 $(VENV)/.venv-made:
-	@test -n "$(PYTHON)" || { echo "No Python found: install Python 3.11 or 3.12, or say make PYTHON=/path/to/python3.11"; exit 2; }
+	@"$(PYTHON)" -c '' 2>/dev/null \
+	  || { echo "No Python that starts: install Python 3.11 or 3.12, or say make PYTHON=/path/to/python3.11"; exit 2; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' \
 	  || { echo "$(PYTHON) is $$("$(PYTHON)" --version): MagPy needs Python 3.11 or 3.12 (make PYTHON=/path/to/python3.11)"; exit 2; }
 	@"$(PYTHON)" -m venv "$(VENV)" 2>/dev/null \
@@ -46,18 +48,26 @@ $(VENV)/.dev-ready: $(VENV)/.run-ready pyproject.toml
 	$(BIN)/pip install --quiet -e ".[dev,examples]"
 	@touch $@
 
+# Inductor compiles C++ that includes Python.h. The demo goes on without (in plain Python, and says so); the tests need it.
+HAS_COMPILER = { command -v "$${CXX:-g++}" || command -v clang++; } >/dev/null \
+  && test -f "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+
+compiler: $(VENV)/.venv-made
+	@$(HAS_COMPILER) || { $(SUDO) apt-get update && $(SUDO) apt-get install -y --no-install-recommends g++ python3-dev; } \
+	  || { echo "The tests compile C++: install a C++ compiler and Python's headers"; exit 2; }
+
 # -------------------------------------------------------------- the main job
 
 demo: export OMP_NUM_THREADS := 2
 demo: $(VENV)/.run-ready
-	@command -v "$${CXX:-c++}" >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null \
-	  || echo "No C++ compiler found: the run below will stay in plain Python (Debian: apt-get install g++ python3-dev)"
+	@$(HAS_COMPILER) || echo "No C++ compiler or no Python.h: compiled regions fall back to plain Python (Debian: apt-get install g++ python3-dev)"
 	$(BIN)/magpy-lsp check --exit-zero examples/char_gpt/train.py
 	$(BIN)/magpy-lsp run examples/char_gpt/train.py
 
 # -------------------------------------------------------------- tests and checks
 
-test: $(VENV)/.dev-ready
+test: $(VENV)/.dev-ready compiler
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not e2e" $(PYTEST_ARGS)
 
 test-gpu: $(VENV)/.dev-ready
@@ -79,7 +89,7 @@ format: $(VENV)/.dev-ready
 docs: $(VENV)/.dev-ready
 	$(BIN)/python docs/tour.py
 
-bench: $(VENV)/.dev-ready
+bench: $(VENV)/.dev-ready compiler
 	@mkdir -p artifacts
 	$(BIN)/python -m benchmarks --json artifacts/benchmarks.json
 
