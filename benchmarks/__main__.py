@@ -21,6 +21,7 @@ from rich.table import Table
 import magpy_core
 from benchmarks.result import Result
 
+ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = {
     "replay_mlp50": "benchmarks.replay",
     "replay_sequential50": "benchmarks.replay",
@@ -38,7 +39,7 @@ def in_child(name: str) -> Result:
     read, write = os.pipe()
     with os.fdopen(read, "rb") as answer:
         command = [sys.executable, "-m", "benchmarks", "--child", name, "--answer-fd", str(write)]
-        process = subprocess.Popen(command, pass_fds=[write], env={"OMP_NUM_THREADS": "1", **os.environ})
+        process = subprocess.Popen(command, pass_fds=[write], cwd=ROOT, env={"OMP_NUM_THREADS": "1", **os.environ})
         os.close(write)
         body = answer.read()
         if process.wait() != 0:
