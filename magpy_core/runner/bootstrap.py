@@ -1,0 +1,62 @@
+"""The first lines that run in the user's interpreter, given to it with ``-c``. Key names: SOURCE, command.
+
+Written for any Python back to 2.7, because its job includes saying "this Python is too old" in one sentence. It runs in a
+namespace of its own, so that ``__main__`` stays as clean as Python made it.
+"""
+
+from __future__ import annotations
+
+SUPPORTED_PYTHON = ((3, 11), (3, 12))
+SUPPORTED_TORCH = ((2, 11), (2, 14))
+"""First supported, first unsupported."""
+
+SOURCE = r"""
+import json, os, sys
+
+commands, out = int(sys.argv[1]), int(sys.argv[2])
+data = b""
+while not data.endswith(b"\n"):
+    chunk = os.read(commands, 65536)
+    if not chunk:
+        os._exit(1)
+    data += chunk
+request = json.loads(data.decode("ascii"))
+
+
+def refuse(message):
+    line = {"type": "failed", "code": "MP903", "message": message, "traceback": "", "exit_code": 2, "place": None}
+    os.write(out, (json.dumps(line) + "\n").encode("ascii"))
+    os._exit(2)
+
+
+here = "%s (Python %s.%s)" % ((sys.executable,) + tuple(sys.version_info[:2]))
+supported = ["%s.%s" % tuple(v) for v in request["python_versions"]]
+implementation = getattr(getattr(sys, "implementation", None), "name", "cpython")
+if list(sys.version_info[:2]) not in request["python_versions"] or implementation != "cpython":
+    refuse("%s is not supported: MagPy runs on CPython %s; choose such an interpreter with --python."
+           % (here, " and ".join(supported)))
+if not sys.flags.safe_path:
+    del sys.path[0]  # the current folder, there only because of -c
+try:
+    import magpy_core
+except ImportError:
+    if request["root"] is None:
+        refuse("MagPy is not installed for %s: run `%s -m pip install magpy`, or choose another interpreter with --python."
+               % (here, sys.executable))
+    import importlib.util
+    spec = importlib.util.spec_from_file_location("magpy_core", os.path.join(request["root"], "__init__.py"))
+    magpy_core = importlib.util.module_from_spec(spec)
+    sys.modules["magpy_core"] = magpy_core
+    spec.loader.exec_module(magpy_core)
+if magpy_core.__version__ != request["version"]:
+    refuse("MagPy %s is installed for %s, but this is MagPy %s: run `%s -m pip install magpy==%s`."
+           % (magpy_core.__version__, here, request["version"], sys.executable, request["version"]))
+from magpy_core.runner.child import main
+
+main(request, commands, out)
+"""
+
+
+def command(python: str, commands: int, out: int) -> list[str]:
+    """The command line of a run. The request itself travels on ``commands``: no quoting, no limit on its length."""
+    return [python, "-c", f"exec({SOURCE!r}, {{'__name__': 'magpy_bootstrap'}})", str(commands), str(out)]

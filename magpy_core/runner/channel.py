@@ -1,0 +1,140 @@
+"""The program's end of the protocol. Key types: Channel (survives user code), Forwarder (what to send when).
+
+The descriptor sits at a high number, so that the program's own first open file still gets number 3; it is close-on-exec and
+closed in forked processes. Before each write it is checked to be still ours: a program that closes every descriptor may own
+a file under that number now. It is then opened again through the supervisor, which keeps a copy.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import threading
+import time
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+from magpy_core.runner.protocol import Message, encode
+
+if TYPE_CHECKING:
+    from magpy_core.findings import Finding, RegionSummary
+
+_HIGHEST = 1000
+
+
+class Channel:
+    """Writes whole lines to the parent. After a fork, in the forked process, it is closed and swallows everything."""
+
+    def __init__(self, fd: int, supervisor: int) -> None:
+        self._origin = f"/proc/{supervisor}/fd/{fd}"
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        limit = _HIGHEST if soft == resource.RLIM_INFINITY else min(_HIGHEST, soft)
+        self.fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(limit - 8, 3))
+        os.close(fd)
+        self._identity = self._stat(self.fd)
+        self._lock = threading.RLock()  # re-entrant: a signal handler of the user's may call a module while we write
+        self._whole = True
+        self.open = True
+        self.pid = os.getpid()
+
+    @staticmethod
+    def _stat(fd: int) -> tuple[int, int] | None:
+        try:
+            found = os.fstat(fd)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def send(self, message: Message) -> None:
+        """Send, or give up for good when nobody listens any more. Never raises."""
+        if not self.open:
+            return
+        data = encode(message)
+        with self._lock:
+            if self._stat(self.fd) != self._identity and not self._reopen():
+                self.open = False
+                return
+            if not self._whole:
+                data = b"\n" + data  # an interrupted write left half a line: end it
+            self._whole = False
+            try:
+                while data:
+                    data = data[os.write(self.fd, data) :]
+            except OSError:
+                self.open = False
+                return
+            self._whole = True
+
+    def _reopen(self) -> bool:
+        try:
+            fd = os.open(self._origin, os.O_WRONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        if self._stat(fd) != self._identity:
+            os.close(fd)
+            return False
+        self.fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(self.fd, 3))
+        os.close(fd)
+        return True
+
+    def abandon(self) -> None:
+        """In a forked process: let go of the descriptor, and of a lock that another thread may have held."""
+        if self.open and self._stat(self.fd) == self._identity:
+            os.close(self.fd)
+        self.open = False
+        self._lock = threading.RLock()
+
+
+class Forwarder:
+    """Sends new findings and regions at once, and repeated ones (a count has risen) at most every ``interval`` seconds."""
+
+    def __init__(self, send: Callable[[Message], None], interval: float = 0.25) -> None:
+        self._send = send
+        self._interval = interval
+        self._last = 0.0
+        self._known: set[Hashable] = set()
+        self._waiting: dict[Hashable, Callable[[], Message]] = {}
+
+    def finding(self, finding: Finding) -> None:
+        def message() -> Message:
+            return {"type": "finding", "finding": finding.to_json()}
+
+        self._offer(("finding", finding.key), message)
+
+    def region(self, identity: Hashable, summary: Callable[[], RegionSummary]) -> None:
+        """``summary`` is called when the message is sent, so that it carries the latest counts."""
+
+        def message() -> Message:
+            return {"type": "region", "region": summary().to_json()}
+
+        self._offer(("region", identity), message)
+
+    def _offer(self, key: Hashable, message: Callable[[], Message]) -> None:
+        if key not in self._known:
+            self._known.add(key)
+            self._send(message())
+            return
+        self._waiting[key] = message
+        if time.monotonic() - self._last >= self._interval:
+            self.flush()
+
+    def flush(self) -> None:
+        self._last = time.monotonic()
+        waiting, self._waiting = self._waiting, {}
+        for message in waiting.values():
+            self._send(message())
+
+
+def error_message(
+    code: str, message: str, *, exit_code: int, traceback: str = "", place: dict[str, Any] | None = None
+) -> Message:
+    """A ``failed`` message."""
+    return {
+        "type": "failed",
+        "code": code,
+        "message": message,
+        "traceback": traceback,
+        "exit_code": exit_code,
+        "place": place,
+    }

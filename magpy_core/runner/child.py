@@ -1,0 +1,244 @@
+"""The program's process: from the request to the last message. Key function: main (called by ``bootstrap.SOURCE``).
+
+Imports little before the user's code begins, and nothing of torch: what is imported here can't be shadowed by a module
+of the same name beside the user's script.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from typing import Any, NoReturn
+
+from magpy_core.runner import supervise, tracebacks
+from magpy_core.runner.channel import Channel, error_message
+from magpy_core.runner.entrypoint import BadEntrypoint, BadSource, Entrypoint
+from magpy_core.runner.steps import StepClock, StopAfterSteps
+
+
+def main(request: dict[str, Any], commands: int, out: int) -> None:
+    """Run the request. Leaves by SystemExit or KeyboardInterrupt, as the program would; never in the supervisor."""
+    supervisor = supervise.start(commands, out)
+    channel = Channel(out, supervisor)
+    try:
+        program = _Program(request, channel)
+    except BadEntrypoint as exc:
+        _refuse(channel, "MP908", str(exc))
+    except Unready as exc:
+        _refuse(channel, "MP903", str(exc))
+    except Exception as exc:
+        _refuse(channel, "MP901", f"MagPy itself failed before the program began: {exc!r}; please report it.")
+    program.run()
+
+
+def _refuse(channel: Channel, code: str, message: str) -> NoReturn:
+    """End before any of the user's code has run."""
+    channel.send(error_message(code, message, exit_code=2))
+    os._exit(2)
+
+
+class _Program:
+    def __init__(self, request: dict[str, Any], channel: Channel) -> None:
+        self._request = request
+        self._channel = channel
+        self._failed = False
+        self.entry = Entrypoint(request["script"], request["module"], request["args"])
+        self.clock = StepClock(
+            request["steps"],
+            on_stop=lambda: channel.send({"type": "stopping"}),
+            end=self._end_now,
+            grace=request["stop_grace"],
+        )
+        self._bad_source: BadSource | None = None
+        if request["regions"]:
+            self._prepare_named()
+        try:
+            self.entry.prepare()
+        except BadSource as exc:
+            self._bad_source = exc
+        torch = _torch_version(request)
+        if request["line_buffered"]:
+            # Its output goes through a pipe to someone who is watching: line by line, as in a terminal.
+            sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        channel.send({"type": "hello", "python": sys.version.split()[0], "torch": torch, "pid": os.getpid()})
+
+    def _prepare_named(self) -> None:
+        from magpy_core.runner.named import NamedRegions
+
+        stem = self.entry.stem
+        self._named = NamedRegions(self._request["regions"], self._wrap_named, [stem, stem.removesuffix(".__main__")])
+        self.entry.compiler = self._named.compile
+
+    def _wrap_named(self, function: Any, dotted: str) -> Any:
+        return self._discovery.wrap(function, dotted)
+
+    # -- running
+
+    def run(self) -> None:
+        self._install()
+        self._channel.send({"type": "started"})
+        self.clock.restart()
+        if self._bad_source is not None:
+            self._fail(self._bad_source.error)
+        try:
+            self.entry.run()
+        except BadEntrypoint as exc:
+            self._channel.send(error_message("MP908", str(exc), exit_code=2))
+            sys.exit(2)
+        except KeyboardInterrupt as exc:
+            if self.clock.stopped:
+                sys.exit(0)
+            self._interrupted(exc)
+        except SystemExit as exc:
+            self._exited(exc)
+        except BaseException as exc:
+            if not self._channel.open:  # a process the program has forked: not ours to report on
+                tracebacks.display(exc)
+                sys.exit(1)
+            self._fail(exc)
+
+    def _install(self) -> None:
+        from magpy_core.runner.discovery import Discovery, TorchHook
+        from magpy_core.runner.monitoring import Monitoring
+
+        self.monitoring = Monitoring(self._request, self._channel, self.clock, self.entry.file)
+        self.clock.on_step = self.monitoring.stepped
+        self._discovery = Discovery(self.monitoring)
+        atexit.register(self._close)  # registered first, so called last: the program's own atexit functions count
+        os.register_at_fork(after_in_child=self._forked)
+        _dump_stacks_on_request(self._channel.fd)
+        self._plain_thread_hook = threading.excepthook
+        threading.excepthook = self._thread_failed
+        if self._request["regions"]:
+            self._named.install()
+        TorchHook(self._discovery.install).install()
+
+    def _forked(self) -> None:
+        self.clock.limit = 0
+        self.monitoring.abandon()
+
+    def _thread_failed(self, args: Any) -> None:
+        """An exception ends a thread of the program's: shown as ever, without our frames."""
+        if isinstance(args.exc_value, StopAfterSteps):
+            return
+        if args.exc_value is not None:
+            tracebacks.strip(args.exc_value)
+            args = threading.ExceptHookArgs((args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread))
+        self._plain_thread_hook(args)
+
+    # -- ending
+
+    def _interrupted(self, exc: KeyboardInterrupt) -> None:
+        """A real Ctrl-C: show it, then leave by it, for that is how the interpreter learns to die of SIGINT."""
+        self._send_failure(exc, 130)
+        tracebacks.display(exc)
+        hook = sys.excepthook
+
+        def shown_already(*_: object) -> None:
+            sys.excepthook = hook
+
+        sys.excepthook = shown_already
+        raise exc
+
+    def _exited(self, exc: SystemExit) -> None:
+        if self.clock.stopped:
+            sys.exit(0)  # its answer to the interrupt
+        code = exc.code
+        number = 0 if code is None else code if isinstance(code, int) else 1
+        if number & 0xFF:
+            said = "" if isinstance(code, int) else f" ({' '.join(str(code).split())[:200]})"
+            what = f"The program ended itself with exit code {number & 0xFF}{said}"
+            message = f"{what}: mend what it complains about, and run again."
+            tracebacks.strip(exc)
+            place = tracebacks.place_of(exc)
+            self._channel.send(error_message("MP905", message, exit_code=number & 0xFF, place=place))
+        raise exc
+
+    def _fail(self, exc: BaseException) -> None:
+        tracebacks.strip(exc)
+        self._send_failure(exc, 1)
+        tracebacks.display(exc)
+        sys.exit(1)
+
+    def _send_failure(self, exc: BaseException, exit_code: int) -> None:
+        self._failed = True
+        tracebacks.strip(exc)
+        place = tracebacks.place_of(exc)
+        text = " ".join(str(getattr(exc, "msg", None) or exc).split())[:300]
+        what = f"{type(exc).__name__}: {text}" if text else type(exc).__name__
+        if self._bad_source is not None:
+            message = f"{self.entry.script} has a syntax error ({text}): mend it, and run again."
+        else:
+            when = f"in step {self.clock.count + 1}" if self.clock.count else "before its first step was done"
+            where = f" at {os.path.relpath(place['file'])}:{place['line']}" if place else ""
+            message = f"The program raised {what}{where}, {when}: mend it, and run again."
+        self._channel.send(
+            error_message("MP905", message, exit_code=exit_code, traceback=tracebacks.text_of(exc), place=place)
+        )
+
+    def _report_missing(self) -> None:
+        for name in self._named.missing():
+            self.monitoring.add(
+                "MP910", f"[tool.magpy] regions names {name}, but no such function was defined: check the name."
+            )
+
+    def _close(self) -> None:
+        if self._channel.open and self._request["regions"] and not self._failed:
+            self._report_missing()
+        self.monitoring.close(self._request["entrypoint"])
+
+    def _end_now(self) -> None:
+        """The program was interrupted, and goes on: end it for good, with its output written."""
+        self._close()
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError, AttributeError):
+                continue  # closed by the program, or by its reader
+        os._exit(0)
+
+
+def _torch_version(request: dict[str, Any]) -> str:
+    """The version of the torch that the program would import, without importing it. Raises Unready."""
+    import importlib.util
+    import re
+
+    spec = importlib.util.find_spec("torch")
+    here = sys.executable
+    if spec is None:
+        raise Unready(
+            f"{here} has no torch: run `{here} -m pip install torch`, or choose another interpreter with --python."
+        )
+    folder = os.path.dirname(spec.origin or "")
+    try:
+        with open(os.path.join(folder, "version.py"), encoding="utf-8") as f:
+            found = re.search(r"__version__\s*=\s*['\"]([^'\"]+)['\"]", f.read())
+    except OSError:
+        found = None
+    if found is None:
+        return ""
+    version = found[1]
+    numbers = [int(n) for n in re.findall(r"\d+", version)[:2]]
+    low, high = request["torch_versions"]
+    if not low <= numbers < high:
+        last = f"{high[0]}.{high[1] - 1}"
+        raise Unready(
+            f"torch {version} is not supported: MagPy works with torch {low[0]}.{low[1]} to {last}; "
+            f"install one of those for {here}, or choose another interpreter with --python."
+        )
+    return version
+
+
+class Unready(Exception):
+    """The user's environment can't be worked with (MP903)."""
+
+
+def _dump_stacks_on_request(fd: int) -> None:
+    """On the supervisor's signal every thread's stack goes to the parent as plain lines, even while C code hangs."""
+    number = supervise.where_signal()
+    if number is not None:
+        import faulthandler
+
+        faulthandler.register(number, file=fd, all_threads=True)

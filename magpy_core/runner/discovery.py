@@ -1,0 +1,320 @@
+"""Finding the regions of a running program. Key type: Discovery.
+
+Three kinds are found: an outermost ``nn.Module.__call__``, an ``Optimizer.step``, and functions the user names. What is
+called inside a region, in a backward pass, under another tracer or in another process runs untouched.
+
+torch is patched at class level right after the program's own ``import torch`` is done, and only then: importing it earlier
+would read environment variables before the program has set them. ``Optimizer.step`` is replaced on each class that defines
+one, *inside* the wrapper that torch puts around it when the first instance is made, because torch.compile takes that
+wrapper off again.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+from magpy_core.runner import naming
+from magpy_core.runner.monitoring import Monitoring
+from magpy_core.runner.tracebacks import is_ours
+
+
+class TorchHook:
+    """A meta path finder that calls ``then`` once, when ``torch`` has been imported."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self._then = then
+
+    def install(self) -> None:
+        if "torch" in sys.modules:
+            self._then()
+        else:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != "torch":
+            return None
+        import importlib.util
+
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec("torch")
+        if spec is None or spec.loader is None:
+            return spec
+        loader: Any = spec.loader
+        run = loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            del loader.exec_module
+            run(module)
+            self._then()
+
+        loader.exec_module = exec_module
+        return spec
+
+
+class _Instances:
+    """Regions of one kind, one per live object, without keeping the object alive.
+
+    An object that has died leaves its region to the next one of its class that is called from the same place: a loss
+    module made anew in each step is one region, not one per step.
+    """
+
+    def __init__(self) -> None:
+        self._live: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        self._left: dict[tuple[type, CodeType | None, int], list[Any]] = {}
+        self._lock = threading.RLock()  # re-entrant: a weak reference may be cleared while we hold it
+
+    def get(self, obj: Any) -> Any:
+        entry = self._live.get(id(obj))
+        return entry[1] if entry is not None and entry[0]() is obj else None
+
+    def get_or_make(self, obj: Any, caller: FrameType | None, make: Callable[[], Any]) -> Any:
+        place = (type(obj), caller.f_code if caller else None, caller.f_lasti if caller else -1)
+        with self._lock:
+            left = self._left.get(place)
+            region = left.pop() if left else make()
+            if region is None:
+                return None
+            number = id(obj)
+
+            def died(ref: weakref.ref[Any]) -> None:
+                with self._lock:
+                    entry = self._live.get(number)
+                    if entry is not None and entry[0] is ref:
+                        del self._live[number]
+                        self._left.setdefault(place, []).append(entry[1])
+
+            self._live[number] = (weakref.ref(obj, died), region)
+            return region
+
+
+class Discovery:
+    """Patches torch and routes outermost calls to the session's regions."""
+
+    def __init__(self, monitoring: Monitoring) -> None:
+        self._monitoring = monitoring
+        self._clock = monitoring.clock
+        self._modules = _Instances()
+        self._optimizers = _Instances()
+        self._names: dict[str, int] = {}
+        self._keys = itertools.count()
+        self._steps_in: dict[int, int] = {}
+        self._local = threading.local()
+        self.calls = 0
+        self._plain: Callable[[], bool] = lambda: False
+
+    # -- what runs at each call
+
+    def _call(self, region: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """An outermost region call; counts the optimizer steps made inside it."""
+        clock = self._clock
+        before = clock.optimizer_steps
+        self.calls += 1
+        out = region(*args, **kwargs)
+        made = clock.optimizer_steps - before
+        if made:
+            self._steps_in[id(region)] = made
+        elif self._monitoring.compiles and (known := self._steps_in.get(id(region))):
+            clock.optimizer_stepped(known)  # a replayed region makes its steps without calling `step`
+        return out
+
+    def _outermost(self) -> bool:
+        return self._monitoring.active and not self._monitoring.in_region and not self._plain()
+
+    def _make(self, kind: str, name: str, place: tuple[str, int], target: Callable[..., Any]) -> Any:
+        number = self._names.get(name, 0) + 1
+        self._names[name] = number
+        if number > 1:
+            name = f"{name} #{number}"
+        file, line = place
+        return self._monitoring.region((kind, next(self._keys)), kind=kind, name=name, file=file, line=line, target=target)
+
+    def _safely(self, find: Callable[[], Any]) -> Any:
+        try:
+            return find()
+        except Exception as exc:
+            self._monitoring.failed("MagPy could not tell which region this is", exc)
+            return None
+
+    # -- torch
+
+    def install(self) -> None:
+        """Patch torch. Never raises: an import of the program's is waiting for it."""
+        try:
+            self._install()
+        except Exception as exc:
+            self._monitoring.failed("MagPy could not watch torch", exc)
+
+    def _install(self) -> None:
+        import torch
+
+        from magpy_core._compat.call_context import in_backward, in_tracer
+
+        self._clock.mark("import_torch")
+        self._plain = lambda: in_backward() or in_tracer()
+        self._patch_module(torch.nn.Module, torch.compiler.is_compiling)
+        self._patch_optimizers(torch.optim.Optimizer, torch.compiler.is_compiling)
+
+    def _patch_module(self, base: Any, is_compiling: Callable[[], bool]) -> None:
+        original = base.__call__
+        get, clock, outermost, call = self._modules.get, self._clock, self._outermost, self._call
+        monitoring = self._monitoring
+
+        def __call__(module: Any, /, *args: Any, **kwargs: Any) -> Any:
+            if is_compiling():
+                return original(module, *args, **kwargs)
+            if not outermost():
+                if monitoring.active or not clock.limit:
+                    return original(module, *args, **kwargs)
+                return self._uncaptured(original, module, args, kwargs)
+            region = get(module)
+            if region is None:
+                region = self._safely(lambda: self._new_module(module, original))
+                if region is None:
+                    return self._uncaptured(original, module, args, kwargs)
+            out = call(region, (module, *args), kwargs)
+            clock.module_called()
+            clock.check()
+            return out
+
+        __call__.__qualname__ = original.__qualname__
+        __call__.__doc__ = original.__doc__
+        base.__call__ = __call__
+
+    def _uncaptured(self, original: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The engine is out of service: a plain call, but the program still ends after its steps."""
+        if getattr(self._local, "in_module", False):
+            return original(module, *args, **kwargs)
+        self._local.in_module = True
+        try:
+            out = original(module, *args, **kwargs)
+        finally:
+            self._local.in_module = False
+        self._clock.module_called()
+        self._clock.check()
+        return out
+
+    def _new_module(self, module: Any, original: Callable[..., Any]) -> Any:
+        caller = _caller()
+        name = type(module).__name__
+        variable = naming.variable_of(module, caller)
+        forward = module.__dict__.get("forward") or type(module).forward
+        place = naming.definition_of(forward) or naming.call_site(naming.user_frame(caller))
+        return self._modules.get_or_make(
+            module, caller, lambda: self._make("module", f"{variable}: {name}" if variable else name, place, original)
+        )
+
+    def _patch_optimizers(self, base: Any, is_compiling: Callable[[], bool]) -> None:
+        todo = list(base.__subclasses__())
+        while todo:
+            cls = todo.pop()
+            todo += cls.__subclasses__()
+            self._patch_step(cls, is_compiling)
+
+        def __init_subclass__(cls: Any, /, **kwargs: Any) -> None:
+            super(base, cls).__init_subclass__(**kwargs)
+            self._patch_step(cls, is_compiling)
+
+        base.__init_subclass__ = classmethod(__init_subclass__)
+        constructor = base.__init__
+
+        @functools.wraps(constructor)
+        def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            self._clock.has_optimizer = True  # module calls before its first step are not steps
+            constructor(optimizer, *args, **kwargs)
+
+        base.__init__ = __init__
+
+    def _patch_step(self, cls: Any, is_compiling: Callable[[], bool]) -> None:
+        func = cls.__dict__.get("step")
+        if not inspect.isfunction(func):
+            return  # inherited (patched where it is defined), or a descriptor of the user's that we can't stand in for
+
+        @functools.wraps(func)
+        def step(*args: Any, **kwargs: Any) -> Any:
+            if is_compiling():
+                return func(*args, **kwargs)
+            return self._step(func, args, kwargs)
+
+        if getattr(func, "hooked", False):  # torch.compile would take off what is on top of a hooked step
+            del step.__wrapped__
+            step.__signature__ = inspect.signature(func)  # type: ignore[attr-defined]
+        cls.step = step
+
+    def _step(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if getattr(self._local, "in_step", False) or (not self._monitoring.active and not self._clock.limit):
+            return func(*args, **kwargs)  # a subclass calling its base: one step
+        nested = not self._outermost()
+        self._local.in_step = True
+        try:
+            region = None if nested or not args else self._safely(lambda: self._region_of_step(func, args[0]))
+            out = func(*args, **kwargs) if region is None else self._call(region, args, kwargs)
+        finally:
+            self._local.in_step = False
+        self._clock.optimizer_stepped()
+        if not self._monitoring.in_region:
+            self._clock.check()
+        return out
+
+    def _region_of_step(self, func: Callable[..., Any], optimizer: Any) -> Any:
+        region = self._optimizers.get(optimizer)
+        if region is not None:
+            return region
+        caller = _caller()
+        name = type(optimizer).__name__
+        variable = naming.variable_of(optimizer, caller, method=True)
+        place = naming.definition_of(func) or naming.call_site(naming.user_frame(caller))
+        return self._optimizers.get_or_make(
+            optimizer, caller, lambda: self._make("optimizer", f"{variable}: {name}" if variable else name, place, func)
+        )
+
+    # -- functions the user names
+
+    def wrap(self, function: Any, dotted: str) -> Any:
+        """``function`` as a region; as it is, when it can't be one."""
+        if (
+            not inspect.isfunction(function)
+            or inspect.isgeneratorfunction(function)
+            or inspect.iscoroutinefunction(function)
+        ):
+            return function
+        code = function.__code__
+        place = naming.definition_of(function) or (code.co_filename, code.co_firstlineno)
+        made: list[Any] = []
+
+        def region() -> Any:
+            if not made:
+                made.append(self._make("function", dotted.removeprefix("__main__."), place, function))
+            return made[0]
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            found = self._safely(region) if self._outermost() else None
+            if found is None:
+                return function(*args, **kwargs)
+            before = self._clock.optimizer_steps
+            out = self._call(found, args, kwargs)
+            if self._clock.optimizer_steps == before:
+                self._clock.module_called()  # without an optimizer, a call of the region is what a module's call would be
+            self._clock.check()
+            return out
+
+        return call
+
+
+def _caller() -> FrameType | None:
+    """The frame that made the call we are in: the nearest that is neither ours nor a wrapper of torch's around ``step``."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if not is_ours(filename) and not filename.endswith(("torch/optim/optimizer.py", "torch/optim/lr_scheduler.py")):
+            return frame
+        frame = frame.f_back
+    return None

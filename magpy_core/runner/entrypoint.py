@@ -1,0 +1,179 @@
+"""Running the user's entrypoint as Python would. Key types: Entrypoint, BadEntrypoint.
+
+``python script.py``, ``python folder/``, ``python app.zip``, ``python file.pyc`` and ``python -m package.module``: same
+``__main__`` (the very module object the interpreter made), ``sys.argv``, ``sys.path[0]``, ``__file__``, ``__spec__``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+from collections.abc import Callable
+from importlib.machinery import SourceFileLoader, SourcelessFileLoader
+from types import CodeType
+from typing import Any
+
+Compiler = Callable[[bytes, str], CodeType]
+
+
+class BadEntrypoint(Exception):
+    """The entrypoint can't be run; the message is one sentence that says what to do."""
+
+
+class BadSource(Exception):
+    """The script's source does not compile; ``error`` is what Python would show."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _plain(source: bytes, filename: str) -> CodeType:
+    return compile(source, filename, "exec", dont_inherit=True)
+
+
+class Entrypoint:
+    """``prepare`` sets the world up as Python has it before the user's first line; ``run`` runs it. Both in the program."""
+
+    def __init__(self, script: str | None, module: str | None, args: list[str]) -> None:
+        self.script, self.module, self.args = script, module, args
+        self.compiler: Compiler = _plain
+        self.has_source = True
+        self._code: CodeType | None = None
+        self._importer = False
+        self.file = os.path.join(os.getcwd(), script) if script is not None else ""
+
+    @property
+    def stem(self) -> str:
+        """The name under which other modules would import this one."""
+        if self.module is not None:
+            return self.module
+        return os.path.splitext(os.path.basename(str(self.script)))[0]
+
+    def prepare(self) -> None:
+        """Raises BadEntrypoint or BadSource. Runs no user code."""
+        if self.script is not None:
+            self._prepare_script(self.script)
+            sys.orig_argv = [sys.orig_argv[0], self.script, *self.args]
+            sys.argv[:] = [self.script, *self.args]
+            first = self.file if self._importer else os.path.dirname(os.path.realpath(self.script))
+        else:
+            assert self.module is not None
+            if not self.module or self.module.startswith("."):
+                raise BadEntrypoint(f"{self.module!r} is not a module name: -m takes a dotted name such as package.module.")
+            sys.orig_argv = [sys.orig_argv[0], "-m", self.module, *self.args]
+            sys.argv[:] = ["-m", *self.args]
+            first = os.getcwd()
+        if self._importer or not sys.flags.safe_path:
+            sys.path.insert(0, first)
+
+    def _prepare_script(self, script: str) -> None:
+        if not os.path.exists(script):
+            raise BadEntrypoint(f"{script} does not exist: check the path (it is looked up from {os.getcwd()}).")
+        if _importable(self.file):
+            self._importer = True
+            if os.path.isdir(script) and not any(os.path.exists(os.path.join(script, f"__main__.py{c}")) for c in ("", "c")):
+                raise BadEntrypoint(
+                    f"{script} is a folder without __main__.py: name a script in it, or run a module with -m."
+                )
+            return
+        try:
+            with open(script, "rb") as f:
+                data = f.read()
+        except OSError as exc:
+            raise BadEntrypoint(
+                f"{script} can't be read ({exc.strerror}): mend its permissions or name another file."
+            ) from None
+        if script.endswith(".pyc"):
+            self._code = _unmarshal(data, script)
+            self.has_source = False
+        else:
+            self._code = self._compile(data)
+
+    def _compile(self, data: bytes) -> CodeType:
+        try:
+            return self.compiler(data, self.file)
+        except SyntaxError as exc:
+            raise BadSource(_as_the_file_reader_says(exc, data, self.file)) from None
+        except ValueError as exc:  # null bytes, on 3.11.0 to 3.11.3
+            raise BadSource(SyntaxError(str(exc), (self.file, 1, 1, None))) from None
+
+    def run(self) -> None:
+        """Run the user's code, to its end or its exception."""
+        if self._code is None:
+            from magpy_core._compat.run_as_main import run_module_as_main, was_not_found
+
+            name = self.module if self.module is not None else "__main__"
+            try:
+                run_module_as_main(name, alter_argv=self.module is not None)
+            except SystemExit as exc:
+                if not was_not_found(exc.__traceback__):
+                    raise
+                raise BadEntrypoint(self._not_found(str(exc.code))) from None
+            return
+        loader: Any = SourceFileLoader if self.has_source else SourcelessFileLoader
+        namespace = sys.modules["__main__"].__dict__
+        namespace["__file__"] = self.file
+        namespace["__cached__"] = None
+        namespace["__loader__"] = loader("__main__", self.file)
+        try:
+            builtins.exec(self._code, namespace)
+        finally:
+            namespace.pop("__file__", None)  # as CPython does when the script is done
+            namespace.pop("__cached__", None)
+
+    def _not_found(self, said: str) -> str:
+        said = said.removeprefix(f"{sys.executable}: ").rstrip(".")
+        if self.module is None:
+            return f"{self.script} can't be run: {said}; name a script in it, or run a module with -m."
+        if self.module.endswith(".py") or os.sep in self.module:
+            return f"{said}: -m takes a dotted module name, a file is given without -m."
+        if "is a package and cannot be directly executed" in said:
+            return f"{said}: add a __main__.py to it, or name one of its modules."
+        return f"{said}: check the name, and run from the folder that holds it ({os.getcwd()} now)."
+
+
+def _importable(path: str) -> bool:
+    """Whether ``path`` is something modules can be imported from: a folder or a zip file."""
+    for hook in sys.path_hooks:
+        try:
+            hook(path)
+        except ImportError:
+            continue
+        return True
+    return False
+
+
+def _unmarshal(data: bytes, script: str) -> CodeType:
+    import importlib.util
+    import marshal
+
+    if data[:4] != importlib.util.MAGIC_NUMBER:
+        version = ".".join(str(v) for v in sys.version_info[:2])
+        raise BadEntrypoint(
+            f"{script} was not compiled by Python {version}: give its source, or choose its Python with --python."
+        )
+    try:
+        code = marshal.loads(data[16:])
+    except (EOFError, ValueError, TypeError) as exc:
+        raise BadEntrypoint(f"{script} is damaged ({exc}): give its source, or compile it again.") from None
+    if not isinstance(code, CodeType):
+        raise BadEntrypoint(f"{script} holds no code: give its source, or compile it again.")
+    return code
+
+
+def _as_the_file_reader_says(exc: SyntaxError, data: bytes, filename: str) -> SyntaxError:
+    """``compile`` words a wrong encoding otherwise than the interpreter does when it reads the file itself."""
+    if "codec can't decode" not in str(exc.msg) or not str(exc.msg).startswith("(unicode error) 'utf-8'"):
+        return exc
+    for number, line in enumerate(data.split(b"\n"), 1):
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError as bad:
+            text = (
+                f"Non-UTF-8 code starting with '\\x{line[bad.start]:02x}' in file {filename} on line {number}, "
+                "but no encoding declared; see https://peps.python.org/pep-0263/ for details"
+            )
+            return SyntaxError(text)
+    return exc

@@ -1,0 +1,387 @@
+"""Starting a run and listening to it. Key names: launch, launch_async, RunHandle, RunRequest, Outcome. Imports no torch.
+
+    handle = launch(RunRequest(script="train.py"))
+    for message in handle:
+        ...
+    print(handle.outcome.kind)
+
+The process tree of a run is gone when its handle is closed, when this process ends, and when this process is killed: the
+supervisor on the other side (see ``supervise``) watches a pipe that only we hold open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from types import TracebackType
+
+import magpy_core
+from magpy_core.runner import bootstrap
+from magpy_core.runner.protocol import Decoder, Failed, Message
+from magpy_core.runner.request import Outcome, RunRequest, Sink
+from magpy_core.runner.supervise import WHERE, end_tree
+from magpy_core.runner.verdict import Collector, Ended
+
+__all__ = ["AsyncRunHandle", "Message", "Outcome", "RunHandle", "RunRequest", "launch", "launch_async"]
+
+_GONE_WITHIN = 1.8
+"""Seconds after which a run that should have ended is killed from this side. The supervisor needs 1.5 at worst."""
+_STACKS_WITHIN = 0.3
+
+
+def launch(request: RunRequest) -> RunHandle:
+    """Start ``request``. Always returns a handle: what can't be started has an outcome that says why."""
+    if (request.script is None) == (request.module is None):
+        raise ValueError("a RunRequest names either a script or a module")
+    return RunHandle(request)
+
+
+def launch_async(request: RunRequest) -> AsyncRunHandle:
+    """As ``launch``, for a running event loop: ``async for message in launch_async(request)``."""
+    return AsyncRunHandle(launch(request))
+
+
+class RunHandle:
+    """A run. Iterate for its messages, once; ``cancel`` and ``interrupt`` may be called from any thread."""
+
+    def __init__(self, request: RunRequest) -> None:
+        self.request = request
+        self._collector = Collector(request)
+        self._decoder = Decoder()
+        self._lock = threading.Lock()
+        self._ended: Ended = "itself"
+        self._outcome: Outcome | None = None
+        self._commands: int | None = None
+        self._messages: int | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pumps: list[threading.Thread] = []
+        self._t0 = time.monotonic()
+        self._t_hello: float | None = None
+        refusal = self._start()
+        self._stream = self._refused(refusal) if refusal is not None else self._run()
+
+    # -- starting
+
+    def _start(self) -> str | None:
+        """Start the process; returns why not, if not."""
+        request = self.request
+        python = request.python or sys.executable
+        if request.cwd is not None and not os.path.isdir(request.cwd):
+            return f"The working folder {request.cwd} does not exist: choose another."
+        if os.name != "posix":
+            return "MagPy runs programs on Linux and macOS only: use one of them (WSL will do)."
+        commands_read, commands_write = os.pipe()
+        messages_read, messages_write = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                bootstrap.command(python, commands_read, messages_write),
+                stdin=subprocess.DEVNULL if request.stdin == "null" else None,
+                stdout=_target(request.stdout),
+                stderr=_target(request.stderr),
+                cwd=request.cwd,
+                env=request.env,
+                pass_fds=(commands_read, messages_write),
+                start_new_session=True,
+            )
+        except OSError as exc:
+            for fd in (commands_write, messages_read):
+                os.close(fd)
+            return _cannot_start(python, exc)
+        finally:
+            os.close(commands_read)
+            os.close(messages_write)
+        self._commands, self._messages = commands_write, messages_read
+        for stream, sink in ((self._process.stdout, request.stdout), (self._process.stderr, request.stderr)):
+            if stream is not None and callable(sink):
+                pump = threading.Thread(target=_pump, args=(stream.fileno(), sink), daemon=True, name="magpy-output")
+                pump.start()
+                self._pumps.append(pump)
+        self._send_request(python)
+        return None
+
+    def _send_request(self, python: str) -> None:
+        import json
+
+        root = os.path.dirname(os.path.abspath(magpy_core.__file__))
+        wanted = {
+            **self.request.to_child(),
+            "entrypoint": self.request.entrypoint,
+            "version": magpy_core.__version__,
+            "root": root if _is_this_interpreter(python) else None,
+            "python_versions": bootstrap.SUPPORTED_PYTHON,
+            "torch_versions": bootstrap.SUPPORTED_TORCH,
+        }
+        data = json.dumps(wanted).encode("ascii") + b"\n"
+        assert self._commands is not None
+        os.set_blocking(self._commands, False)
+        # An interpreter that never reads would block us on a request larger than the pipe: stop when it is gone.
+        while data:
+            try:
+                data = data[os.write(self._commands, data) :]
+            except BlockingIOError:
+                assert self._process is not None
+                if self._process.poll() is not None:
+                    return
+                select.select([], [self._commands], [], 0.1)
+            except BrokenPipeError:
+                return
+
+    # -- listening
+
+    def __iter__(self) -> Iterator[Message]:
+        return self._stream
+
+    def _refused(self, why: str) -> Iterator[Message]:
+        message: Failed = {
+            "type": "failed", "code": "MP903", "message": why, "traceback": "", "exit_code": 2, "place": None,
+        }  # fmt: skip
+        self._collector.take(message)
+        yield message
+        yield from self._finish()
+
+    def _run(self) -> Iterator[Message]:
+        try:
+            for message in self._received():
+                if message["type"] == "hello" and self._t_hello is None:
+                    self._t_hello = time.monotonic()
+                passed_on = self._collector.take(message)
+                if passed_on is not None:
+                    yield passed_on
+            yield from self._finish()
+        finally:
+            self.close()
+
+    def _received(self) -> Iterator[Message]:
+        """Messages up to the end of the last process that could send one."""
+        fd, process = self._messages, self._process
+        assert fd is not None and process is not None
+        timeout = self.request.timeout
+        deadline = None if timeout is None else self._t0 + timeout
+        gone = False
+        while True:
+            wait = 0.5 if deadline is None else min(0.5, max(deadline - time.monotonic(), 0.0))
+            ready, _, _ = select.select([fd], [], [], 0.0 if gone else wait)
+            if ready:
+                data = os.read(fd, 1 << 16)
+                yield from self._decoder.feed(data)
+                if not data:
+                    break
+            elif gone:
+                break  # something escaped and still holds the pipe: not worth waiting for
+            gone = process.poll() is not None
+            if deadline is not None and time.monotonic() >= deadline and not gone:
+                deadline = self._out_of_time()
+        yield from self._decoder.close()
+        process.wait()
+        for pump in self._pumps:
+            pump.join(1.0)
+
+    def _out_of_time(self) -> float | None:
+        """At the deadline ask for the stacks; a moment later end the run. Returns the next deadline."""
+        with self._lock:
+            if self._ended != "itself":
+                return None
+            if self._commands is not None and not self._asked:
+                self._asked = True
+                try:
+                    os.write(self._commands, WHERE)
+                except OSError:
+                    pass  # it has just ended
+                return time.monotonic() + _STACKS_WITHIN
+        self._end("timeout")
+        return None
+
+    _asked = False
+
+    def _finish(self) -> Iterator[Message]:
+        timings = {"total": round(time.monotonic() - self._t0, 6)}
+        if self._t_hello is not None:
+            timings["python_start"] = round(self._t_hello - self._t0, 6)
+        owed, self._outcome = self._collector.finish(self._ended, timings, self._decoder.noise)
+        yield from owed
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it ended; waits for the end."""
+        for _ in self._stream:
+            pass
+        if self._outcome is None:
+            raise RuntimeError("the run was closed before its end")
+        return self._outcome
+
+    # -- ending
+
+    def cancel(self, *, wait: bool = True) -> None:
+        """End the run's whole process tree: SIGTERM, then SIGKILL. Within two seconds; ``wait`` for it or not."""
+        self._end("cancelled")
+        if wait and self._process is not None:
+            self._process.wait()
+
+    def _end(self, why: Ended) -> None:
+        with self._lock:
+            process = self._process
+            if process is None or process.poll() is not None:
+                return
+            if self._ended == "itself":
+                self._ended = why
+            if self._commands is None:
+                return  # asked already
+            self._hang_up()
+        killer = threading.Thread(target=_make_sure, args=(process,), daemon=True, name="magpy-cancel")
+        killer.start()
+
+    def _hang_up(self) -> None:
+        if self._commands is not None:
+            os.close(self._commands)
+            self._commands = None
+
+    def interrupt(self) -> None:
+        """What Ctrl-C in a terminal does: SIGINT to the program and the processes of its group."""
+        pid = self._collector.pid
+        if pid is None:
+            self.cancel(wait=False)
+            return
+        try:
+            os.killpg(pid, signal.SIGINT)
+        except (ProcessLookupError, PermissionError):
+            return  # it has ended
+
+    def close(self) -> None:
+        """End the run if it has not ended, and give everything back. An ``outcome`` already there stays."""
+        process = self._process
+        if process is None:
+            return
+        if process.poll() is None:
+            self.cancel()
+        with self._lock:
+            self._hang_up()
+            if self._messages is not None:
+                os.close(self._messages)
+                self._messages = None
+        for pump in self._pumps:
+            pump.join(1.0)
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+    def __enter__(self) -> RunHandle:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_commands", None) is not None:
+            self._hang_up()
+
+
+class AsyncRunHandle:
+    """A RunHandle for asyncio: a thread listens, the event loop is told. ``async for`` it once, or ``await wait()``."""
+
+    def __init__(self, handle: RunHandle) -> None:
+        self.handle = handle
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[Message | BaseException | None] = asyncio.Queue()
+        self._done = asyncio.Event()
+        self._thread = threading.Thread(target=self._listen, daemon=True, name="magpy-run")
+        self._thread.start()
+
+    def _listen(self) -> None:
+        last: BaseException | None = None
+        try:
+            for message in self.handle:
+                self._tell(message)
+        except BaseException as exc:
+            last = exc
+        self._tell(last)
+
+    def _tell(self, item: Message | BaseException | None) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._put, item)
+        except RuntimeError:
+            self.handle.cancel(wait=False)  # the loop is closed: nobody listens any more
+
+    def _put(self, item: Message | BaseException | None) -> None:
+        self._queue.put_nowait(item)
+        if item is None or isinstance(item, BaseException):
+            self._done.set()
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        while True:
+            item = await self._queue.get()
+            if item is None:
+                return
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+
+    async def wait(self) -> Outcome:
+        """The outcome, when the run has ended."""
+        await self._done.wait()
+        return self.handle.outcome
+
+    def cancel(self) -> None:
+        """Ask for the end and return at once; the iteration ends within two seconds."""
+        self.handle.cancel(wait=False)
+
+    def interrupt(self) -> None:
+        self.handle.interrupt()
+
+    async def aclose(self) -> None:
+        """End the run if it has not ended, and wait until it has."""
+        self.cancel()
+        await self._done.wait()
+
+
+def _target(sink: Sink) -> int | None:
+    if callable(sink):
+        return subprocess.PIPE
+    return {"inherit": None, "stderr": 2, "null": subprocess.DEVNULL}[sink]
+
+
+def _pump(fd: int, sink: Sink) -> None:
+    """Hand a stream over until its end. A sink that raises loses its stream, not the program its pipe."""
+    assert callable(sink)
+    broken = False
+    while True:
+        try:
+            data = os.read(fd, 1 << 16)
+        except OSError:
+            return
+        if not data:
+            return
+        if not broken:
+            try:
+                sink(data)
+            except Exception as exc:
+                broken = True
+                print(f"magpy: the program's output can't be passed on: {exc!r}", file=sys.stderr)
+
+
+def _make_sure(process: subprocess.Popen[bytes]) -> None:
+    """The supervisor should have ended everything by itself; if it is stuck, do it from here."""
+    try:
+        process.wait(_GONE_WITHIN)
+    except subprocess.TimeoutExpired:
+        end_tree(process.pid, term_grace=0.0)
+        process.kill()
+        process.wait()
+
+
+def _is_this_interpreter(python: str) -> bool:
+    found = shutil.which(python) or python
+    return os.path.abspath(found) == os.path.abspath(sys.executable)
+
+
+def _cannot_start(python: str, exc: OSError) -> str:
+    if isinstance(exc, FileNotFoundError):
+        return f"There is no Python interpreter at {python}: choose one that exists with --python."
+    return f"{python} can't be started ({exc.strerror or exc}): choose a Python interpreter with --python."

@@ -1,0 +1,137 @@
+"""The engine's session in a running program: made at the first region call, reported as it goes. Key type: Monitoring.
+
+Whatever goes wrong in here ends in one MP901 finding and a program that goes on in plain Python.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+from magpy_core.runner.channel import Channel, Forwarder
+from magpy_core.runner.steps import StepClock
+
+if TYPE_CHECKING:
+    from magpy_core.findings import Finding
+
+
+class Monitoring:
+    """Hands out regions. ``in_region`` is cheap; ``region`` returns None when the engine can't be had."""
+
+    def __init__(self, request: dict[str, Any], channel: Channel, clock: StepClock, file: str) -> None:
+        self._request = request
+        self._channel = channel
+        self.clock = clock
+        self._file = file
+        self._forward = Forwarder(channel.send)
+        self._findings: list[Finding] = []
+        self._session: Any = None
+        self._lock = threading.RLock()
+        self._closed = False
+        self.active = True
+
+    @property
+    def in_region(self) -> bool:
+        session = self._session
+        return False if session is None else bool(session.in_region)
+
+    @property
+    def compiles(self) -> bool:
+        return bool(self._request["mode"] == "run")
+
+    def region(self, key: Hashable, *, kind: str, name: str, file: str, line: int, target: Callable[..., Any]) -> Any:
+        session = self._session
+        if session is None:
+            session = self._start()
+            if session is None:
+                return None
+        region = session.region(key, kind=kind, name=name, file=file, line=line, target=target)
+        self.clock.mark("first_region")
+        return region
+
+    def _start(self) -> Any:
+        with self._lock:
+            if self._session is None and self.active:
+                try:
+                    self._session = self._make()
+                except Exception as exc:
+                    self.failed("MagPy could not start monitoring", exc)
+            return self._session
+
+    def _make(self) -> Any:
+        module, _, attribute = self._request["session_factory"].partition(":")
+        factory = getattr(importlib.import_module(module), attribute)
+        if self.compiles:
+            return factory(
+                mode="compiled",
+                backend=self._request["backend"],
+                cache_limit=self._request["cache_limit"],
+                on_finding=self._forward.finding,
+                on_region=self._on_region,
+                measure=True,
+            )
+        return factory(
+            mode="observe",
+            cache_limit=self._request["cache_limit"],
+            on_finding=self._forward.finding,
+            on_region=self._on_region,
+        )
+
+    def _on_region(self, region: Any) -> None:
+        self._forward.region(id(region), region.summary)
+
+    def stepped(self, n: int, unit: str) -> None:
+        if self._session is not None:
+            self._session.current_step = n
+        self._channel.send({"type": "step", "n": n, "unit": "optimizer" if unit == "optimizer" else "module"})
+        self._forward.flush()
+
+    def failed(self, what: str, exc: BaseException) -> None:
+        """The monitor failed: say so once, and leave the program alone from now on."""
+        from magpy_core.findings import Finding
+
+        self.active = False
+        message = f"{what} ({type(exc).__name__}: {exc}); the program runs as plain Python."
+        self._add(Finding("MP901", message, self._top_of_file()))
+
+    def add(self, code: str, message: str, hint: str = "") -> None:
+        """A finding of the runner's own, about the entrypoint as a whole."""
+        from magpy_core.findings import Finding
+
+        self._add(Finding(code, message, self._top_of_file(), hint=hint))
+
+    def _add(self, finding: Finding) -> None:
+        self._findings.append(finding)
+        self._forward.finding(finding)
+
+    def _top_of_file(self) -> Any:
+        from magpy_core.findings import Location, Position, Range
+
+        return Location(os.path.abspath(self._file), Range(Position(0, 0), Position(0, 0)))
+
+    def close(self, entrypoint: str) -> None:
+        """Send the report. Once: the program may end in more than one way."""
+        with self._lock:
+            if self._closed or not self._channel.open:
+                return
+            self._closed = True
+        from magpy_core.findings import Report
+
+        report = Report(entrypoint, timings=self.clock.timings())
+        if self._session is not None:
+            try:
+                report.regions = [region.summary() for region in self._session.regions]
+                report.findings = list(self._session.findings)
+            except Exception as exc:
+                self.failed("MagPy could not write its report", exc)
+        report.findings += self._findings
+        self._channel.send({"type": "done", "report": report.to_json()})
+
+    def abandon(self) -> None:
+        """In a forked process: not monitored."""
+        self.active = False
+        self._lock = threading.RLock()
+        self._channel.abandon()

@@ -1,0 +1,154 @@
+"""Regions the user names in ``[tool.magpy] regions``. Key type: NamedRegions.
+
+A named function is wrapped the moment its ``def`` has run, so that whatever the module does with it next (calls it, stores
+it, passes it on) sees the wrapper. This is done by adding an outermost decorator to the parsed source of the module, at
+the position the definition already has: line numbers, ``inspect.getsource`` and the module's names stay what they were. The
+decorator is a constant of the compiled code (put there after compiling), so no name is added to the module or to builtins.
+Plain ``name = value`` statements are wrapped the same way.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from types import CodeType, ModuleType
+from typing import Any
+
+_MARK = "magpy named region: "
+Wrap = Callable[[Any, str], Any]
+"""(function, dotted name) -> what takes its place."""
+
+
+class _Marker(ast.NodeTransformer):
+    """Marks definitions whose qualified name is wanted. Function bodies are left alone: a nested function is made anew
+    at each call, and has no dotted name of its own."""
+
+    def __init__(self, wanted: set[str]) -> None:
+        self.wanted = wanted
+        self.found: set[str] = set()
+        self._outer: list[str] = []
+
+    def _mark(self, name: str, at: ast.AST) -> ast.Constant | None:
+        qualified = ".".join([*self._outer, name])
+        if qualified not in self.wanted:
+            return None
+        self.found.add(qualified)
+        return ast.copy_location(ast.Constant(_MARK + qualified), at)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        first: ast.AST = node.decorator_list[0] if node.decorator_list else node
+        if (mark := self._mark(node.name, first)) is not None:
+            node.decorator_list.insert(0, mark)
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        self._outer.append(node.name)
+        node.body = [self.visit(child) for child in node.body]
+        self._outer.pop()
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        for target in node.targets:
+            if isinstance(target, ast.Name) and (mark := self._mark(target.id, node.value)) is not None:
+                node.value = ast.copy_location(ast.Call(mark, [node.value], []), node.value)
+        return node
+
+
+class NamedRegions:
+    """Compiles modules so that the functions named in ``names`` are passed through ``wrap``.
+
+    ``aliases`` are names by which the user may mean ``__main__`` (the script's stem, the module given to ``-m``).
+    """
+
+    def __init__(self, names: Sequence[str], wrap: Wrap, aliases: Sequence[str] = ()) -> None:
+        self.names = list(dict.fromkeys(names))
+        self.found: set[str] = set()
+        self._wrap = wrap
+        self._aliases = ("__main__", *aliases)
+
+    def _wanted(self, module: str) -> dict[str, str]:
+        """Qualified name in ``module`` -> the dotted name the user wrote."""
+        prefixes = self._aliases if module == "__main__" else (module,)
+        return {n.removeprefix(p + "."): n for n in self.names for p in prefixes if n.startswith(p + ".")}
+
+    def compile(self, source: bytes, filename: str, module: str = "__main__") -> CodeType:
+        """As the built-in ``compile`` of a module, with the named definitions wrapped."""
+        wanted = self._wanted(module)
+        if not wanted:
+            return compile(source, filename, "exec", dont_inherit=True)
+        tree = compile(source, filename, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        marker = _Marker(set(wanted))
+        marked = marker.visit(tree)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "'str' object is not callable", SyntaxWarning)
+            code = compile(marked, filename, "exec", dont_inherit=True)
+        return self._replace_marks(code, wanted)
+
+    def _replace_marks(self, code: CodeType, wanted: dict[str, str]) -> CodeType:
+        consts: list[Any] = []
+        for const in code.co_consts:
+            if isinstance(const, CodeType):
+                const = self._replace_marks(const, wanted)
+            elif isinstance(const, str) and const.startswith(_MARK):
+                const = self._decorator(wanted[const.removeprefix(_MARK)])
+            consts.append(const)
+        return code.replace(co_consts=tuple(consts))
+
+    def _decorator(self, dotted: str) -> Callable[[Any], Any]:
+        def decorate(value: Any) -> Any:
+            if isinstance(value, staticmethod | classmethod):
+                return type(value)(decorate(value.__func__))
+            wrapped = self._wrap(value, dotted)
+            if wrapped is not value:
+                self.found.add(dotted)
+            return wrapped
+
+        return decorate
+
+    def missing(self) -> list[str]:
+        """Names that no executed definition has matched."""
+        return [n for n in self.names if n not in self.found]
+
+    # A meta path finder: modules other than the script itself are compiled above as they are imported.
+
+    def install(self) -> None:
+        if self.names:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        as_main = name in self._aliases or name.removesuffix(".__main__") in self._aliases
+        if not as_main and not self._wanted(name):
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                if type(spec.loader) is SourceFileLoader:
+                    self._take_over(spec.loader)
+                return spec
+        return None
+
+    def _take_over(self, loader: SourceFileLoader) -> None:
+        def get_code(name: str) -> CodeType:
+            del loader.get_code  # the instance's only: the class's is back
+            running_main = name in self._aliases and "__main__" in sys.modules and _runpy_asks()
+            module = "__main__" if running_main else name
+            return self.compile(loader.get_data(loader.path), loader.path, module)
+
+        loader.get_code = get_code  # type: ignore[method-assign,assignment]
+
+
+def _runpy_asks() -> bool:
+    """Whether the code is wanted to run as ``__main__``, not to be imported under its own name."""
+    frame = sys._getframe(2)
+    return frame.f_globals.get("__name__") == "runpy"

@@ -1,0 +1,116 @@
+"""What a region is called and where it is. Key functions: variable_of, definition_of, call_site."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import itertools
+import linecache
+import os
+from types import CodeType, FrameType
+
+from magpy_core.runner.tracebacks import is_ours, is_user
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The nearest frame of the user's own code at or above ``frame``; the nearest that is not ours if there is none."""
+    first = None
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if is_user(filename):
+            return frame
+        if first is None and not is_ours(filename):
+            first = frame
+        frame = frame.f_back
+    return first
+
+
+def variable_of(value: object, caller: FrameType | None, *, method: bool = False) -> str | None:
+    """The name by which the program knows ``value``: what the calling expression calls it, else a global variable.
+
+    The expression is read from the source at the call's own position. Reading the frame's local variables instead would
+    have effects: ``f_locals`` is a snapshot that the frame keeps (and that the program may have got from ``locals()``).
+    With ``method`` the call is ``<name>.method(...)``.
+    """
+    frame = user_frame(caller)
+    if frame is None:
+        return None
+    if frame is caller:
+        name = _called_name(frame, method)
+        if name is not None:
+            return name
+    for name, found in list(frame.f_globals.items()):
+        if found is value and not name.startswith("__"):
+            return name
+    return None
+
+
+def _called_name(frame: FrameType, method: bool) -> str | None:
+    text = _expression_at(frame)
+    if text is None:
+        return None
+    try:
+        call = ast.parse(f"({text}\n)", mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    if not isinstance(call, ast.Call):
+        return None
+    function: ast.expr = call.func
+    if method:
+        if not isinstance(function, ast.Attribute):
+            return None
+        function = function.value
+    if isinstance(function, ast.Name) and hasattr(builtins, function.id):
+        return None  # `list(map(model, batches))`: the module is called from C
+    if any(isinstance(part, ast.Call | ast.Lambda) for part in ast.walk(function)):
+        return None
+    name = ast.unparse(function).removeprefix("self.")
+    return name if len(name) <= 60 else None
+
+
+def _expression_at(frame: FrameType) -> str | None:
+    """Source text of the instruction that ``frame`` is at."""
+    if frame.f_lasti < 0:
+        return None
+    position = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), None)
+    if position is None or None in position:
+        return None
+    first, last, start, end = (int(p or 0) for p in position)
+    lines = [
+        linecache.getline(frame.f_code.co_filename, n, frame.f_globals).encode("utf-8", "surrogatepass")
+        for n in range(first, last + 1)
+    ]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][start:]
+    return b"".join(lines).decode("utf-8", "replace")
+
+
+def code_of(function: object) -> CodeType | None:
+    """The code of the innermost function under ``functools.wraps`` decorators."""
+    try:
+        inner = inspect.unwrap(function)  # type: ignore[arg-type]
+    except ValueError:
+        return None
+    code = getattr(getattr(inner, "__func__", inner), "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def definition_of(function: object) -> tuple[str, int] | None:
+    """File and line of the ``def`` (not of a decorator above it) if it is in the user's own code."""
+    code = code_of(function)
+    if code is None or not is_user(code.co_filename):
+        return None
+    line = code.co_firstlineno
+    for number in range(line, line + 50):
+        text = linecache.getline(code.co_filename, number).lstrip()
+        if text.startswith(("def ", "async def ", "def\t")):
+            return os.path.abspath(code.co_filename), number
+    return os.path.abspath(code.co_filename), line
+
+
+def call_site(frame: FrameType | None) -> tuple[str, int]:
+    """File and line that ``frame`` is at."""
+    if frame is None:
+        return "", 1
+    return os.path.abspath(frame.f_code.co_filename), frame.f_lineno or 1

@@ -1,0 +1,163 @@
+"""Messages between a run and whoever started it: JSON objects, one per line, UTF-8. Key types: Message, Decoder.
+
+The reader trusts nothing: a program may be killed in the middle of a line, or may write to a descriptor it does not own.
+What does not decode to a known, well-typed message is set aside as noise, never an error.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal, TypeAlias, TypedDict
+
+MAX_LINE = 64 * 1024 * 1024
+"""A line longer than this is noise: nothing we send comes near it, and memory is the editor's."""
+
+
+class Hello(TypedDict):
+    """The user's interpreter is up, and it is one we support. ``pid`` is the program's, not the supervisor's."""
+
+    type: Literal["hello"]
+    python: str
+    torch: str
+    pid: int
+
+
+class Started(TypedDict):
+    """The user's code begins."""
+
+    type: Literal["started"]
+
+
+class Step(TypedDict):
+    """``n`` steps are done. ``unit`` says what a step is: an optimizer's, or (there being none) an outermost module call."""
+
+    type: Literal["step"]
+    n: int
+    unit: Literal["optimizer", "module"]
+
+
+class FindingMessage(TypedDict):
+    """A finding (``Finding.to_json``). The same key again replaces it: its count has risen."""
+
+    type: Literal["finding"]
+    finding: dict[str, Any]
+
+
+class RegionMessage(TypedDict):
+    """A region's summary (``RegionSummary.to_json``); replaces the one with the same id."""
+
+    type: Literal["region"]
+    region: dict[str, Any]
+
+
+class Progress(TypedDict):
+    """One line to show while waiting."""
+
+    type: Literal["progress"]
+    text: str
+
+
+class Failed(TypedDict):
+    """The run failed; ``code`` is of the MP9xx family and decides the outcome. ``place`` is where, if in the user's code."""
+
+    type: Literal["failed"]
+    code: str
+    message: str
+    traceback: str
+    exit_code: int
+    place: dict[str, Any] | None
+
+
+class Stopping(TypedDict):
+    """The requested steps are done: the program is being ended as Ctrl-C would."""
+
+    type: Literal["stopping"]
+
+
+class Done(TypedDict):
+    """The last message of a run, with the Report (``Report.to_json``)."""
+
+    type: Literal["done"]
+    report: dict[str, Any]
+
+
+class Exit(TypedDict):
+    """From the supervisor, after the program's process has gone. Consumed by the parent, never passed on."""
+
+    type: Literal["exit"]
+    code: int | None
+    signal: int | None
+
+
+Message: TypeAlias = Hello | Started | Step | FindingMessage | RegionMessage | Progress | Failed | Stopping | Done | Exit
+
+_FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
+    "hello": {"python": (str,), "torch": (str,), "pid": (int,)},
+    "started": {},
+    "step": {"n": (int,), "unit": (str,)},
+    "finding": {"finding": (dict,)},
+    "region": {"region": (dict,)},
+    "progress": {"text": (str,)},
+    "failed": {
+        "code": (str,), "message": (str,), "traceback": (str,), "exit_code": (int,), "place": (dict, type(None)),
+    },
+    "stopping": {},
+    "done": {"report": (dict,)},
+    "exit": {"code": (int, type(None)), "signal": (int, type(None))},
+}  # fmt: skip
+
+
+def encode(message: Message) -> bytes:
+    """One line. ASCII only, so that a lone surrogate in a file name or a repr can't make the line undecodable."""
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=True, default=str).encode("ascii") + b"\n"
+
+
+def decode(line: bytes) -> Message | None:
+    """The message in one line, or None if it is not one."""
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or not isinstance(kind := data.get("type"), str):
+        return None
+    fields = _FIELDS.get(kind)
+    if fields is None or any(not isinstance(data.get(name), kinds) for name, kinds in fields.items()):
+        return None
+    return data  # type: ignore[return-value]  # checked against the table above
+
+
+class Decoder:
+    """Bytes as they arrive -> messages. ``noise`` keeps the last lines that were none (a stack dump is sent that way)."""
+
+    def __init__(self) -> None:
+        self.noise: list[str] = []
+        self._tail = bytearray()
+        self._skipping = False
+
+    def feed(self, data: bytes) -> list[Message]:
+        self._tail += data
+        *lines, rest = self._tail.split(b"\n")
+        self._tail = rest
+        out = [m for line in lines if (m := self._line(bytes(line))) is not None]
+        if len(self._tail) > MAX_LINE:
+            self._tail = bytearray()
+            self._skipping = True
+        return out
+
+    def close(self) -> list[Message]:
+        """End of input: a last line that lost only its newline still counts."""
+        line, self._tail = bytes(self._tail), bytearray()
+        message = self._line(line)
+        return [] if message is None else [message]
+
+    def _line(self, line: bytes) -> Message | None:
+        if self._skipping:
+            self._skipping = False
+            return None
+        if not line.strip():
+            return None
+        message = decode(line)
+        if message is None:
+            self.noise.append(line[:1000].decode("utf-8", "replace"))
+            del self.noise[:-400]
+        return message

@@ -1,0 +1,88 @@
+"""What to run and how it ended. Key types: RunRequest, Outcome. Pure data; imports nothing but the standard library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from magpy_core.findings import Report
+
+Sink: TypeAlias = Literal["inherit", "stderr", "null"] | Callable[[bytes], None]
+"""Where a stream of the program goes. A callable is given bytes as they come, on a thread of the runner's."""
+
+Kind: TypeAlias = Literal["ok", "failed", "killed", "timeout", "cancelled", "bad-entrypoint", "tool-error"]
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One run of one entrypoint: a ``script`` path or a ``module`` name (``-m``), never both.
+
+    ``steps`` 0 runs to the end. ``python`` None is this interpreter. ``env`` None is this environment, else the whole of it.
+    ``regions`` and ``call_policy`` come from ``[tool.magpy]``. ``stop_grace`` is how long a program may still run after
+    its last step (its ``finally`` blocks, its ``atexit``) before it is ended for good.
+    """
+
+    mode: Literal["check", "run"] = "check"
+    script: str | None = None
+    module: str | None = None
+    args: list[str] = field(default_factory=list)
+    python: str | None = None
+    cwd: str | None = None
+    env: dict[str, str] | None = None
+    steps: int = 3
+    timeout: float | None = None
+    backend: str = "inductor"
+    cache_limit: int = 8
+    regions: list[str] = field(default_factory=list)
+    call_policy: dict[str, str] = field(default_factory=dict)
+    stdin: Literal["inherit", "null"] = "inherit"
+    stdout: Sink = "inherit"
+    stderr: Sink = "inherit"
+    stop_grace: float = 30.0
+    session_factory: str = "magpy_core.runtime.session:Session"
+
+    @property
+    def entrypoint(self) -> str:
+        """As the user would say it."""
+        return f"-m {self.module}" if self.module is not None else str(self.script)
+
+    def to_child(self) -> dict[str, Any]:
+        """What the child needs to know, as JSON."""
+        return {
+            "mode": self.mode,
+            "script": self.script,
+            "module": self.module,
+            "args": self.args,
+            "steps": self.steps,
+            "backend": self.backend,
+            "cache_limit": self.cache_limit,
+            "regions": self.regions,
+            "call_policy": self.call_policy,
+            "stop_grace": self.stop_grace,
+            "session_factory": self.session_factory,
+            "line_buffered": callable(self.stdout),
+        }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended. ``message`` is one sentence that says what to do (empty when ok).
+
+    ``exit_code`` and ``signal`` are the program's own (one of them is None; both when it never started). ``report`` holds
+    what was found up to the end, however it ended.
+    """
+
+    kind: Kind
+    exit_code: int | None
+    signal: int | None
+    message: str
+    report: Report
+
+    @property
+    def cli_exit_code(self) -> int:
+        """0 ran; 2 usage or tool error; 3 the user's program failed. (1 is for findings: the caller's to decide.)"""
+        if self.kind == "ok":
+            return 0
+        return 3 if self.kind in ("failed", "killed", "timeout") else 2

@@ -1,0 +1,113 @@
+"""Counting steps, and ending the program after the last as Ctrl-C would. Key types: StepClock, StopAfterSteps."""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Literal
+
+Unit = Literal["optimizer", "module"]
+_REPEATS = 5
+
+
+class StopAfterSteps(KeyboardInterrupt):
+    """The requested steps are done. A KeyboardInterrupt, so that a program that saves its work on Ctrl-C does so here."""
+
+
+class StepClock:
+    """A step is an ``Optimizer.step``; in a program without optimizers, an outermost module call.
+
+    ``limit`` 0 never stops. ``end`` is called when the program neither ends nor lets itself be interrupted: after more
+    steps in spite of repeated interrupts, or when ``grace`` seconds have passed since the first.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        *,
+        on_step: Callable[[int, Unit], None] = lambda n, unit: None,
+        on_stop: Callable[[], None] = lambda: None,
+        end: Callable[[], None] = lambda: None,
+        grace: float = 30.0,
+    ) -> None:
+        self.limit = limit
+        self.optimizer_steps = 0
+        self.module_calls = 0
+        self.has_optimizer = False
+        self.stopped = False
+        self._next_stop = limit
+        self._stops = 0
+        self.on_step, self._on_stop, self._end, self._grace = on_step, on_stop, end, grace
+        self._start = time.monotonic()
+        self._marks: dict[str, float] = {}
+
+    @property
+    def unit(self) -> Unit:
+        return "optimizer" if self.has_optimizer else "module"
+
+    @property
+    def count(self) -> int:
+        return self.optimizer_steps if self.has_optimizer else self.module_calls
+
+    def mark(self, name: str) -> None:
+        """Remember when ``name`` first happened, in seconds since the user's code began."""
+        self._marks.setdefault(name, time.monotonic() - self._start)
+
+    def timings(self) -> dict[str, float]:
+        total = time.monotonic() - self._start
+        marks = self._marks
+        out = {"import_torch": marks["import_torch"]} if "import_torch" in marks else {}
+        if "first_region" in marks:
+            out["startup"] = marks["first_region"]
+            if "first_step" in marks:
+                out["first_step"] = marks["first_step"] - marks["first_region"]
+                out["later_steps"] = marks["last_step"] - marks["first_step"]
+        out["program"] = total
+        return {name: round(value, 6) for name, value in out.items()}
+
+    def restart(self) -> None:
+        """The user's code begins now."""
+        self._start = time.monotonic()
+
+    def optimizer_stepped(self, times: int = 1) -> None:
+        """Count; ``check`` is called separately, outside of every region."""
+        self.has_optimizer = True
+        for _ in range(times):
+            self.optimizer_steps += 1
+            self._stepped()
+
+    def module_called(self) -> None:
+        self.module_calls += 1
+        if not self.has_optimizer:
+            self._stepped()
+
+    def _stepped(self) -> None:
+        self.mark("first_step")
+        self._marks["last_step"] = time.monotonic() - self._start
+        self.on_step(self.count, self.unit)
+
+    def check(self) -> None:
+        """Raises StopAfterSteps when the requested steps are done."""
+        if not self.limit or self.count < self._next_stop:
+            return
+        # A program's `finally` may well call a module once more: not reason enough to interrupt it again.
+        self._next_stop = self.count + (1 if self.has_optimizer else self.limit)
+        self._stops += 1
+        if not self.stopped:
+            self.stopped = True
+            self._on_stop()
+            timer = threading.Timer(self._grace, self._end)
+            timer.daemon = True
+            timer.start()
+        if self._stops > _REPEATS:
+            self._end()
+        handler = signal.getsignal(signal.SIGINT)
+        if self._stops == 1 and callable(handler) and handler is not signal.default_int_handler:
+            signal.raise_signal(signal.SIGINT)  # the program's own way of ending itself; if it goes on, we insist
+            return
+        if threading.current_thread() is not threading.main_thread():
+            _thread.interrupt_main()
+        raise StopAfterSteps

@@ -1,0 +1,224 @@
+"""Keeping a program and everything it starts together, and ending all of it. Standard library only.
+
+The child forks once, before anything of the user's is imported. The forked process becomes the program; the original stays
+as its *supervisor*: a few megabytes that wait for the program, and for the parent to hang up. A watchdog thread inside the
+program would be weaker (user code may hold the interpreter lock, close every descriptor, or stop the process) and would
+change the program (one more thread). On Linux the supervisor is a subreaper, so orphans of the program become its children
+and are found; DataLoader workers, daemons and subprocesses go with the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+
+TERM_GRACE = 1.0
+"""Seconds between SIGTERM and SIGKILL."""
+KILL_GRACE = 0.5
+LEFTOVER_GRACE = 0.5
+"""Seconds that what the program left running may take to notice its end (resource trackers clean up then)."""
+WHERE = b"where\n"
+"""Command: ask the program for a dump of its stacks, written to the protocol descriptor as plain lines."""
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def where_signal() -> int | None:
+    """The signal that asks for a stack dump: a real-time one, which programs hardly ever use; None where there are none."""
+    low, high = getattr(signal, "SIGRTMIN", None), getattr(signal, "SIGRTMAX", None)
+    return None if low is None or high is None or low + 11 > high else int(low) + 11
+
+
+def _prctl(option: int, value: int) -> bool:
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        import ctypes
+
+        return bool(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) == 0)
+    except (ImportError, OSError, AttributeError):
+        return False  # a Python built without ctypes: the supervisor's own watch is what counts, this is the second line
+
+
+def start(commands: int, out: int) -> int:
+    """Fork. Returns the supervisor's pid in the program; does not return in the supervisor.
+
+    ``commands`` is readable while the parent lives; its hang-up means "end everything". ``out`` is where ``exit`` is sent.
+    """
+    supervisor = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        os.close(commands)
+        os.setpgid(0, 0)  # as a shell does, so that a program that signals its own group hits only itself
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != supervisor:
+            os._exit(1)
+        return supervisor
+    code = 1
+    try:
+        code = _supervise(pid, commands, out)
+    finally:
+        os._exit(code)
+
+
+class _Reaper:
+    """Collects dead children (orphans that were handed to us included) and remembers the program's status."""
+
+    def __init__(self, program: int) -> None:
+        self.program = program
+        self.status: int | None = None
+
+    def reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self.program:
+                self.status = status
+
+
+def _supervise(program: int, commands: int, out: int) -> int:
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_read, False)
+    os.set_blocking(wake_write, False)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    asked_to_end = []
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, lambda *_: asked_to_end.append(True))
+    reaper = _Reaper(program)
+    poller = select.poll()
+    poller.register(commands, select.POLLIN | select.POLLHUP | select.POLLERR)
+    poller.register(wake_read, select.POLLIN)
+    reaper.reap()  # it may be gone since before SIGCHLD had a handler
+    while reaper.status is None and not asked_to_end:
+        for fd, _ in poller.poll():
+            data = _read(fd)
+            if fd == commands:
+                if not data:
+                    asked_to_end.append(True)
+                elif WHERE in data and (number := where_signal()) is not None:
+                    _send(program, number)
+        reaper.reap()
+    if not asked_to_end:
+        _wait_gone(os.getpid(), LEFTOVER_GRACE, reaper)
+    end_tree(os.getpid(), reaper=reaper)
+    reaper.reap()
+    _report(out, reaper.status)
+    return 0
+
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, 4096)
+    except BlockingIOError:
+        return b"."
+    except OSError:
+        return b""
+
+
+def _report(out: int, status: int | None) -> None:
+    from magpy_core.runner.protocol import encode
+
+    code = signalled = None
+    if status is not None:
+        value = os.waitstatus_to_exitcode(status)
+        code, signalled = (value, None) if value >= 0 else (None, -value)
+    # The program may have died in the middle of a line: the newline in front ends it.
+    line = b"\n" + encode({"type": "exit", "code": code, "signal": signalled})
+    try:
+        os.write(out, line)
+    except OSError:
+        return  # the parent is gone: nobody to tell
+
+
+def _send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return  # gone already, or a set-uid program that is not ours to end
+
+
+def processes() -> list[tuple[int, int, int]]:
+    """(pid, parent, session) of every live process (zombies are not): from /proc, else from ``ps``."""
+    try:
+        names = [n for n in os.listdir("/proc") if n.isdigit()]
+    except OSError:
+        names = []
+    if not names:
+        return _processes_by_ps()
+    out = []
+    for name in names:
+        try:
+            with open(f"/proc/{name}/stat", "rb") as f:
+                fields = f.read().rpartition(b")")[2].split()
+        except OSError:
+            continue  # gone between the listing and the reading
+        if fields and fields[0] not in (b"Z", b"X"):
+            out.append((int(name), int(fields[1]), int(fields[3])))
+    return out
+
+
+def _processes_by_ps() -> list[tuple[int, int, int]]:
+    import subprocess
+
+    try:
+        text = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, timeout=2, check=False).stdout
+    except (OSError, subprocess.SubprocessError):
+        return []
+    rows = [line.split() for line in text.decode("ascii", "replace").splitlines()]
+    return [(int(r[0]), int(r[1]), -1) for r in rows if len(r) >= 3 and r[0].isdigit() and not r[2].startswith("Z")]
+
+
+def tree(root: int) -> set[int]:
+    """Live descendants of ``root`` and members of the session it leads; ``root`` itself is left out."""
+    table = processes()
+    children: dict[int, list[int]] = {}
+    for pid, parent, _ in table:
+        children.setdefault(parent, []).append(pid)
+    found = {pid for pid, _, session in table if session == root}
+    todo = [root, *found]
+    while todo:
+        for pid in children.get(todo.pop(), ()):
+            if pid not in found:
+                found.add(pid)
+                todo.append(pid)
+    return found - {root, os.getpid()}
+
+
+def _wait_gone(root: int, seconds: float, reaper: _Reaper | None) -> bool:
+    deadline = time.monotonic() + seconds
+    while True:
+        if reaper is not None:
+            reaper.reap()
+        if not tree(root):
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.01)
+
+
+def end_tree(root: int, *, term_grace: float = TERM_GRACE, reaper: _Reaper | None = None) -> bool:
+    """SIGTERM to the tree under ``root``, SIGKILL to what is left after the grace. True when nothing is left."""
+    if term_grace > 0:
+        for pid in tree(root):
+            _send(pid, signal.SIGTERM)
+        if _wait_gone(root, term_grace, reaper):
+            return True
+    deadline = time.monotonic() + KILL_GRACE
+    while True:  # again and again: a fork bomb makes new ones between the listing and the killing
+        for pid in tree(root):
+            _send(pid, signal.SIGKILL)
+        if _wait_gone(root, 0.02, reaper):
+            return True
+        if time.monotonic() >= deadline:
+            return False

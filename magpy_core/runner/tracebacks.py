@@ -1,0 +1,117 @@
+"""Showing a program's exception exactly as Python would, with no frames of ours. Key functions: strip, display, place_of.
+
+Our frames sit at the bottom of the stack (the runner) and between the user's (a region's wrapper); plain Python has neither.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+from typing import Any
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+
+
+def is_ours(filename: str) -> bool:
+    """Whether code from ``filename`` is MagPy's: a file of the package, or code it generated."""
+    return filename.startswith((_OURS, "<magpy"))
+
+
+def is_user(filename: str) -> bool:
+    """Whether ``filename`` is the user's own: not ours, not the standard library's, not an installed package's."""
+    parts = ("/site-packages/", "/dist-packages/")
+    return not (filename.startswith(("<", _STDLIB)) or is_ours(filename) or any(p in filename for p in parts))
+
+
+def _strip_frames(tb: TracebackType | None) -> TracebackType | None:
+    kept = []
+    while tb is not None:
+        frame = tb.tb_frame
+        bottom = frame.f_back is None or frame.f_globals.get("__name__") == "magpy_bootstrap"
+        bootstrap = frame.f_code.co_filename == "<string>" and bottom
+        if not bootstrap and not is_ours(frame.f_code.co_filename):
+            kept.append(tb)
+        tb = tb.tb_next
+    below: TracebackType | None = None
+    for item in reversed(kept):
+        item.tb_next = below
+        below = item
+    return below
+
+
+def strip(exc: BaseException) -> None:
+    """Take our frames out of ``exc`` and of every exception it is chained to or groups. In place: identity is the user's."""
+    seen: set[int] = set()
+    todo: list[BaseException] = [exc]
+    while todo:
+        one = todo.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        one.__traceback__ = _strip_frames(one.__traceback__)
+        if one.__context__ is not None and type(one.__context__).__module__.startswith("magpy_core."):
+            one.__context__ = None  # ours, raised while falling back to plain Python: plain Python has none
+        todo += [e for e in (one.__cause__, one.__context__) if e is not None]
+        if isinstance(one, BaseExceptionGroup):
+            todo += one.exceptions
+
+
+def display(exc: BaseException) -> None:
+    """What the interpreter does with an exception that reaches the top: ``sys.last_*``, then ``sys.excepthook``."""
+    strip(exc)
+    kind, tb = type(exc), exc.__traceback__
+    sys.last_type, sys.last_value, sys.last_traceback = kind, exc, tb
+    if sys.version_info >= (3, 12):
+        sys.last_exc = exc
+    try:
+        sys.excepthook(kind, exc, tb)
+    except SystemExit:
+        raise
+    except BaseException as broken:
+        strip(broken)
+        print("Error in sys.excepthook:", file=sys.stderr)
+        sys.__excepthook__(type(broken), broken, broken.__traceback__)
+        print("\nOriginal exception was:", file=sys.stderr)
+        sys.__excepthook__(kind, exc, tb)
+
+
+def text_of(exc: BaseException) -> str:
+    """The traceback as text, for the ``failed`` message. ``exc`` has been stripped."""
+    import traceback
+
+    return "".join(traceback.format_exception(exc))
+
+
+def place_of(exc: BaseException) -> dict[str, Any] | None:
+    """Where in the user's code ``exc`` came from: file, 1-based line, function, 0-based columns; None when nowhere there."""
+    if isinstance(exc, SyntaxError) and exc.filename and exc.lineno:
+        if exc.__traceback__ is None or is_user(exc.filename):
+            start = max((exc.offset or 1) - 1, 0)
+            end = exc.end_offset - 1 if exc.end_offset and exc.end_lineno == exc.lineno else start + 1
+            return _place(exc.filename, exc.lineno, "", start, max(end, start))
+    found = None
+    tb = exc.__traceback__
+    while tb is not None:
+        code = tb.tb_frame.f_code
+        if is_user(code.co_filename):
+            positions = list(code.co_positions())
+            line, end_line, start_col, end_col = positions[tb.tb_lasti // 2] if tb.tb_lasti >= 0 else (None,) * 4
+            columns = (start_col, end_col) if line == end_line == tb.tb_lineno and end_col is not None else (0, 0)
+            start, end = (_characters(code.co_filename, tb.tb_lineno, c or 0) for c in columns)
+            found = _place(code.co_filename, tb.tb_lineno, code.co_qualname, start, end)
+        tb = tb.tb_next
+    return found
+
+
+def _characters(filename: str, line: int, column: int) -> int:
+    """UTF-8 byte column -> code points."""
+    import linecache
+
+    text = linecache.getline(filename, line).encode("utf-8", "surrogatepass")[:column]
+    return len(text.decode("utf-8", "replace"))
+
+
+def _place(file: str, line: int, function: str, start: int, end: int) -> dict[str, Any]:
+    return {"file": os.path.abspath(file), "line": line, "function": function, "start": start, "end": end}

@@ -1,0 +1,178 @@
+"""From messages to an Outcome: what a run amounted to, said in one sentence. Key type: Collector. Parent side, no torch."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from typing import Any, Literal
+
+from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report
+from magpy_core.runner.protocol import Done, Exit, Failed, Message
+from magpy_core.runner.request import Kind, Outcome, RunRequest
+from magpy_core.runner.tracebacks import is_user
+
+Ended = Literal["itself", "timeout", "cancelled"]
+
+_DUMPED_FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)$')
+_KINDS: dict[str, Kind] = {"MP908": "bad-entrypoint", "MP903": "tool-error", "MP901": "tool-error"}
+_ADVICE = {
+    signal.SIGKILL: "the system may have run out of memory: try a smaller batch, or see what ended it",
+    signal.SIGSEGV: "native code crashed: run it with `python -X faulthandler` to see where",
+    signal.SIGABRT: "native code gave up: its last lines on stderr say why",
+    signal.SIGBUS: "native code crashed: shared memory may be full (DataLoader workers use /dev/shm)",
+    signal.SIGFPE: "native code crashed: run it with `python -X faulthandler` to see where",
+    signal.SIGILL: "a library was built for another processor: install one built for this machine",
+}
+
+
+class Collector:
+    """Keeps what a run has said. ``take`` returns what to pass on; ``finish`` decides, and adds findings of its own."""
+
+    def __init__(self, request: RunRequest) -> None:
+        self.request = request
+        self.pid: int | None = None
+        self.steps = 0
+        self.stopping = False
+        self._failed: Failed | None = None
+        self._done: Done | None = None
+        self._exit: Exit | None = None
+        self._findings: dict[Any, Finding] = {}
+        self._regions: dict[str, RegionSummary] = {}
+
+    @property
+    def started(self) -> bool:
+        return self.pid is not None
+
+    def take(self, message: Message) -> Message | None:
+        """Remember ``message``; returns it if it is for the caller now."""
+        if message["type"] == "exit":
+            self._exit = message
+            return None
+        if message["type"] == "done":
+            self._done = message
+            return None
+        try:
+            if message["type"] == "finding":
+                finding = Finding.from_json(message["finding"])
+                self._findings[finding.key] = finding
+            elif message["type"] == "region":
+                region = RegionSummary.from_json(message["region"])
+                self._regions[region.id] = region
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None  # not of our making (the program wrote on our descriptor): noise
+        if message["type"] == "hello":
+            self.pid = message["pid"]
+        elif message["type"] == "step":
+            self.steps = message["n"]
+        elif message["type"] == "stopping":
+            self.stopping = True
+        elif message["type"] == "failed" and self._failed is None:
+            self._failed = message
+        return message
+
+    def _report(self) -> Report:
+        if self._done is not None:
+            try:
+                return Report.from_json(self._done["report"])
+            except (KeyError, TypeError, ValueError, AttributeError):
+                pass  # as above; what was streamed is there
+        return Report(self.request.entrypoint, list(self._regions.values()), list(self._findings.values()))
+
+    def finish(self, ended: Ended, timings: dict[str, float], noise: list[str]) -> tuple[list[Message], Outcome]:
+        """The messages that are still owed to the caller (findings of the runner's, then ``done``), and the outcome."""
+        report = self._report()
+        report.timings = {**timings, **report.timings}
+        kind, code, message, place = self._judge(ended, noise, report)
+        owed: list[Message] = []
+        if code is not None:
+            finding = Finding(code, message, self._location(place))
+            report.findings.append(finding)
+            owed.append({"type": "finding", "finding": finding.to_json()})
+        owed.append({"type": "done", "report": report.to_json()})
+        exit_code = self._exit["code"] if self._exit else None
+        number = self._exit["signal"] if self._exit else None
+        if kind == "ok":
+            message, exit_code, number = "", 0, None
+        return owed, Outcome(kind, exit_code, number, message, report)
+
+    def _judge(self, ended: Ended, noise: list[str], report: Report) -> tuple[Kind, str | None, str, dict[str, Any] | None]:
+        """Kind, finding code, message, place."""
+        failed, wanted = self._failed, self.request.steps
+        if failed is not None:
+            return _KINDS.get(failed["code"], "failed"), failed["code"], failed["message"], failed["place"]
+        if ended == "cancelled":
+            return "cancelled", None, "The run was cancelled.", None
+        if ended == "timeout":
+            place = _stack_place(noise)
+            at = f" (it was at {_short(place['file'])}:{place['line']})" if place else ""
+            done = f"{self.steps} of {wanted} steps done" if wanted else f"{self.steps} steps done"
+            limit = f"within {self.request.timeout:g} s"
+            text = f"The program did not finish {limit}, {done}{at}: raise --timeout or lower --steps."
+            return "timeout", "MP907", text, place
+        if not self.started:
+            python = self.request.python or "The interpreter"
+            text = f"{python} did not start as a Python interpreter: choose another with --python."
+            return "tool-error", "MP903", text, None
+        if self._exit is None:
+            return "killed", "MP906", "The run was killed from outside (its supervisor is gone): run it again.", None
+        if (number := self._exit["signal"]) is not None and not (self.stopping and number == signal.SIGINT):
+            return "killed", "MP906", _killed(number), None
+        if (code := self._exit["code"]) and not self.stopping:
+            text = f"The program ended itself with exit code {code}: mend what it complains about, and run again."
+            return "failed", "MP905", text, None
+        if not any(region.calls for region in report.regions) and not any(f.code == "MP901" for f in report.findings):
+            text = (
+                "The program ended without calling a module, an optimizer or a named region: check that this is the "
+                "training script, that its arguments are right, and that it does not do its work in other processes."
+            )
+            return "ok", "MP904", text, None
+        if wanted and self.steps < wanted:
+            text = f"The program ended after {self.steps} of {wanted} steps: give it more data or epochs, or lower --steps."
+            return "ok", "MP909", text, None
+        return "ok", None, "", None
+
+    def _location(self, place: dict[str, Any] | None) -> Location:
+        if place is None:
+            return Location(self._file(), Range(Position(0, 0), Position(0, 0)))
+        line = max(int(place["line"]) - 1, 0)
+        found = Range(Position(line, int(place["start"])), Position(line, int(place["end"])))
+        return Location(str(place["file"]), found, str(place["function"]))
+
+    def _file(self) -> str:
+        """The entrypoint's file as well as it can be told from here."""
+        folder = os.path.abspath(self.request.cwd or os.getcwd())
+        if self.request.script is not None:
+            return os.path.normpath(os.path.join(folder, self.request.script))
+        stem = os.path.join(folder, *(self.request.module or "").split("."))
+        for path in (f"{stem}.py", os.path.join(stem, "__main__.py")):
+            if os.path.exists(path):
+                return path
+        return f"{stem}.py"
+
+
+def _killed(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    advice = _ADVICE.get(number, "see what sent it, and run again")  # type: ignore[call-overload]
+    return f"The program was killed by {name}: {advice}."
+
+
+def _short(file: str) -> str:
+    relative = os.path.relpath(file)
+    return file if relative.startswith("..") else relative
+
+
+def _stack_place(noise: list[str]) -> dict[str, Any] | None:
+    """The user's innermost frame of the main thread, in a stack dump as ``faulthandler`` writes it (main thread last)."""
+    block: list[dict[str, Any]] = []
+    for line in noise:
+        if line.startswith(("Thread 0x", "Current thread 0x")):
+            block = []
+        elif (found := _DUMPED_FRAME.match(line)) is not None:
+            place = {"file": found["file"], "line": int(found["line"]), "function": found["function"], "start": 0, "end": 0}
+            block.append(place)
+    ours = ("/lib/python3", "<")
+    return next((p for p in block if is_user(p["file"]) and not any(o in p["file"] for o in ours)), None)

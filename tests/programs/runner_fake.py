@@ -1,0 +1,60 @@
+"""A stand-in for the engine's session: runs every region plainly and keeps count. The runner's own tests need no more."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from magpy_core.findings import Finding, Location, Position, Range, RegionSummary
+
+
+class FakeSession:
+    def __init__(self, *, on_finding: Callable[[Finding], None], on_region: Callable[[Any], None], **options: Any) -> None:
+        self.options = options
+        self.on_finding, self.on_region = on_finding, on_region
+        self.regions: list[FakeRegion] = []
+        self.findings: list[Finding] = []
+        self.current_step = 0
+        self.depth = threading.local()
+        self._by_key: dict[Hashable, FakeRegion] = {}
+
+    @property
+    def in_region(self) -> bool:
+        return getattr(self.depth, "n", 0) > 0
+
+    def region(self, key: Hashable, *, kind: str, name: str, file: str, line: int, target: Callable[..., Any]) -> FakeRegion:
+        if key not in self._by_key:
+            summary = RegionSummary(f"r{len(self.regions)}", kind, name, file, line, complete=True)
+            self._by_key[key] = FakeRegion(self, target, summary)
+            self.regions.append(self._by_key[key])
+        return self._by_key[key]
+
+
+class FakeRegion:
+    def __init__(self, session: FakeSession, target: Callable[..., Any], summary: RegionSummary) -> None:
+        self.session, self.target, self._summary = session, target, summary
+
+    def summary(self) -> RegionSummary:
+        return self._summary
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self._summary.calls += 1
+        session, summary = self.session, self._summary
+        if summary.calls == 1:
+            summary.captures = 1
+            session.on_region(self)
+            where = Location(summary.file, Range(Position(summary.line - 1, 0), Position(summary.line - 1, 1)))
+            finding = Finding("MP204", f"region {summary.name} was captured", where, region=summary.id)
+            session.findings.append(finding)
+            session.on_finding(finding)
+        session.depth.n = getattr(session.depth, "n", 0) + 1
+        try:
+            return self.target(*args, **kwargs)
+        finally:
+            session.depth.n -= 1
+
+
+class BrokenSession:
+    def __init__(self, **options: Any) -> None:
+        raise RuntimeError("no engine today")
