@@ -71,7 +71,7 @@ def python_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Everything ``check`` and ``run`` have in common."""
-    decorators = [
+    decorators: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
         click.argument("entrypoint", required=False),
         click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does."),
         python_option,
@@ -113,7 +113,8 @@ def steps_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., A
         "--steps",
         type=click.IntRange(0),
         metavar="N",
-        help=f"End the program after N optimizer steps (or module calls, if it has no optimizer); 0: run to its end. [default: {default}]",
+        help="End the program after N optimizer steps (or module calls, if it has no optimizer); 0: run to its end. "
+        f"[default: {default}]",
     )
 
 

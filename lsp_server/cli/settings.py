@@ -141,7 +141,7 @@ def resolve(mode: str, args: list[str], options: Mapping[str, Any]) -> Effective
         script=script,
         module=module,
         args=args,
-        python=_interpreter(options["python"]),
+        python=interpreter(options["python"]),
         cwd=options["cwd"],
         steps=steps,
         timeout=chooser.pick("timeout", options["timeout"], config.timeout, None),
@@ -185,7 +185,7 @@ def _configured_entrypoint(loaded: Loaded) -> tuple[str | None, str | None]:
     return str(loaded.file.parent / entry), None
 
 
-def _interpreter(python: str | None) -> str | None:
+def interpreter(python: str | None) -> str | None:
     """``--python`` as an executable file: a path, a name on PATH, or the folder of a virtual environment."""
     if python is None:
         return None

@@ -153,7 +153,7 @@ dataset = download_everything()  # MP907: still here after 60 seconds
 The file or module named as the entrypoint does not exist, cannot be read or is not Python source that can be
 compiled. Nothing was run.""",
         hints=(
-            "Check the path; it is relative to the current directory, or to `--cwd` if given.",
+            "Check the path; it is relative to the current directory.",
             "For a module use `-m package.module` and run it from the directory that contains the package.",
         ),
         example="""\

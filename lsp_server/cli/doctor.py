@@ -1,0 +1,134 @@
+"""``magpy-lsp doctor``: what was found on this machine, what it means, and how to mend what is wrong.
+
+The selected interpreter is asked by a probe (``probe.py``) in a process of its own; ``checks.py`` judges the facts.
+Key functions: doctor, probe.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+import psutil
+from rich.console import Console
+from rich.text import Text
+
+from lsp_server.cli.checks import Check, Status, judge
+from lsp_server.cli.console import console
+from lsp_server.cli.settings import interpreter
+from lsp_server.formats.view import clean, count
+from magpy_core import __version__
+
+_MARK = "magpy-fact "
+_STYLES = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
+
+
+def doctor(python: str | None, output_format: str, *, inductor: bool, timeout: float, color: str) -> int:
+    """Examines, prints, and returns the exit status: 1 when something failed."""
+    chosen = interpreter(python) or sys.executable
+    if inductor and sys.stderr.isatty():
+        click.echo("magpy-lsp: compiling a tiny graph, which can take a minute ...", err=True)
+    facts = probe(chosen, inductor=inductor, timeout=timeout)
+    own = os.path.abspath(chosen) == os.path.abspath(sys.executable)
+    checks = judge(facts, extension_versions(Path.home()), timeout, own=own)
+    if output_format == "json":
+        click.echo(json.dumps(_as_json(chosen, checks), indent=2))
+    else:
+        _show(console(sys.stdout, color), chosen, checks)
+    return 1 if any(c.status is Status.FAIL for c in checks) else 0
+
+
+def probe(python: str, *, inductor: bool, timeout: float) -> list[dict[str, Any]]:
+    """The facts that ``python`` tells about itself, in order. One named ``ended`` says how the probe's process ended."""
+    source = Path(__file__).with_name("probe.py").read_text(encoding="utf-8")
+    command = [python, "-c", source, *(["--inductor"] if inductor else [])]
+    with tempfile.TemporaryDirectory(prefix="magpy-doctor-", ignore_cleanup_errors=True) as cache:
+        # An empty cache: what was compiled last week says nothing about the compiler of today.
+        env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+        try:
+            process = subprocess.Popen(
+                command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+        except OSError as error:
+            return [{"fact": "ended", "how": "not started", "detail": error.strerror or str(error)}]
+        how = "exit"
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            how = "timeout"
+            _kill_tree(process)
+            out, err = process.communicate()
+    facts = [fact for line in out.decode("utf-8", "replace").splitlines() if (fact := _fact(line)) is not None]
+    last_words = err.decode("utf-8", "replace").strip().splitlines()[-1:]
+    return [*facts, {"fact": "ended", "how": how, "code": process.returncode, "detail": "".join(last_words)}]
+
+
+def _fact(line: str) -> dict[str, Any] | None:
+    """The fact in a line of the probe's output; None for what torch or a sitecustomize printed."""
+    if not line.startswith(_MARK):
+        return None
+    try:
+        fact = json.loads(line.removeprefix(_MARK))
+    except ValueError:  # cut off by the time limit
+        return None
+    return fact if isinstance(fact, dict) and "fact" in fact else None
+
+
+def _kill_tree(process: subprocess.Popen[bytes]) -> None:
+    """The probe and the compilers it started."""
+    try:
+        everyone = psutil.Process(process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        everyone = []
+    process.kill()
+    for child in everyone:
+        try:
+            child.kill()
+        except psutil.NoSuchProcess:
+            continue
+
+
+def extension_versions(home: Path) -> dict[str, str]:
+    """Version of the MagPy extension in each editor of this user, by the folder it is installed in."""
+    folders = [*home.glob(".vscode*/extensions"), *home.glob(".cursor*/extensions"), *home.glob(".windsurf*/extensions")]
+    folders += [home / ".local/share/code-server/extensions", home / ".openvscode-server/extensions"]
+    found: dict[str, str] = {}
+    for folder in sorted(folders):
+        for manifest in sorted(folder.glob("magpy.magpy*/package.json")):
+            try:
+                data = json.loads(manifest.read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                found[str(manifest.parent)] = "unreadable"
+                continue
+            found[str(manifest.parent)] = str(data.get("version", "unknown")) if isinstance(data, dict) else "unreadable"
+    return found
+
+
+def _as_json(python: str, checks: list[Check]) -> dict[str, Any]:
+    return {"version": __version__, "python": python, "checks": [{**asdict(c), "status": c.status.value} for c in checks]}
+
+
+def _show(out: Console, python: str, checks: list[Check]) -> None:
+    out.print(Text.assemble(f"MagPy {__version__}, asking ", (clean(python), "bold")), soft_wrap=True)
+    for check in checks:
+        line = Text.assemble((f"{check.status.value.upper():<5}", _STYLES[check.status]), (f"{check.title}: ", "bold"))
+        line.append(clean(check.found))
+        out.print(line, soft_wrap=True)
+        out.print(Text(f"     {clean(check.meaning)}"), soft_wrap=True)
+        if check.mend:
+            out.print(Text.assemble("     ", ("mend: ", "bold"), clean(check.mend)), soft_wrap=True)
+    failed = sum(c.status is Status.FAIL for c in checks)
+    warned = sum(c.status is Status.WARN for c in checks)
+    if failed or warned:
+        out.print(
+            Text(f"{count(failed, 'failure')}, {count(warned, 'warning')}.", _STYLES[Status.FAIL if failed else Status.WARN])
+        )
+    else:
+        out.print(Text("Everything works.", "green"))

@@ -1,0 +1,74 @@
+"""``magpy-lsp explain``: the registry's text in a terminal, as Markdown or as JSON. Key function: explain."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+from typing import Any
+
+import click
+
+from magpy_core.findings.code import Code
+from magpy_core.findings.docs import index, markdown
+from magpy_core.findings.registry import REGISTRY, matching
+
+
+def explain(codes: tuple[str, ...], everything: bool, output_format: str, color: str) -> None:
+    if everything and codes:
+        raise click.UsageError("Give either codes or --all, not both.")
+    if not everything and not codes:
+        raise click.UsageError("Name a code, as in `magpy-lsp explain MP102`, or give --all.")
+    wanted = list(REGISTRY.values()) if everything else _resolve(codes)
+    if output_format == "json":
+        click.echo(json.dumps([_as_json(code) for code in wanted], indent=2))
+    elif output_format == "markdown":
+        click.echo("\n".join(markdown(code) for code in wanted), nl=False)
+    else:
+        _show(wanted, color, overview=everything)
+
+
+def _resolve(names: tuple[str, ...]) -> list[Code]:
+    by_name = {code.name: code for code in REGISTRY.values()}
+    found: dict[str, Code] = {}
+    for name in names:
+        exact = by_name.get(name.lower())
+        codes = [exact] if exact else matching(name.upper())
+        if not codes:
+            close = difflib.get_close_matches(name, [*REGISTRY, *by_name], 1, 0.6)
+            hint = f"did you mean {close[0]}?" if close else "`magpy-lsp explain --all` lists them."
+            raise click.UsageError(f"There is no finding code {name!r}; {hint}")
+        found.update((code.code, code) for code in codes)
+    return list(found.values())
+
+
+def _as_json(code: Code) -> dict[str, Any]:
+    return {
+        "code": code.code,
+        "name": code.name,
+        "title": code.title,
+        "family": code.family,
+        "severity": code.severity.value,
+        "reason": code.reason,
+        "explanation": code.explanation,
+        "hints": list(code.hints),
+        "example": code.example,
+        "fixed": code.fixed,
+        "language": code.language,
+        "has_fix": code.has_fix,
+        "url": code.url,
+    }
+
+
+def _show(codes: list[Code], color: str, *, overview: bool) -> None:
+    from rich.markdown import Markdown
+
+    from lsp_server.cli.console import console, show_table
+
+    out = console(sys.stdout, color)
+    if overview:
+        show_table(out, Markdown(index()))
+    for code in codes:
+        show_table(out, Markdown(markdown(code), code_theme="ansi_dark", hyperlinks=False))
+        out.print(code.url, style="dim", soft_wrap=True)
+        out.print()

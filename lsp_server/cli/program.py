@@ -1,0 +1,180 @@
+"""``check`` and ``run``: start the program, follow it, report, settle the exit status. Key functions: execute, exit_status.
+
+The report goes to stdout after the program has ended, so it never stands between the program's own lines. What the
+tool says about itself (progress, errors) goes to stderr.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from types import FrameType
+from typing import Protocol
+
+import click
+from rich.console import Console
+
+from lsp_server.cli.console import console, show, show_table
+from lsp_server.cli.settings import Effective
+from lsp_server.formats import as_json, concise, full, regions, run_table, statistics
+from lsp_server.formats.view import View, clean, count
+from lsp_server.selection import Selected, apply
+from magpy_core.findings import Finding, Report, Severity
+from magpy_core.runner.protocol import Message
+from magpy_core.runner.request import Outcome, RunRequest
+
+INTERRUPTED = 130
+
+
+class Handle(Protocol):
+    """A run under way: iterating gives its messages until it ends; then ``outcome`` is there."""
+
+    def __iter__(self) -> Iterator[Message]: ...
+    def interrupt(self) -> None: ...
+    def cancel(self) -> None: ...
+    @property
+    def outcome(self) -> Outcome: ...
+
+
+def _launch(request: RunRequest) -> Handle:
+    from magpy_core.runner.launch import launch
+
+    return launch(request)
+
+
+def execute(effective: Effective, launch: Callable[[RunRequest], Handle] = _launch) -> int:
+    """Runs the program and reports; returns the exit status."""
+    json_to_stdout = effective.output_format == "json" and effective.output is None
+    outcome, interrupted = _follow(launch(effective.request(stdout="stderr" if json_to_stdout else "inherit")))
+    view = View()
+    selected = _select(effective, outcome, interrupted, view)
+    report = replace(outcome.report, findings=selected.findings)
+    _say_how_it_ended(effective, outcome, report, interrupted)
+    if not _pointless(effective, outcome):
+        _write(effective, report, selected, view)
+    return INTERRUPTED if interrupted else exit_status(outcome, selected.findings, effective.fail_on, effective.exit_zero)
+
+
+def _pointless(effective: Effective, outcome: Outcome) -> bool:
+    """Nothing was run, so there is nothing to say beyond why. A reader of JSON still gets a document."""
+    return (
+        outcome.kind in ("bad-entrypoint", "tool-error") and not outcome.report.regions and effective.output_format != "json"
+    )
+
+
+def exit_status(outcome: Outcome, findings: Iterable[Finding], fail_on: Severity, exit_zero: bool) -> int:
+    """0 no findings at or above ``fail_on`` / 1 findings / 2 usage or tool error / 3 the program failed / 130 interrupted.
+
+    ``exit_zero`` is about findings only: it never hides that the tool or the program failed.
+    """
+    if outcome.cli_exit_code:
+        return outcome.cli_exit_code
+    bad = any(f.severity.rank <= fail_on.rank for f in findings)
+    return 1 if bad and not exit_zero else 0
+
+
+def _follow(handle: Handle) -> tuple[Outcome, bool]:
+    """Waits for the end; returns the outcome and whether the user pressed Ctrl-C.
+
+    The first Ctrl-C is passed on, so that the program ends as it would without us; the second one ends it for good.
+    """
+    presses = 0
+
+    def on_interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal presses
+        presses += 1
+        # On a thread: the handle's lock may be held by the very code this handler interrupts.
+        threading.Thread(target=handle.interrupt if presses == 1 else handle.cancel, daemon=True).start()
+
+    progress = sys.stderr.isatty()
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        for message in handle:
+            if progress and message["type"] == "progress":
+                click.echo(f"magpy-lsp: {clean(message['text'])}", err=True)
+        return handle.outcome, presses > 0
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _select(effective: Effective, outcome: Outcome, interrupted: bool, view: View) -> Selected:
+    """Applies settings and comments. A run that was cut short says nothing about comments it did not come to."""
+    files = {r.file for r in outcome.report.regions if r.file and not r.file.startswith("<")}
+    if effective.script is not None:
+        files.add(os.path.abspath(os.path.join(effective.cwd or "", effective.script)))
+    whole = outcome.kind == "ok" and not interrupted
+    return apply(outcome.report.findings, effective.selection, view.sources, files=files, flag_unused=whole)
+
+
+def _say_how_it_ended(effective: Effective, outcome: Outcome, report: Report, interrupted: bool) -> None:
+    """On stderr, unless the report that follows on stdout says it as a finding."""
+    if interrupted:
+        click.echo("magpy-lsp: interrupted; what was found until then follows.", err=True)
+        return
+    shown = effective.output is None and effective.output_format != "json" and not _pointless(effective, outcome)
+    if outcome.message and not (shown and any(f.message == outcome.message for f in report.findings)):
+        click.echo(f"magpy-lsp: {clean(outcome.message)}", err=True)
+
+
+def _write(effective: Effective, report: Report, selected: Selected, view: View) -> None:
+    if effective.output is not None:
+        _write_file(effective, report, selected, view)
+        out = console(sys.stdout, effective.color)
+        _summary(out, effective, report, selected, view)
+        click.echo(f"magpy-lsp: the report is in {effective.output}.", err=True)
+    elif effective.output_format == "json":
+        sys.stdout.write(as_json.text(report))
+        sys.stdout.flush()
+        if effective.statistics:
+            show(console(sys.stderr, effective.color), statistics.lines(report))
+    else:
+        out = console(sys.stdout, effective.color)
+        view.width = out.width
+        _findings(out, effective, report, view)
+        _summary(out, effective, report, selected, view)
+
+
+def _write_file(effective: Effective, report: Report, selected: Selected, view: View) -> None:
+    assert effective.output is not None
+    if effective.output_format == "json":
+        text = as_json.text(report)
+    else:
+        with closing(io.StringIO()) as buffer:
+            plain = console(buffer, "never")
+            _findings(plain, effective, report, view)
+            _summary(plain, effective, report, selected, view)
+            text = buffer.getvalue()
+    try:
+        effective.output.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise click.FileError(str(effective.output), error.strerror) from None
+
+
+def _findings(out: Console, effective: Effective, report: Report, view: View) -> None:
+    shown = report
+    if effective.mode == "run" and effective.output_format == "full":
+        # A run is about time; what a check would tell at length is only counted here.
+        severe = [f for f in report.findings if f.severity.rank <= Severity.WARNING.rank]
+        shown = replace(report, findings=severe)
+    form = concise if effective.output_format == "concise" else full
+    show(out, form.lines(shown, view))
+    if left_out := len(report.findings) - len(shown.findings):
+        out.print(f"{count(left_out, 'finding')} below warning not shown; `magpy-lsp check` shows them.", soft_wrap=True)
+
+
+def _summary(out: Console, effective: Effective, report: Report, selected: Selected, view: View) -> None:
+    if effective.mode == "run" and report.regions:
+        show_table(out, run_table.table(report, view))
+        show(out, run_table.recompiles(report, view))
+        show(out, [run_table.total(report)])
+    else:
+        show(out, regions.lines(report, view))
+    show(out, [regions.totals(report, selected.suppressed)])
+    if effective.statistics:
+        show(out, statistics.lines(report))
