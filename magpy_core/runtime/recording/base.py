@@ -134,8 +134,7 @@ class RecordingState(Observer):
             source = self.sources.attr(self.const_root(owner).source, name)
             if kinds.kind_of(raw) == kinds.IDENTITY:
                 self.refgraph.read(source, "is", raw, site)
-            if isinstance(raw, (types.FunctionType, staticmethod, classmethod)):
-                self.function_fact(raw.__func__ if isinstance(raw, (staticmethod, classmethod)) else raw)
+            self.function_fact(raw)
 
     def class_shape(self, tp: type, site: Any) -> None:
         """No attribute was added to or removed from the classes of ``tp`` (a data descriptor could shadow an instance)."""
@@ -149,13 +148,21 @@ class RecordingState(Observer):
                 self.refgraph.read(source, "is_len", len(k.__dict__), site)
 
     def function_fact(self, fn: Any) -> None:
-        """Guard a Python function's code and defaults, and root its mutable defaults."""
+        """Guard a Python function's code and defaults; root its mutable defaults and its closure's cells."""
+        if isinstance(fn, property):
+            for part in (fn.fget, fn.fset, fn.fdel):
+                self.function_fact(part)
+            return
+        if isinstance(fn, (staticmethod, classmethod)):
+            fn = fn.__func__
         if not isinstance(fn, types.FunctionType) or id(fn) in self.functions_seen:
             return
         self.functions_seen.add(id(fn))
         root = self.const_root(fn).source
         if not fn.__module__ or not fn.__module__.startswith("torch."):
             self.refgraph.read(self.sources.make("field", root, "__code__"), "is", fn.__code__, self.site)
+        for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
+            self.refgraph.add(cell, self.sources.const(cell, name))
         if fn.__defaults__:
             self.refgraph.read(self.sources.make("field", root, "__defaults__"), "is", fn.__defaults__, self.site)
             base = self.sources.make("field", root, "__defaults__")

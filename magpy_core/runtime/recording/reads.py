@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from magpy_core.monitor.positions import current_globals
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict
@@ -26,17 +27,20 @@ class ReadEvents(RecordingState):
     # -- globals and cells -------------------------------------------------------------------------------------
 
     def global_read(self, site: Any) -> None:
-        g = self.code_globals.get(site.code)
-        if g is None:
+        if site in self._global_sites:
             return
-        key = (id(g), site.name)
-        if key in self._globals_seen:
-            return
-        self._globals_seen.add(key)
+        self._global_sites.add(site)
         self.site = site
-        self.global_value(g, site.name, site)
+        self.global_value(self.globals_of(site.code), site.name, site)
 
-    _globals_seen: set[tuple[int, str]]
+    _global_sites: set[Any]
+
+    def globals_of(self, code: types.CodeType) -> dict[str, Any]:
+        """The globals the running frame of ``code`` sees; one code object must not run with two (refused where seen)."""
+        g = self.code_globals.get(code)
+        if g is None:
+            g = self.code_globals[code] = current_globals()
+        return g
 
     def globals_root(self, g: dict[str, Any]) -> Node:
         node = self.refgraph.node(g)
@@ -48,7 +52,7 @@ class ReadEvents(RecordingState):
         root = self.globals_root(g)
         entry = root.snapshot.content if root.snapshot is not None else None
         if entry is not None and any(k == name and v is not g.get(name, ABSENT) for k, v in entry):
-            self._globals_seen.discard((id(g), name))
+            self._global_sites.discard(site)
             return  # already rewritten by the region
         source = self.sources.item(root.source, name)
         if name in g:
@@ -69,9 +73,8 @@ class ReadEvents(RecordingState):
     def cell_read(self, site: Any, cell: Any) -> None:
         node = self.refgraph.node(cell)
         if node is None:
-            if cell in self.internal_cells:
-                return
-            node = self.refgraph.add(cell, self.sources.const(cell, site.name))
+            self.refgraph.assumed_internal[id(cell)] = cell  # cells from outside come with their function
+            return
         self.site = site
         value = cell_value(cell)
         if value is ABSENT:
@@ -85,10 +88,6 @@ class ReadEvents(RecordingState):
                 node.snapshot.content = v
 
         self.value(self.sources.make("cell", node.source, None), value, site, store)
-
-    @property
-    def internal_cells(self) -> Any:
-        raise NotImplementedError
 
     # -- attributes --------------------------------------------------------------------------------------------
 

@@ -100,19 +100,19 @@ class WriteEvents(ReadEvents):
 
     def _global_change(self, site: Any) -> None:
         self.site = site
-        g = self.code_globals.get(site.code)
-        if g is None:
-            return
+        g = self.globals_of(site.code)
         root = self.globals_root(g)
         self.refgraph.snapshot(root)
-        self._globals_seen.discard((id(g), site.name))
+        # later reads of the name see the region's own value: every site of it has to be looked at again
+        self._global_sites = {s for s in self._global_sites if s.name != site.name}
         self.mark_written(root, site)
 
     def cell_write(self, site: Any, cell: Any, value: Any) -> None:
-        if cell in self.internal_cells:
+        node = self.refgraph.node(cell)
+        if node is None:
+            self.refgraph.assumed_internal[id(cell)] = cell
             return
         self.site = site
-        node = self.refgraph.node(cell) or self.refgraph.add(cell, self.sources.const(cell, site.name))
         self.refgraph.snapshot(node)
         self.mark_written(node, site)
 

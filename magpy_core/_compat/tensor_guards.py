@@ -1,0 +1,74 @@
+"""torch's native tensor and global-state checks (private, stable over 2.11-2.13). Key functions: ``tensor_check``, ``global_check``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
+
+
+def tensor_check(tensors: Sequence[torch.Tensor], dynamic_dims: Sequence[set[int]]) -> Callable[..., bool]:
+    """A function of as many tensors: same type, dtype, device, dispatch keys, requires_grad, sizes, strides; no two the same
+    object. Dimensions in ``dynamic_dims[i]`` of tensor ``i`` are free (their strides too)."""
+    if not tensors:
+        return lambda: True
+    sizes: list[Any] = []
+    strides: list[Any] = []
+    for t, dims in zip(tensors, dynamic_dims, strict=True):
+        sizes.append([None if d in dims else int(s) for d, s in enumerate(t.shape)])
+        free = bool(dims)
+        strides.append([int(s) if (not free or s == 1) else None for s in t.stride()])
+    guards = TensorGuards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
+    check: Callable[..., bool] = guards.check
+    return check
+
+
+def global_check() -> Callable[[], bool]:
+    """A function that tells whether grad mode, autocast, default dtype, determinism flags, inference mode and the stacks of
+    torch modes are as they are now."""
+    state = GlobalStateGuard()
+    inference = torch.is_inference_mode_enabled()
+    modes = mode_depth()
+    native = state.check
+    is_inference = torch.is_inference_mode_enabled
+    functions, dispatch = torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack
+
+    def check() -> bool:
+        return bool(native()) and is_inference() is inference and (functions(), dispatch()) == modes
+
+    return check
+
+
+def mode_depth() -> tuple[int, int]:
+    """Numbers of active torch function modes and dispatch modes."""
+    return (torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack())
+
+
+def global_reason() -> Callable[[], str]:
+    """A function that says what differs from now."""
+    state = GlobalStateGuard()
+    inference, modes = torch.is_inference_mode_enabled(), mode_depth()
+
+    def reason() -> str:
+        if torch.is_inference_mode_enabled() is not inference:
+            return "inference mode"
+        if mode_depth() != modes:
+            return "torch modes in force"
+        return str(state.reason()).strip() or "global state of torch"
+
+    return reason
+
+
+def no_torch_function() -> Any:
+    """Context manager: tensor operations inside reach no tensor subclass and no mode."""
+    return torch._C.DisableTorchFunction()
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """Identity of the memory a tensor views (0 when it has none)."""
+    try:
+        return tensor.untyped_storage()._cdata
+    except (RuntimeError, NotImplementedError):
+        return 0

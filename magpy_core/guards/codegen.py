@@ -1,0 +1,220 @@
+"""Guard code generation: reference-graph reads become one readable Python function body.
+
+Values are reached by walking from the region's roots; each value on the way is a local variable, made once. Constants
+live in a table, never in the text. Key type: GuardWriter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from magpy_core.opgraph.scalars import Sym
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.graph import Read
+from magpy_core.refgraph.kinds import same_scalar
+from magpy_core.refgraph.source import Source, peek
+
+_INLINE = (bool, int, str, type(None))
+
+
+def same_keys(container: Any, expected: tuple[Any, ...]) -> bool:
+    """Same keys or elements in the same order, each identical or equal in type and value."""
+    if len(container) != len(expected):
+        return False
+    return all(a is b or (type(a) is type(b) and kinds.kind_of(a) == kinds.SCALAR and a == b)
+               for a, b in zip(container, expected, strict=True))  # fmt: skip
+
+
+def same_elements(container: Any, expected: tuple[Any, ...]) -> bool:
+    """A set's elements in the recorded iteration order."""
+    return same_keys(tuple(container), expected)
+
+
+def nth(container: Any, index: int) -> Any:
+    for i, value in enumerate(container):
+        if i == index:
+            return value
+    raise IndexError(index)
+
+
+HELPERS: dict[str, Any] = {
+    "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "nth": nth, "peek": peek,
+    "dict_getitem": dict.__getitem__, "list_getitem": list.__getitem__, "getattr": getattr, "type": type, "len": len, "id": id,
+    "tuple": tuple, "dict": dict, "list": list, "set": set, "bool": bool, "int": int, "float": float, "str": str,
+}  # fmt: skip
+
+
+class GuardWriter:
+    """Writes statements into ``lines``; ``miss`` is the statement executed when a check fails."""
+
+    def __init__(self, miss: str = "return MISS", where: Callable[[Any], str] | None = None) -> None:
+        self.lines: list[str] = []
+        self.table: dict[str, Any] = dict(HELPERS)
+        self.miss = miss
+        self.where = where or (lambda site: "")
+        self._vars: dict[int, str] = {}
+        self._dicts: dict[int, str] = {}
+        self._consts: dict[int, str] = {}
+        self._keep: list[Any] = []
+        self.checks = 0
+
+    # -- names -------------------------------------------------------------------------------------------------
+
+    def const(self, value: Any) -> str:
+        """An expression for a constant: literal where that is safe, a table entry otherwise."""
+        if type(value) in _INLINE and not (type(value) is str and len(value) > 60):
+            return repr(value)
+        name = self._consts.get(id(value))
+        if name is None:
+            name = self._consts[id(value)] = f"C{len(self._consts)}"
+            self.table[name] = value
+            self._keep.append(value)
+        return name
+
+    def dict_of(self, source: Source) -> str:
+        """A variable holding ``source``'s ``__dict__``."""
+        name = self._dicts.get(id(source))
+        if name is None:
+            if source.kind == "const":
+                # the namespace of a class is a live view, that of a module is never replaced: look it up once
+                name = self.const(source.key.__dict__)
+            else:
+                base = self.var(source)
+                name = f"d{len(self._dicts)}"
+                self.lines.append(f"{name} = {base}.__dict__")
+            self._dicts[id(source)] = name
+            self._keep.append(source)
+        return name
+
+    def var(self, source: Source) -> str:
+        """A variable (or constant) holding ``source``'s value; emits the access on first use."""
+        name = self._vars.get(id(source))
+        if name is not None:
+            return name
+        match source.kind:
+            case "const":
+                name = self.const(source.key)
+            case "dict":
+                assert source.base is not None
+                name = self.dict_of(source.base)
+            case "arg":
+                name = self._assign(f"args[{source.key}]")
+            case "kwarg":
+                name = self._assign(f"kwargs[{source.key!r}]")
+            case "attr":
+                assert source.base is not None
+                name = self._assign(f"{self.dict_of(source.base)}[{self.const(source.key)}]")
+            case _:
+                assert source.base is not None
+                key = self.var(source.key) if isinstance(source.key, Source) else self.const(source.key)
+                if source.kind in ("dict_item", "list_item") and self._plain_base(source):
+                    name = self._assign(f"{self.var(source.base)}[{key}]")
+                else:
+                    name = self._assign(source.render(self.var(source.base), key))
+        self._vars[id(source)] = name
+        self._keep.append(source)
+        return name
+
+    def _plain_base(self, source: Source) -> bool:
+        return self._types.get(id(source.base)) in (dict, list)
+
+    _types: dict[int, type]
+
+    def _assign(self, expression: str) -> str:
+        name = f"v{len(self._vars)}"
+        while any(line.startswith(name + " = ") for line in self.lines[-1:]):
+            name += "_"
+        self.lines.append(f"{name} = {expression}")
+        return name
+
+    # -- checks ------------------------------------------------------------------------------------------------
+
+    def fail_if(self, condition: str, site: Any) -> None:
+        note = self.where(site)
+        self.lines.append(f"if {condition}: {self.miss}" + (f"  # {note}" if note else ""))
+        self.checks += 1
+
+    def write(self, reads: list[Read]) -> None:
+        """All checks, in the order the values were read."""
+        self._types = {id(r.source): r.expected for r in reads if r.op == "type"}
+        for read in reads:
+            self.check(read)
+
+    def check(self, read: Read) -> None:
+        op, source, expected, site = read.op, read.source, read.expected, read.site
+        if op == "absent":
+            assert source.base is not None
+            key = self.var(source.key) if isinstance(source.key, Source) else self.const(source.key)
+            self.fail_if(f"{key} in {self.var(source.base)}", site)
+        elif op.startswith("sym:"):
+            sym, outcome = expected
+            expr = self.scalar(sym)
+            if type(outcome) is bool:
+                self.fail_if(f"not ({expr})" if outcome else expr, site)
+            else:
+                self.fail_if(f"not same({expr}, {self.const(outcome)})", site)
+        elif op == "tensor":
+            self.var(source)
+        elif op in ("is", "identity"):
+            self.fail_if(f"{self.var(source)} is not {self.const(expected)}", site)
+        elif op == "type":
+            self.fail_if(f"type({self.var(source)}) is not {self.const(expected)}", site)
+        elif op == "eq":
+            self._equal(self.var(source), expected, site)
+        elif op == "is_len":
+            self.fail_if(f"{self.var(source)} != {expected}", site)
+        elif op == "truth":
+            self.fail_if(f"not {self.var(source)}" if expected else self.var(source), site)
+        elif op == "keys":
+            if all(type(k) is str for k in expected) and len(expected) < 200:
+                self.fail_if(f"tuple({self.var(source)}) != {self.const(expected)}", site)
+            else:
+                self.fail_if(f"not same_keys({self.var(source)}, {self.const(expected)})", site)
+        elif op == "elements":
+            self.fail_if(f"not same_elements({self.var(source)}, {self.const(expected)})", site)
+        elif op == "is_source":
+            self.fail_if(f"{self.var(source)} is not {self.var(expected)}", site)
+        elif op.startswith("is_not_source"):
+            self.fail_if(f"{self.var(source)} is {self.var(expected)}", site)
+        else:
+            raise AssertionError(f"unknown guard {op!r}")
+
+    def _equal(self, name: str, expected: Any, site: Any) -> None:
+        tp = type(expected)
+        if expected is None or tp in (bool, torch.dtype, torch.layout, torch.memory_format) or expected is Ellipsis:
+            self.fail_if(f"{name} is not {self.const(expected)}", site)
+        elif tp in (float, complex):
+            c = self.const(expected)
+            self.fail_if(f"{name} is not {c} and not same({name}, {c})", site)
+        else:
+            c = self.const(expected)
+            t = self.const(tp)
+            if tp is int:
+                self.fail_if(f"{name} != {c} or type({name}) is not {t}", site)
+            else:
+                # the shared object is the common case; equality is asked only of another object of the right type
+                self.table[key := f"K{len(self.table)}"] = expected
+                self.fail_if(f"{name} is not {key} and (type({name}) is not {t} or {name} != {key})", site)
+
+    def distinct(self, sources: list[Source]) -> None:
+        """No two of these are one object."""
+        names = [self.var(s) for s in sources]
+        self.fail_if(f"len({{{', '.join(f'id({n})' for n in names)}}}) != {len(names)}", None)
+
+    # -- scalars -----------------------------------------------------------------------------------------------
+
+    def scalar(self, sym: Any, nodes: Callable[[Any], str] | None = None) -> str:
+        """A Python expression for a symbolic scalar; ``nodes`` names the variable of a graph value."""
+        if not isinstance(sym, Sym):
+            return self.const(sym)
+        if sym.kind == "source":
+            return self.var(sym.payload)
+        if sym.kind == "node":
+            if nodes is None:
+                raise AssertionError("a value of the graph is not known yet")
+            return nodes(sym.payload)
+        args = ", ".join(self.scalar(a, nodes) for a in sym.args)
+        return f"{self.const(sym.payload)}({args})"

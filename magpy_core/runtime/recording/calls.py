@@ -1,0 +1,556 @@
+"""CallEvents: what a call reads and does, by the call policy, before it runs."""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import functools
+import operator
+import types
+import weakref
+from typing import Any
+
+import torch
+from torch import nn
+
+from magpy_core.findings import Value
+from magpy_core.monitor import policy
+from magpy_core.opgraph.functions import STATE_READ_PREFIXES
+from magpy_core.opgraph.scalars import CARRYING
+from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.graph import Node
+from magpy_core.runtime.recording.base import Output
+from magpy_core.runtime.recording.writes import WriteEvents
+
+_BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
+_DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
+_LRU = type(functools.lru_cache(lambda: None))
+_CONTAINER_TYPES = frozenset({list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict, collections.defaultdict})
+_ITERATING = frozenset({
+    list, tuple, set, frozenset, dict, enumerate, zip, map, filter, reversed, sorted, sum, min, max, any, all, iter, bytes, bytearray,
+    functools.reduce,
+})  # fmt: skip
+_HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
+
+
+class CallEvents(WriteEvents):
+    """Observer method ``call`` and the policies behind it."""
+
+    def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
+        self.site = site
+        self.pending_call = None
+        if self.pending_torch is not None:
+            self.torch_call_missed()
+        self.dispatch_call(site, fn, args, kwargs or {})
+
+    def dispatch_call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        tp = type(fn)
+        if tp is types.FunctionType:
+            self.call_python(site, fn, args, kwargs)
+        elif tp is types.MethodType:
+            node = self.refgraph.node(fn)
+            if node is not None:
+                self.value(self.sources.make("field", node.source, "__func__"), fn.__func__, site)
+                self.value(self.sources.make("field", node.source, "__self__"), fn.__self__, site)
+            self.dispatch_call(site, fn.__func__, (fn.__self__, *args), kwargs)
+        elif tp in _BUILTIN_FUNCTION or isinstance(fn, types.BuiltinFunctionType):
+            self.call_builtin(site, fn, args, kwargs)
+        elif tp in _DESCRIPTOR:
+            self.call_descriptor(site, fn, args, kwargs)
+        elif isinstance(fn, type):
+            self.call_class(site, fn, args, kwargs)
+        elif tp is functools.partial:
+            self.call_partial(site, fn, args, kwargs)
+        elif tp is _LRU:
+            self.function_fact(getattr(fn, "__wrapped__", None))
+            self.read_deep(site, args, kwargs)
+        elif isinstance(fn, weakref.ref):
+            self.call_weakref(site, fn)
+        elif isinstance(fn, (operator.itemgetter, operator.attrgetter, operator.methodcaller)):
+            self.read_deep(site, args, kwargs)
+        elif isinstance(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+            self.pending_torch = (site, fn)
+        else:
+            self.call_instance(site, fn, args, kwargs)
+
+    def call_python(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self.refgraph.node(fn) is not None:
+            self.function_fact(fn)
+        if self.code_globals.setdefault(fn.__code__, fn.__globals__) is not fn.__globals__:
+            self.refuse("MP111", f"The function `{fn.__qualname__}` runs with two different sets of globals.", site=site)
+        if self.frame_is_library(fn.__code__):
+            # its frame is not monitored: what it may read of containers from outside is guarded here
+            self.read_deep(site, args, kwargs)
+
+    def frame_is_library(self, code: types.CodeType) -> bool:
+        raise NotImplementedError
+
+    def call_partial(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        node = self.refgraph.node(fn)
+        if node is not None:
+            for name in ("func", "args", "keywords"):
+                self.value(self.sources.make("field", node.source, name), getattr(fn, name), site)
+            for part in (fn.args, fn.keywords):
+                part_node = self.refgraph.node(part)
+                if part_node is not None:
+                    self.contents(part_node, site)
+        self.dispatch_call(site, fn.func, (*fn.args, *args), {**fn.keywords, **kwargs})
+
+    def call_weakref(self, site: Any, fn: Any) -> None:
+        node = self.refgraph.node(fn)
+        target = weakref.ref.__call__(fn)
+        if node is None:
+            return
+        self.value(self.sources.make("deref", node.source, None), target, site)
+
+    def call_instance(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """An object with ``__call__``: a Python method is entered, a native one is unknown."""
+        self.node_for(fn)
+        raw, owner = lookup.class_lookup(type(fn), "__call__")
+        if isinstance(raw, types.FunctionType) and owner is not None:
+            self.class_fact(type(fn), "__call__", site)
+            if self.frame_is_library(raw.__code__):
+                self.read_deep(site, args, kwargs)
+        elif type(fn).__module__.startswith("torch"):
+            self.pending_torch = (site, fn)
+        elif policy.verdict(fn) == policy.PURE or type(fn).__module__ in ("operator", "re", "functools", "typing", "types"):
+            self.read_deep(site, args, kwargs)
+        elif type(fn).__module__ == "numpy":
+            self.call_numpy(site, fn, args, kwargs)
+        else:
+            self.host_call(site, fn, policy.UNKNOWN)
+
+    # -- native functions --------------------------------------------------------------------------------------
+
+    def call_builtin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        owner = fn.__self__
+        if owner is None or isinstance(owner, types.ModuleType):
+            self.call_native(site, fn, args, kwargs)
+        elif isinstance(owner, torch.Tensor):
+            self.pending_torch = (site, fn)
+        elif isinstance(owner, type):
+            self.call_class_method(site, fn, owner, args, kwargs)
+        else:
+            self.call_method(site, owner, fn.__name__, args, kwargs, fn)
+
+    def call_descriptor(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """``list.append(x, 1)``, ``object.__setattr__(o, "a", 1)``: a method taken from its class."""
+        if args and isinstance(args[0], torch.Tensor) and issubclass(type(args[0]), fn.__objclass__):
+            self.pending_torch = (site, fn)
+        elif args and isinstance(args[0], fn.__objclass__):
+            self.call_method(site, args[0], fn.__name__, args[1:], kwargs, fn)
+        else:
+            self.read_deep(site, args, kwargs)
+
+    def call_class_method(self, site: Any, fn: Any, owner: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        name = fn.__name__
+        if name in ("__new__", "fromkeys", "fromhex", "from_bytes", "maketrans", "__subclasscheck__", "__instancecheck__", "mro",
+                    "__prepare__", "__init_subclass__", "__subclasshook__", "from_iterable", "__class_getitem__"):  # fmt: skip
+            self.read_deep(site, args, kwargs)
+            self.escape_all(site, args, kwargs)
+        elif issubclass(owner, torch.autograd.Function) or owner.__module__.startswith("torch"):
+            self.pending_torch = (site, fn)
+        else:
+            self.host_call(site, fn, policy.verdict(fn) if policy.verdict(fn) != policy.PURE else policy.UNKNOWN)
+
+    def call_native(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        special = _SPECIAL.get(fn)
+        if special is not None:
+            getattr(self, special)(site, fn, args, kwargs)
+            return
+        what = policy.verdict(fn)
+        if what == policy.TORCH:
+            self.pending_torch = (site, fn)
+        elif what == policy.PURE:
+            if fn in CARRYING and self.carries(args, kwargs):
+                self.pending_call = (site, fn, args)
+                return
+            self.escape_all(site, args, kwargs)
+            self.read_deep(site, args, kwargs)
+        elif what == policy.UNKNOWN and (getattr(fn, "__module__", None) or "").startswith("numpy"):
+            self.call_numpy(site, fn, args, kwargs)
+        else:
+            self.host_call(site, fn, what)
+
+    def carries(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        return (
+            bool(self.scalars)
+            and not kwargs
+            and all(type(a) in kinds.NUMBER_TYPES for a in args)
+            and any(self.scalars.get(a) is not None for a in args)
+        )
+
+    def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """NumPy on plain numbers is arithmetic; on arrays it reads memory that no guard watches."""
+        plain = all(
+            kinds.kind_of(a) in (kinds.SCALAR, kinds.IDENTITY) or (kinds.kind_of(a) in kinds.CONTAINERS and self._plain(a))
+            for a in (*args, *kwargs.values())
+        )
+        if plain and "random" not in (getattr(fn, "__module__", None) or ""):
+            self.escape_all(site, args, kwargs)
+            self.read_deep(site, args, kwargs)
+        else:
+            self.host_call(site, fn, policy.UNKNOWN)
+
+    def _plain(self, tree: Any) -> bool:
+        items = tree.values() if isinstance(tree, dict) else tree
+        return all(kinds.kind_of(v) == kinds.SCALAR or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v)) for v in items)
+
+    def host_call(self, site: Any, fn: Any, what: str) -> None:
+        name = policy.dotted_name(fn)
+        name = name.removeprefix("builtins.")
+        values = (Value("call", name),)
+        if what == policy.IO:
+            self.refuse("MP113", f"`{name}` does input or output inside the region.", hint=_HOST_HINT, values=values, site=site)
+        elif what == policy.UNKNOWN or what == policy.PURE:
+            self.refuse(
+                "MP104",
+                f"`{name}` is native code MagPy knows nothing about: what it reads and changes can't be guarded.",
+                values=values,
+                site=site,
+            )
+        else:
+            self.refuse(
+                "MP103",
+                f"`{name}` can give another result at every call, and nothing can guard it.",
+                hint=_HOST_HINT,
+                values=values,
+                site=site,
+            )
+
+    def torch_call_seen(self) -> None:
+        self.pending_torch = None
+
+    def torch_call_missed(self) -> None:
+        """A call into torch that the operator recorder did not see: only known state readers may pass."""
+        assert self.pending_torch is not None
+        site, fn = self.pending_torch
+        self.pending_torch = None
+        name = getattr(fn, "__name__", type(fn).__name__)
+        if name.startswith(STATE_READ_PREFIXES) or name in _QUIET_TORCH or isinstance(fn, type):
+            return
+        self.refuse(
+            "MP106",
+            f"`{policy.dotted_name(fn)}` changes or reads torch's state in a way the operator graph can't hold.",
+            values=(Value("call", policy.dotted_name(fn)),),
+            site=site,
+        )
+
+    # -- classes -----------------------------------------------------------------------------------------------
+
+    def call_class(self, site: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if cls in CARRYING and self.carries(args, kwargs):
+            self.pending_call = (site, cls, args)
+            return
+        if issubclass(cls, torch.Tensor):
+            self.pending_torch = None
+            self.read_deep(site, args, kwargs)
+            return
+        if cls is type and len(args) == 1:
+            self.read_type(args[0], site)
+            return
+        if cls.__flags__ & (1 << 9):
+            self.class_shape(cls, site)
+            for name in ("__new__", "__init__"):
+                self.class_fact(cls, name, site)
+            if type(cls) is not type:
+                self.class_fact(type(cls), "__call__", site)
+            base = next(k for k in cls.__mro__ if not k.__flags__ & (1 << 9))
+            if base is not object and base.__module__ == "builtins":
+                self.read_deep(site, args, kwargs)
+                self.escape_all(site, args, kwargs)
+            return
+        if cls is super or cls is types.MethodType or cls is types.SimpleNamespace or cls is slice:
+            return
+        if cls.__module__ in ("builtins", "types") or policy.verdict(cls) == policy.PURE or cls.__module__ in ("collections",):
+            if cls not in (list, tuple, set, frozenset, dict, enumerate, zip, map, filter, reversed, collections.deque):
+                self.escape_all(site, args, kwargs)
+            self.read_deep(site, args, kwargs, shallow=cls in _ITERATING or cls in _CONTAINER_TYPES)
+        elif cls.__module__.startswith("torch"):
+            self.read_deep(site, args, kwargs)
+            if cls.__name__ == "Generator":
+                self.refuse("MP106", "A torch.Generator is made inside the region.", site=site)
+        else:
+            self.host_call(site, cls, policy.verdict(cls))
+
+    def read_type(self, obj: Any, site: Any) -> None:
+        node = self.refgraph.node(obj)
+        if node is not None and node.kind not in (kinds.TENSOR, kinds.IDENTITY):
+            self.refgraph.read(node.source, "type", type(obj), site)
+
+    # -- methods of built-in objects ---------------------------------------------------------------------------
+
+    def call_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
+        kind = kinds.kind_of(obj)
+        if name in ("__setattr__", "__delattr__") and args and isinstance(args[0], str):
+            if not isinstance(obj, type):
+                self.writing(obj, site)
+            return
+        if name == "__getattribute__" and args and isinstance(args[0], str):
+            self.raw_attr(obj, args[0], site)
+            return
+        if name in ("__init__", "__init_subclass__", "__new__", "__class__") and kind == kinds.OBJECT:
+            return
+        if kind in (kinds.SCALAR, kinds.IDENTITY):
+            if isinstance(obj, types.FunctionType) and name == "__get__":
+                return
+            self.escape_all(site, obj, args, kwargs)
+            self.read_deep(site, args, kwargs)
+            return
+        if kind in kinds.CONTAINERS:
+            self.container_method(site, obj, name, args, kwargs)
+        elif isinstance(obj, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
+            self.read_iterator(obj, site)
+        elif kind == kinds.OPAQUE or type(obj).__module__ in ("_io", "io", "_thread", "re", "numpy"):
+            self.opaque_method(site, obj, name, args, kwargs, fn)
+        else:
+            self.node_for(obj)
+            self.read_deep(site, args, kwargs)
+
+    def raw_attr(self, obj: Any, name: str, site: Any) -> None:
+        """``object.__getattribute__(obj, name)``: the default lookup, whatever Python overrides say."""
+        node = self.node_for(obj)
+        if node is None:
+            return
+        d = lookup.instance_dict(obj)
+        if d is not None and name in d:
+            if node.snapshot is None or node.snapshot.attr(name) is d[name]:
+                self.value(self.sources.attr(node.source, name), d[name], site, self.attr_store(obj, name, node))
+        else:
+            self.class_fact(type(obj), name, site)
+            self.absent_attr(node, obj, name, site)
+
+    def opaque_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
+        module = type(obj).__module__
+        if module == "_thread" or type(obj).__name__ in ("RLock", "lock"):
+            return  # a lock changes no result
+        if isinstance(obj, (types.MappingProxyType, memoryview)) or type(obj).__name__ in (
+            "dict_keys", "dict_values", "dict_items", "odict_keys", "odict_values", "odict_items", "Match", "Pattern",
+        ):  # fmt: skip
+            self.read_deep(site, args, kwargs)
+            return
+        if module in ("_io", "io"):
+            self.host_call(site, fn, policy.IO)
+        elif hasattr(type(obj), "__next__"):
+            self.read_iterator(obj, site)
+        elif module.startswith("torch"):
+            self.pending_torch = (site, fn)
+        elif policy.verdict(fn) in (policy.HOST, policy.IO):
+            self.host_call(site, fn, policy.verdict(fn))
+        elif self.refgraph.node(obj) is not None:
+            self.host_call(site, fn, policy.UNKNOWN)
+        elif module in ("numpy",):
+            self.host_call(site, fn, policy.UNKNOWN)
+
+    def container_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        node = self.node_for(obj)
+        if self.scalars and name not in ("append", "add", "extend", "appendleft", "update", "setdefault", "insert"):
+            self.escape_all(site, args, kwargs)
+        if name in ("extend", "update", "__iadd__", "__ior__", "extendleft", "union", "intersection", "difference", "__add__", "__or__",
+                    "__init__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):  # fmt: skip
+            self.read_deep(site, args, kwargs, shallow=True)
+        if node is None:
+            return
+        if node.kind == kinds.DICT and name in policy.KEYED_READS and args:
+            self.read_dict_key(node, args[0], site)
+            return
+        if name == "__len__":
+            self.read_len(node, site)
+            return
+        if node.kind == kinds.DICT and name in ("setdefault", "pop", "move_to_end") and args:
+            if name != "move_to_end":
+                self.read_dict_key(node, args[0], site)
+            self.refgraph.snapshot(node)
+            self.mark_written(node, site)
+            return
+        if name in policy.READ_METHODS:
+            self.contents(node, site, values=not (node.kind == kinds.DICT and name in ("keys", "__iter__")))
+            return
+        self.refgraph.snapshot(node)
+        self.mark_written(node, site)
+        if name not in policy.WRITE_METHODS:
+            self.contents(node, site)
+
+    def read_len(self, node: Node, site: Any) -> None:
+        """``len`` of a container from outside; after a write the result still depends on the entry content."""
+        if node.snapshot is not None:
+            if node.kind in (kinds.LIST, kinds.DEQUE) or node.kind == kinds.DICT or node.kind == kinds.SET:
+                self.refgraph.read(self.sources.make("len", node.source, None), "eq", len(node.snapshot.content), site)
+            return
+        size = len(node.obj)
+        source = self.sources.make("len", node.source, None)
+        if source.path in self.learned.numbers:
+            self.pending_len = (source, size)
+            return
+        self.refgraph.read(source, "eq", size, site)
+
+    pending_len: tuple[Any, int] | None = None
+
+    # -- reading arguments -------------------------------------------------------------------------------------
+
+    def read_deep(self, site: Any, args: Any, kwargs: Any, shallow: bool = False) -> None:
+        """Native code may read the containers from outside among its arguments: guard their content."""
+        nodes = self.refgraph.nodes
+        seen: set[int] = set()
+        stack = [(a, 0) for a in (*args, *kwargs.values())]
+        budget = 50_000
+        while stack:
+            v, depth = stack.pop()
+            kind = kinds.kind_of(v)
+            if kind not in kinds.CONTAINERS or id(v) in seen:
+                if kind == kinds.OPAQUE and id(v) in nodes and hasattr(type(v), "__next__"):
+                    self.read_iterator(v, site)
+                continue
+            seen.add(id(v))
+            node = nodes.get(id(v))
+            if node is not None:
+                self.contents(node, site)
+            budget -= len(v)
+            if budget < 0:
+                self.refuse("MP111", "A very large container is passed to native code; a guard can't watch it whole.", site=site)
+                return
+            if shallow and depth >= 1:
+                continue
+            stack.extend((x, depth + 1) for x in (v.values() if isinstance(v, dict) else v))
+
+    def read_iterator(self, obj: Any, site: Any) -> None:
+        node = self.refgraph.node(obj)
+        if node is not None:
+            self.refuse(
+                "MP108",
+                f"A {type(obj).__name__} from outside the region is advanced; its position can't be guarded or repeated.",
+                hint="Take the next item outside the region and pass it in.",
+                site=site,
+            )
+
+    # -- builtins with a meaning of their own ------------------------------------------------------------------
+
+    def b_len(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if len(args) != 1 or isinstance(args[0], torch.Tensor):
+            return
+        obj = args[0]
+        if kinds.kind_of(obj) == kinds.OBJECT:
+            self.class_fact(type(obj), "__len__", site)
+        node = self.node_for(obj)
+        if node is not None and node.kind in kinds.CONTAINERS:
+            self.pending_len = None
+            self.read_len(node, site)
+            if self.pending_len is not None:
+                self.pending_call = (site, "len", self.pending_len)
+
+    def b_isinstance(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if args:
+            self.read_type(args[0], site)
+            if fn is isinstance and kinds.kind_of(args[0]) == kinds.OBJECT:
+                raw, _ = lookup.class_lookup(type(args[0]), "__class__")
+                if isinstance(raw, property):
+                    self.class_fact(type(args[0]), "__class__", site)
+
+    def b_getattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if len(args) >= 2 and isinstance(args[1], str):
+            self.read_attr(args[0], args[1], site)
+
+    def b_setattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if len(args) >= 2 and isinstance(args[1], str):
+            self.write_attr(args[0], args[1], site)
+
+    def b_id(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if len(args) != 1:
+            return
+        obj = args[0]
+        kind = kinds.kind_of(obj)
+        if fn is hash and kind in (kinds.SCALAR, kinds.IDENTITY, kinds.TUPLE, kinds.SET):
+            self.escape_all(site, obj)
+            self.read_deep(site, args, kwargs)
+            return
+        node = self.refgraph.node(obj)
+        if fn is hash and kind == kinds.OBJECT:
+            raw, _ = lookup.class_lookup(type(obj), "__hash__")
+            if isinstance(raw, types.FunctionType):
+                self.class_fact(type(obj), "__hash__", site)
+                return
+        if node is not None:
+            self.refgraph.read(node.source, "identity", obj, site)
+        else:
+            self.refuse("MP103", f"`{fn.__name__}()` of an object made inside the region differs at every call.", site=site)
+
+    def b_repr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        self.escape_all(site, args, kwargs)
+        self.read_deep(site, args, kwargs)
+        for a in args:
+            self.text_of(a, site)
+
+    def text_of(self, obj: Any, site: Any) -> None:
+        """An object is turned into text: the default repr shows its address."""
+        if kinds.kind_of(obj) in (kinds.OBJECT, kinds.OPAQUE):
+            raw, _ = lookup.class_lookup(type(obj), "__str__")
+            text, _ = lookup.class_lookup(type(obj), "__repr__")
+            if raw is object.__str__ and text is object.__repr__:
+                node = self.refgraph.node(obj)
+                if node is not None:
+                    self.refgraph.read(node.source, "identity", obj, site)
+                else:
+                    self.refuse("MP103", f"The text of a {type(obj).__name__} holds its address, which differs at every call.", site=site)
+
+    def b_iterate(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if fn in CARRYING and self.carries(args, kwargs):
+            self.pending_call = (site, fn, args)
+            return
+        self.escape_all(site, args, kwargs)
+        for a in args:
+            self.iterate_value(a, site)
+        self.read_deep(site, (), kwargs)
+
+    def iterate_value(self, obj: Any, site: Any) -> None:
+        raise NotImplementedError
+
+    def b_next(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if args:
+            self.read_iterator(args[0], site)
+
+    def b_vars(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if not args:
+            return
+        obj = args[0]
+        node = self.node_for(obj)
+        if node is not None and not isinstance(obj, (type, types.ModuleType)):
+            self.getset(node, obj, "__dict__", site)
+        elif node is not None:
+            self.refuse("MP111", f"`{fn.__name__}()` of a {type(obj).__name__} is read; the monitor can't watch it.", site=site)
+
+    def b_print(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if any(not self.printable(a) for a in args) or set(kwargs) - {"end", "sep", "flush"}:
+            self.refuse("MP113", "`print` of something replay can't print again the same way.", site=site,
+                        hint="Print plain values: numbers, text, and containers of them.")  # fmt: skip
+            return
+        self.read_deep(site, args, kwargs)
+        self.outputs.append(Output("print", (args, kwargs), site))
+        self.pause()
+
+    def pause(self) -> None:
+        raise NotImplementedError
+
+    def printable(self, value: Any) -> bool:
+        kind = kinds.kind_of(value)
+        if kind in (kinds.SCALAR,):
+            return True
+        if kind in kinds.CONTAINERS and type(value).__module__ in ("builtins", "collections", "torch"):
+            parts = [*value.keys(), *value.values()] if isinstance(value, dict) else list(value)
+            return all(self.printable(v) for v in parts)
+        return False
+
+
+_SPECIAL: dict[Any, str] = {
+    len: "b_len", isinstance: "b_isinstance", issubclass: "b_isinstance", getattr: "b_getattr", hasattr: "b_getattr",
+    setattr: "b_setattr", delattr: "b_setattr", id: "b_id", hash: "b_id", repr: "b_repr", ascii: "b_repr", format: "b_repr",
+    sorted: "b_iterate", sum: "b_iterate", min: "b_iterate", max: "b_iterate", any: "b_iterate", all: "b_iterate", iter: "b_iterate",
+    functools.reduce: "b_iterate", next: "b_next", vars: "b_vars", dir: "b_vars", print: "b_print",
+}  # fmt: skip
+_QUIET_TORCH = frozenset({
+    "_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic", "handle_torch_function", "Size", "device",
+    "dtype", "finfo", "iinfo", "is_storage", "_add_docstr", "unset_lazy", "_log_api_usage_once", "annotate", "is_scripting",
+    "record_function", "_record_function_enter_new", "_record_function_exit", "promote_types", "result_type", "can_cast",
+    "broadcast_shapes", "_disabled_torch_function_impl", "compiled_with_cxx11_abi", "_unset_dispatch_mode", "parse_schema",
+    "_infer_size", "_set_grad_enabled", "_can_use_flash_attention", "_is_flash_attention_available",
+})  # fmt: skip
+_ = (nn, builtins)

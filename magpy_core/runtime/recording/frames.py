@@ -1,0 +1,223 @@
+"""FrameEvents: which frames are instrumented, and the library frames the recording knows by name.
+
+Known frames are matched by code object: torch's own plumbing is summarised (module calls, attribute lookup, autocast)
+instead of being watched instruction by instruction. Key type: FrameEvents.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import sys
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.amp import autocast_mode
+
+from magpy_core.monitor.record import is_own_file
+from magpy_core.refgraph.snapshot import instance_dict
+from magpy_core.runtime.recording.base import Output
+from magpy_core.runtime.recording.values import ValueEvents
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_STDLIB = os.path.dirname(os.__file__) + os.sep
+
+# Library files whose Python is a thin layer over recorded operations: left alone, trusted to be functions of their arguments.
+_LIBRARY_FILES = frozenset(
+    [_TORCH + f for f in (
+        "nn/functional.py", "functional.py", "overrides.py", "_tensor.py", "_ops.py", "_VF.py", "_jit_internal.py", "_compile.py",
+        "nn/parameter.py", "autograd/grad_mode.py", "nn/init.py", "utils/checkpoint.py", "utils/_pytree.py",
+        "utils/_python_dispatch.py", "autograd/function.py", "autograd/profiler.py", "_utils.py", "types.py", "nn/_reduction.py",
+        "nn/modules/_functions.py", "amp/autocast_mode.py", "_jit_internal.py", "jit/_trace.py", "jit/_script.py", "__init__.py",
+        "random.py", "utils/_device.py", "utils/_stats.py", "_library/custom_ops.py", "compiler/__init__.py", "_linalg_utils.py",
+        "nn/attention/__init__.py", "backends/__init__.py", "fx/experimental/sym_node.py", "backends/cuda/__init__.py",
+    )]
+    + [_STDLIB + f for f in (
+        "warnings.py", "typing.py", "abc.py", "inspect.py", "linecache.py", "traceback.py", "tokenize.py", "re/__init__.py",
+        "re/_compiler.py", "re/_parser.py", "threading.py", "weakref.py", "_weakrefset.py", "reprlib.py",
+    )]
+)  # fmt: skip
+_LIBRARY_FOLDERS = (
+    _TORCH + "_dynamo" + os.sep, _TORCH + "_inductor" + os.sep, _TORCH + "_functorch" + os.sep, _TORCH + "fx" + os.sep,
+    _TORCH + "_higher_order_ops" + os.sep, _TORCH + "_logging" + os.sep, _STDLIB + "logging" + os.sep, _STDLIB + "importlib" + os.sep,
+)  # fmt: skip
+
+_HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_module = nn.modules.module
+
+
+@functools.lru_cache(maxsize=8192)
+def _is_library(filename: str) -> bool:
+    return filename in _LIBRARY_FILES or filename.startswith(_LIBRARY_FOLDERS)
+
+
+class FrameEvents(ValueEvents):
+    """Observer method ``enter_frame`` and the summaries of known frames."""
+
+    def frame_is_library(self, code: types.CodeType) -> bool:
+        return _is_library(code.co_filename)
+
+    def enter_frame(self, frame: Any) -> bool:
+        code = frame.f_code
+        if self.paused_frame is not None:
+            if self.paused():
+                return False
+            self.paused_frame = None
+        known = _KNOWN.get(code)
+        if known is not None:
+            return bool(getattr(self, known)(frame))
+        filename = code.co_filename
+        if _is_library(filename) or is_own_file(filename):
+            return False
+        return True
+
+    # -- pausing -----------------------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Ignore everything until the frame that is running now executes its next instrumented operation."""
+
+    def paused(self) -> bool:
+        """Whether a known opaque frame (logging, warnings, printing) is still on the stack of this thread."""
+        target = self.paused_frame
+        if target is None:
+            return False
+        frame: types.FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if frame is target or frame.f_code is target:
+                return True
+            frame = frame.f_back
+        self.paused_frame = None
+        return False
+
+    # -- module calls ------------------------------------------------------------------------------------------
+
+    def module_call(self, frame: Any) -> bool:
+        """``nn.Module._call_impl``: fixed edges instead of events (module summary), unless hooks have to run."""
+        module = frame.f_locals.get("self")
+        if module is None:
+            return True
+        return self.module_summary(module, self.site)
+
+    def module_summary(self, module: nn.Module, site: Any) -> bool:
+        """Guard what ``_call_impl`` looks at; True when hooks must run, so its frame has to be monitored."""
+        d = instance_dict(module)
+        if d is None:
+            return True
+        if not self._global_hooks_read:
+            self._global_hooks_read = True
+            root = self.const_root(_module, "torch.nn.modules.module").source
+            for name in ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks"):
+                self.refgraph.read(self.sources.attr(root, name), "truth", bool(getattr(_module, name)), site)
+        if any(getattr(_module, n) for n in ("_global_forward_hooks", "_global_forward_pre_hooks")):
+            return True
+        if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")) or _module._global_backward_hooks:
+            self.refuse("MP106", "A module with backward hooks is called; they can't be recorded safely yet.", site=site)
+            return True
+        node = self.refgraph.node(module)
+        if node is not None and node.snapshot is None:
+            for name in _HOOK_DICTS:
+                self.refgraph.read(self.sources.attr(node.source, name), "truth", bool(d[name]), site)
+            self.refgraph.read(self.sources.item(self.sources.make("dict", node.source, None), "forward"), "absent", None, site)
+        self.class_fact(type(module), "forward", site)
+        self.class_fact(type(module), "__call__", site)
+        return any(d.get(name) for name in _HOOK_DICTS) or "forward" in d
+
+    _global_hooks_read = False
+
+    def module_getattr(self, frame: Any) -> bool:
+        return False  # resolved in attr_read
+
+    def module_setattr(self, frame: Any) -> bool:
+        """``nn.Module.__setattr__``: the snapshots of the module's tables tell what it did."""
+        module = frame.f_locals.get("self")
+        name = frame.f_locals.get("name")
+        if isinstance(module, nn.Module) and isinstance(name, str):
+            self.write_attr(module, name, self.site)
+        return False
+
+    # -- autocast ----------------------------------------------------------------------------------------------
+
+    def autocast_enter(self, frame: Any) -> bool:
+        ctx = frame.f_locals.get("self")
+        args = (ctx.device, ctx.fast_dtype, ctx._enabled, ctx._cache_enabled)
+        node = self.ops.graph.call_function(autocast_mode._enter_autocast, args)
+        node.meta["magpy_site"] = self.site
+        self._autocast.append(node)
+        return False
+
+    def autocast_exit(self, frame: Any) -> bool:
+        if not self._autocast:
+            self.refuse("MP106", "An autocast context entered outside the region is left inside it.")
+            return False
+        self.ops.graph.call_function(autocast_mode._exit_autocast, (self._autocast.pop(),))
+        return False
+
+    _autocast: list[Any]
+
+    # -- output ------------------------------------------------------------------------------------------------
+
+    def log_record(self, frame: Any) -> bool:
+        """``Logger._log``: the record's fields are kept; replay makes a new record with them and the time of then."""
+        loc = frame.f_locals
+        args = loc.get("args") or ()
+        if loc.get("exc_info") or loc.get("extra") or loc.get("stack_info") or any(not self.printable(a) for a in (loc["msg"], *args)):
+            self.refuse("MP113", "A log record that replay can't write again the same way (exc_info, extra, or objects in it).")
+        caller = self.user_caller(frame)
+        self.read_deep(self.site, (args,), {})
+        self.outputs.append(Output("log", (loc["self"], loc["level"], loc["msg"], args, caller), self.site))
+        self.paused_frame = frame.f_code
+        return False
+
+    def user_caller(self, frame: Any) -> tuple[str, int, str]:
+        """(file, line, function) that a log record made in ``frame`` names."""
+        f: types.FrameType | None = sys._getframe(1)
+        while f is not None:
+            name = f.f_code.co_filename
+            if not is_own_file(name) and not name.startswith(_STDLIB + "logging"):
+                return (name, f.f_lineno, f.f_code.co_name)
+            f = f.f_back
+        return ("(unknown file)", 0, "(unknown function)")
+
+    # -- compilers ---------------------------------------------------------------------------------------------
+
+    def nested_compiler(self, frame: Any) -> bool:
+        self.refuse(
+            "MP112",
+            "A function compiled with torch.compile runs inside the region; the two can't be captured as one.",
+            hint="Remove torch.compile inside the region: MagPy compiles the whole of it.",
+        )
+        self.paused_frame = frame.f_code
+        return False
+
+    def checkpoint_call(self, frame: Any) -> bool:
+        return False
+
+
+def _code(fn: Any) -> types.CodeType | None:
+    while hasattr(fn, "__wrapped__"):
+        fn = fn.__wrapped__
+    return getattr(fn, "__code__", None)
+
+
+def _known() -> dict[types.CodeType, str]:
+    table: dict[Callable[..., Any], str] = {
+        nn.Module._wrapped_call_impl: "module_getattr",
+        nn.Module._call_impl: "module_call",
+        nn.Module.__getattr__: "module_getattr",
+        nn.Module.__setattr__: "module_setattr",
+        nn.Module.__delattr__: "module_setattr",
+        torch.autocast.__enter__: "autocast_enter",
+        torch.autocast.__exit__: "autocast_exit",
+        logging.Logger._log: "log_record",
+    }
+    found = {code: handler for fn, handler in table.items() if (code := getattr(fn, "__code__", None)) is not None}
+    return found
+
+
+_KNOWN = _known()
+_ = warnings

@@ -1,0 +1,298 @@
+"""ValueEvents: arithmetic, comparisons, truth tests and iteration, on symbols and on containers from outside."""
+
+from __future__ import annotations
+
+import collections
+import types
+from typing import Any
+
+import torch
+
+from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
+from magpy_core.refgraph import kinds, lookup
+from magpy_core.runtime.recording.base import Branch
+from magpy_core.runtime.recording.calls import CallEvents
+
+_ITER_METHODS = ("__iter__", "__next__")
+_FIXED_TRUTH = (types.FunctionType, types.ModuleType, type)
+
+
+class ValueEvents(CallEvents):
+    """Observer methods for operators and iteration."""
+
+    # -- arithmetic --------------------------------------------------------------------------------------------
+
+    def binary(self, site: Any, lhs: Any, rhs: Any) -> None:
+        tl, tr = type(lhs), type(rhs)
+        if tl in kinds.NUMBER_TYPES and tr in kinds.NUMBER_TYPES:
+            return
+        self.site = site
+        if isinstance(lhs, torch.Tensor) or isinstance(rhs, torch.Tensor):
+            return
+        if self.scalars:
+            for v in (lhs, rhs):
+                if type(v) in kinds.NUMBER_TYPES:
+                    sym = self.scalars.get(v)
+                    if sym is not None:
+                        self.escape(sym, site)
+            if site.name == "%" and isinstance(lhs, str):
+                self.escape_all(site, rhs)
+        in_place = site.name is not None and site.name.endswith("=")
+        for side, v in (("l", lhs), ("r", rhs)):
+            kind = kinds.kind_of(v)
+            if kind in (kinds.SCALAR, kinds.IDENTITY):
+                continue
+            if kind == kinds.OBJECT:
+                self.operator_facts(v, site)
+            node = self.node_for(v)
+            if node is None:
+                continue
+            if in_place and side == "l" and node.kind in (kinds.LIST, kinds.SET, kinds.DEQUE, kinds.DICT):
+                self.refgraph.snapshot(node)
+                self.mark_written(node, site)
+                if site.name not in ("+=", "|="):
+                    self.contents(node, site)
+            else:
+                self.contents(node, site)
+        if site.name == "%" and isinstance(lhs, str):
+            self.read_deep(site, (rhs,), {})
+            for v in rhs if isinstance(rhs, tuple) else (rhs,):
+                self.text_of(v, site)
+
+    def operator_facts(self, obj: Any, site: Any) -> None:
+        """Any operator method of the object's class may run: its classes must not change."""
+        self.class_shape(type(obj), site)
+
+    def binary_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
+        if not self.scalars or type(lhs) not in kinds.NUMBER_TYPES or type(rhs) not in kinds.NUMBER_TYPES:
+            return result
+        a, b = self.scalars.get(lhs), self.scalars.get(rhs)
+        if a is None and b is None:
+            return result
+        fn = BINARY.get((site.name or "").removesuffix("=") if site.name != "=" else "")
+        if fn is None or type(result) not in kinds.NUMBER_TYPES:
+            for sym in (a, b):
+                if sym is not None:
+                    self.escape(sym, site)
+            return result
+        sym = self.scalars.call(fn, (a or lhs, b or rhs), result)
+        return self.scalars.bind(result, sym)
+
+    def unary(self, site: Any, value: Any) -> None:
+        if kinds.kind_of(value) == kinds.OBJECT:
+            self.operator_facts(value, site)
+
+    def unary_result(self, site: Any, value: Any, result: Any) -> Any:
+        if not self.scalars or type(value) not in kinds.NUMBER_TYPES:
+            return result
+        sym = self.scalars.get(value)
+        if sym is None:
+            return result
+        fn = UNARY.get(site.name or "")
+        if fn is None or type(result) not in kinds.NUMBER_TYPES:
+            self.escape(sym, site)
+            return result
+        return self.scalars.bind(result, self.scalars.call(fn, (sym,), result))
+
+    def call_result(self, site: Any, result: Any) -> Any:
+        pending = self.pending_call
+        if pending is None or pending[0] is not site:
+            return result
+        self.pending_call = None
+        _, fn, args = pending
+        if fn == "len":
+            source, size = args
+            if type(result) is not int or result != size:
+                return result
+            self.refgraph.read(source, "type", int, site)
+            return self.scalars.bind(result, self.scalars.source(source, result))
+        if type(result) not in kinds.NUMBER_TYPES:
+            self.escape_all(site, args)
+            return result
+        return self.scalars.bind(result, self.scalars.call(fn, tuple(self.scalars.lift(a) for a in args), result))
+
+    # -- comparisons and truth ---------------------------------------------------------------------------------
+
+    def compare(self, site: Any, lhs: Any, rhs: Any) -> None:
+        tl, tr = type(lhs), type(rhs)
+        if tl in kinds.NUMBER_TYPES and tr in kinds.NUMBER_TYPES:
+            if self.scalars:
+                a, b = self.scalars.get(lhs), self.scalars.get(rhs)
+                if a is not None or b is not None:
+                    self.site = site
+                    fn = COMPARE[site.name or "=="]
+                    outcome = fn(lhs, rhs)
+                    self.branch_on(self.scalars.call(fn, (a or lhs, b or rhs), outcome), outcome, "compare", site)
+            return
+        if isinstance(lhs, torch.Tensor) or isinstance(rhs, torch.Tensor):
+            return
+        self.site = site
+        self.escape_all(site, lhs, rhs)
+        for v in (lhs, rhs):
+            kind = kinds.kind_of(v)
+            if kind == kinds.OBJECT:
+                self.class_fact(type(v), "__eq__", site)
+                node = self.node_for(v)
+                raw, _ = lookup.class_lookup(type(v), "__eq__")
+                if node is not None and raw is object.__eq__:
+                    other = rhs if v is lhs else lhs
+                    self.is_(site, v, other)
+        self.read_deep(site, (lhs, rhs), {})
+
+    def is_(self, site: Any, lhs: Any, rhs: Any) -> None:
+        a, b = self.refgraph.node(lhs), self.refgraph.node(rhs)
+        if a is None or b is None or a.kind == kinds.IDENTITY or b.kind == kinds.IDENTITY:
+            return
+        self.site = site
+        if a is not b:
+            self.refgraph.read(a.source, f"is_not_source:{id(b.source)}", b.source, site)
+
+    def contains(self, site: Any, item: Any, container: Any) -> None:
+        if isinstance(container, torch.Tensor):
+            return
+        self.site = site
+        self.escape_all(site, item)
+        kind = kinds.kind_of(container)
+        if kind == kinds.OBJECT or (kind in kinds.CONTAINERS and type(container).__flags__ & (1 << 9)):
+            self.class_fact(type(container), "__contains__", site)
+        node = self.node_for(container)
+        if node is None:
+            return
+        if node.kind == kinds.DICT:
+            self.read_dict_key(node, item, site)
+        elif node.kind in kinds.CONTAINERS:
+            self.contents(node, site)
+
+    def truth(self, site: Any, value: Any) -> None:
+        tp = type(value)
+        if tp is bool or value is None or isinstance(value, torch.Tensor):
+            return
+        if tp in kinds.NUMBER_TYPES:
+            sym = self.scalars.get(value) if self.scalars else None
+            if sym is not None:
+                self.site = site
+                self.branch_on(self.scalars.call(bool, (sym,), bool(value)), bool(value), "truth", site)
+            return
+        self.site = site
+        kind = kinds.kind_of(value)
+        if kind in kinds.CONTAINERS:
+            node = self.node_for(value)
+            if node is not None:
+                if node.snapshot is not None:
+                    self.read_len(node, site)
+                else:
+                    self.refgraph.read(node.source, "truth", bool(len(value)), site)
+        elif kind == kinds.OBJECT and not isinstance(value, _FIXED_TRUTH):
+            self.class_fact(tp, "__bool__", site)
+            if lookup.missing(lookup.class_lookup(tp, "__bool__")[0]):
+                self.class_fact(tp, "__len__", site)
+
+    def branch_on(self, sym: Any, outcome: Any, what: str, site: Any) -> None:
+        """The program's path from here on depends on ``sym`` having this outcome."""
+        if sym.on_host:
+            for leaf in sym.leaves():
+                if what == "value" and leaf is sym:
+                    self.learned.exact.add(leaf.payload.path)
+            self.refgraph.read(self.sources.const(sym, "outcome of " + sym.describe()), f"sym:{outcome!r}", (sym, outcome), site)
+            return
+        last = next(iter(reversed(self.ops.graph.nodes)), None)
+        self.branches.append(Branch(sym, outcome, last, site))
+        if what == "value" or what in ("__index__", "item"):
+            self.note(
+                "MP102",
+                f"The value of `{self.describe_read(sym)}` is used by Python itself, so the graph is cut here.",
+                hint="Keep the value in a tensor, or read it after the region.",
+                site=site,
+            )
+        else:
+            self.note(
+                "MP101",
+                f"Control flow depends on `{self.describe_read(sym)}`, a value only the graph knows; it was {outcome!r}.",
+                hint="Use torch.where or torch.cond, or move the decision out of the region.",
+                site=site,
+            )
+
+    def branch(self, sym: Any, outcome: Any, what: str) -> None:
+        """From the operator recorder: a tensor's own truth or value decided."""
+        self.branch_on(sym, outcome, what, self.site_mark())
+
+    def describe_read(self, sym: Any) -> str:
+        site = self.site_mark()
+        text = self.source_text(site)
+        return text or str(sym.describe())
+
+    def source_text(self, site: Any) -> str:
+        raise NotImplementedError
+
+    def site_mark(self) -> Any:
+        return self.site
+
+    # -- iteration ---------------------------------------------------------------------------------------------
+
+    def iterate(self, site: Any, obj: Any) -> None:
+        self.site = site
+        self.iterate_value(obj, site)
+
+    def iterate_value(self, obj: Any, site: Any) -> None:
+        if isinstance(obj, torch.Tensor):
+            return
+        kind = kinds.kind_of(obj)
+        if kind in (kinds.SCALAR, kinds.IDENTITY):
+            return
+        if kind == kinds.OBJECT or type(obj).__flags__ & (1 << 9):
+            for name in _ITER_METHODS:
+                self.class_fact(type(obj), name, site)
+        node = self.node_for(obj)
+        if kind in kinds.CONTAINERS:
+            if node is not None:
+                self.contents(node, site, values=node.kind != kinds.DICT)
+        elif kind == kinds.OPAQUE and node is not None:
+            self.read_iterator(obj, site)
+
+    def unpack(self, site: Any, obj: Any) -> None:
+        self.iterate(site, obj)
+
+    def extend(self, site: Any, target: Any, iterable: Any) -> None:
+        self.site = site
+        kind = kinds.kind_of(iterable)
+        if kind == kinds.DICT:
+            node = self.node_for(iterable)
+            if node is not None:
+                self.contents(node, site)
+        else:
+            self.iterate_value(iterable, site)
+
+    def match(self, site: Any, subject: Any) -> None:
+        self.site = site
+        self.read_type(subject, site)
+        self.escape_all(site, subject)
+        node = self.node_for(subject)
+        if node is not None and node.kind in kinds.CONTAINERS:
+            self.contents(node, site)
+
+    # -- the rest ----------------------------------------------------------------------------------------------
+
+    def format(self, site: Any, value: Any, spec: Any) -> None:
+        self.site = site
+        if isinstance(value, torch.Tensor):
+            return
+        self.escape_all(site, value)
+        self.read_deep(site, (value,), {})
+        self.text_of(value, site)
+        if kinds.kind_of(value) == kinds.OBJECT:
+            for name in ("__format__", "__str__", "__repr__"):
+                self.class_fact(type(value), name, site)
+
+    def with_enter(self, site: Any, manager: Any) -> None:
+        self.site = site
+        for name in ("__enter__", "__exit__"):
+            self.class_fact(type(manager), name, site)
+        self.node_for(manager)
+
+    def import_from(self, site: Any, module: Any) -> None:
+        self.site = site
+        if isinstance(module, types.ModuleType) and site.name is not None:
+            self.read_module_global(module, site.name, site)
+
+
+_ = collections
