@@ -13,7 +13,7 @@ from magpy_core.findings import RegionSummary, Report, Severity
 
 def lines(report: Report, view: View) -> Iterator[Text]:
     if not report.regions:
-        yield Text("No region was called.")
+        yield Text("No region was monitored.")
     for region in report.regions:
         yield _line(region, view)
 

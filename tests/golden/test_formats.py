@@ -1,0 +1,179 @@
+"""Every output format against a committed text. ``MAGPY_UPDATE_GOLDEN=1 pytest tests/golden`` writes them anew."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import jsonschema
+import pytest
+from rich.text import Text
+
+from lsp_server.cli.console import console, show, show_table
+from lsp_server.formats import as_json, concise, full, regions, run_table, statistics
+from lsp_server.formats.view import View
+from lsp_server.sources import Sources
+from magpy_core.findings import (
+    Finding,
+    Location,
+    Position,
+    Range,
+    Recompile,
+    RegionSummary,
+    Report,
+    Severity,
+    Value,
+)
+from magpy_core.findings.schema import report_schema
+
+GOLDEN = Path(__file__).parent / "formats"
+TRAIN = "/project/train.py"
+MODEL = "/project/nets/model.py"
+LIBRARY = "/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py"
+
+SOURCES = {
+    TRAIN: """\
+import torch
+
+def step(model, x, y):
+    loss = model(x, y)
+\tprint("naïve 猫", loss.item())  # wide characters and a tab before the marked part
+    total = sum(
+        loss.item(),
+    )
+    return loss
+""",
+    MODEL: "class Net:\n    def forward(self, x):\n        if self.training and x.shape[0] > 1:\n"
+    "            return x" + " + x" * 60 + ".item()\n\x1b[31mred\n",
+}
+
+
+def at(file: str, line: int, start: int, end: int, end_line: int | None = None, function: str = "") -> Location:
+    """1-based lines, as people read them."""
+    return Location(file, Range(Position(line - 1, start), Position((end_line or line) - 1, end)), function)
+
+
+def guard(name: str, value: str, start: int) -> Finding:
+    message = f"guarded: {name} is {value}"
+    return Finding("MP204", message, at(MODEL, 3, start, start + 4), values=(Value(name, value),))
+
+
+def report() -> Report:
+    findings = [
+        Finding(
+            "MP102",
+            "`loss.item()` reads a tensor's value",
+            at(TRAIN, 5, 18, 29, function="step"),
+            region="module:Net",
+            path=(at(TRAIN, 4, 4, 9, function="step"), at(MODEL, 3, 0, 1, function="Net.forward")),
+            values=(Value("loss", "Tensor[] float32"),),
+            count=1234,
+            cost_ms=0.52,
+        ),
+        Finding("MP102", "`sum` reads it\nsecond line of the message", at(TRAIN, 6, 12, 5, end_line=8)),
+        Finding("MP301", "`self.last` is written", at(MODEL, 4, 255, 262), hint="Own hint,\non two lines."),
+        Finding("MP103", "terminal escape \x1b[2J in a message", at(MODEL, 5, 0, 3)),
+        Finding("MP104", "no source here", at(LIBRARY, 125, 8, 40), severity_override=Severity.ERROR),
+        Finding("MP911", "empty range", at(MODEL, 2, 0, 0)),
+        guard("self.training", "False", 11),
+        guard("x.shape[0]", "4", 28),
+        guard("self.name", repr("n" * 80), 11),
+        Finding("MP204", "a guard without values", at(MODEL, 2, 4, 7), count=7),
+    ]
+    found = [
+        RegionSummary(
+            "module:Net",
+            "module",
+            "Net",
+            MODEL,
+            1,
+            calls=1200,
+            captures=2,
+            complete=True,
+            guards=41,
+            side_effects=1,
+            hits=1197,
+            eager_ms=12.5,
+            compiled_ms=5.0,
+            compile_s=9.25,
+            recompiles=[Recompile(2, "x.shape[0]", "32", "17", TRAIN, 4)],
+        ),
+        RegionSummary(
+            "optimizer:AdamW",
+            "optimizer",
+            "AdamW",
+            LIBRARY,
+            90,
+            calls=1,
+            captures=1,
+            graph_breaks=3,
+            guards=1,
+            captures_after_step_3=1,
+            eager_ms=0.5,
+            compiled_ms=1.0,
+            recompiles=[Recompile(n, "self.lr", f"0.{n}", f"0.{n + 1}") for n in range(1, 12)],
+        ),
+        RegionSummary("function:step", "function", "step", "", 0, calls=1),
+    ]
+    return Report("train.py", found, findings, {"total": 3.25, "odd": float("nan")})
+
+
+def view() -> View:
+    return View(base=Path("/project"), width=100, sources=Sources(dict(SOURCES)))
+
+
+def text_of(lines: Iterable[Text], color: str = "never") -> str:
+    buffer = io.StringIO()
+    show(console(buffer, color), lines)
+    return buffer.getvalue()
+
+
+def table_of(one: Report) -> str:
+    buffer = io.StringIO()
+    out = console(buffer, "never")
+    out.width = 120
+    show_table(out, run_table.table(one, view()))
+    show(out, [*run_table.recompiles(one, view()), run_table.total(one)])
+    return "\n".join(line.rstrip() for line in buffer.getvalue().split("\n"))
+
+
+CASES = {
+    "concise.txt": lambda: text_of(concise.lines(report(), view())),
+    "full.txt": lambda: text_of(full.lines(report(), view())),
+    "full-color.txt": lambda: text_of(full.lines(report(), view()), "always"),
+    "report.json": lambda: as_json.text(report()),
+    "regions.txt": lambda: text_of([*regions.lines(report(), view()), regions.totals(report(), 2)]),
+    "empty.txt": lambda: text_of([*regions.lines(Report("t.py"), view()), regions.totals(Report("t.py"))]),
+    "statistics.txt": lambda: text_of(statistics.lines(report())),
+    "run-table.txt": lambda: table_of(report()),
+    "run-table-not-measured.txt": lambda: table_of(Report("t.py", report().regions[2:])),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_format(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    golden, text = GOLDEN / name, CASES[name]()
+    if os.environ.get("MAGPY_UPDATE_GOLDEN"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+def test_json_is_valid_by_the_published_schema_and_has_no_nan() -> None:
+    data = json.loads(as_json.text(report()), parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
+    del data["timings"]["odd"]  # null: the schema wants numbers, and the runner measures with a clock
+    jsonschema.validate(data, report_schema(), cls=jsonschema.Draft202012Validator)
+
+
+def test_text_formats_show_no_control_characters() -> None:
+    for lines in (concise.lines, full.lines):
+        assert "\x1b" not in text_of(lines(report(), view()))
+
+
+def test_every_finding_but_grouped_guards_has_a_line_of_its_own() -> None:
+    heads = [line for line in text_of(concise.lines(report(), view())).splitlines()]
+    assert len(heads) == len(report().findings) - 2  # three guards on one line
