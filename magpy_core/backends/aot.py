@@ -10,10 +10,13 @@ import torch
 import torch.fx
 
 from magpy_core._compat import fake as fake_compat
+from magpy_core._compat import hoist
 from magpy_core._compat import inductor as compat
 from magpy_core._compat.torch_state import preserve_torch_state
 from magpy_core.backends.base import CompiledGraph, ShapeGuard
+from magpy_core.backends.calling import adapt, is_identity
 from magpy_core.backends.fakes import make_fake_inputs
+from magpy_core.backends.lowering import lower_scalars, needs_lowering
 from magpy_core.findings import Unsupported
 
 
@@ -40,18 +43,25 @@ class AotBackend(ABC):
             mode, _, fakes = make_fake_inputs(example_inputs)
         elif fake_compat.fake_mode_of(fakes) is None:
             fakes = list(example_inputs)
-        if any(type(f) is float for f in fakes):
-            raise Unsupported("MP902", f"Backend {self.name} does not take a varying Python float yet")
-        graph = torch.fx.GraphModule(gm, torch.fx.Graph())
-        graph.graph.output(graph.graph.graph_copy(gm.graph, {}))
-        graph.recompile()
         with preserve_torch_state():
-            compiled = self._build(graph, fakes, mode, same_random)
+            lowered = None
+            if needs_lowering(gm):
+                lowered = lower_scalars(gm, fakes, mode, self._hoist())
+                graph, graph_inputs = lowered.graph, lowered.fakes
+            else:
+                graph, graph_inputs = _copy(gm), fakes
+            compiled = self._build(graph, graph_inputs, mode, same_random)
             names = [f"L[{i}]" for i in range(len(fakes))]
             expressions = fake_compat.shape_guards(mode.shape_env, fakes, names)
         guards = [ShapeGuard(e, f"{self.name} compiled this capture for {e}") for e in expressions]
         code = "\n\n".join(compiled.sources) or None
-        return CompiledGraph(compiled.fn, self.name, compiled.boxed, guards, code)
+        fn, boxed = compiled.fn, compiled.boxed
+        if lowered is not None and not is_identity(lowered, len(fakes)):
+            fn, boxed = adapt(lowered, len(fakes), fn, boxed), None
+        return CompiledGraph(fn, self.name, boxed, guards, code)
+
+    def _hoist(self) -> Any:
+        return None
 
     @abstractmethod
     def _build(self, graph: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, same_random: bool) -> compat.Compiled: ...
@@ -71,8 +81,19 @@ class InductorBackend(AotBackend):
 
     name = "inductor"
 
+    def _hoist(self) -> Any:
+        hoist.register_lowering()
+        return hoist.hoist
+
     def _build(self, graph: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, same_random: bool) -> compat.Compiled:
         return compat.inductor_compile(graph, fakes, mode, fallback_random=same_random)
+
+
+def _copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """The compilers own and change the graph they are given."""
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(gm.graph, {}))
+    return torch.fx.GraphModule(gm, graph)
 
 
 def _reason(backend: str, error: BaseException) -> str:

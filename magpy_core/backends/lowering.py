@@ -1,0 +1,310 @@
+"""Scalar lowering: Python numbers that vary from call to call become 0-d tensors inside the graph, so nothing recompiles.
+
+Input is the recorded torch-level graph: scalar placeholders (``meta["magpy_scalar"]`` is the Python type), ``x.item()`` nodes,
+`operator`/`math` nodes on numbers, tensor operations that take them. Output is a graph that AOTAutograd takes as it is, and
+how to call it. A float becomes a 0-d float64 CPU tensor and stays one through Python's arithmetic (bit-equal); where a tensor
+operation takes it, it is rounded to the dtype the kernel computes in. An int becomes a SymInt where a shape needs it and an
+int64 tensor where a value does. Every operation is run on fakes in its original and its lowered form; if dtype, shape or
+strides differ, the graph is refused. Key function: `lower_scalars`; key type: Lowered.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.fx
+from torch.fx.node import map_aggregate
+
+from magpy_core.backends import scalar_math, scalar_ops
+from magpy_core.backends.emitter import Emitter, Scalar, Value, fakes_of, find
+from magpy_core.backends.scalar_math import DTYPE, ScalarType
+from magpy_core.findings import Unsupported
+
+_HOST_READS: dict[Any, ScalarType | None] = {"item": None, "__float__": float, "__int__": int, "__bool__": bool}
+_CONVERSIONS: dict[Any, ScalarType] = {builtins.float: float, builtins.int: int, builtins.bool: bool}
+_ON_SYMBOLS = {
+    math.sqrt: torch.sym_sqrt, builtins.float: torch.sym_float, builtins.max: torch.sym_max, builtins.min: torch.sym_min,
+    operator.not_: torch.sym_not,
+}  # fmt: skip
+_STATE = {torch._C._set_grad_enabled}
+
+
+@dataclass
+class Lowered:
+    """``inputs[i]`` is (index of the original input, dtype to wrap it in or None); ``outputs[i]`` says how to hand output i back.
+
+    An output is ("graph", index), ("item", index) for a 0-d tensor standing for a number, or ("constant", value).
+    """
+
+    graph: torch.fx.GraphModule
+    fakes: list[Any]
+    inputs: list[tuple[int, torch.dtype | None]]
+    outputs: list[tuple[str, Any]]
+
+
+def needs_lowering(gm: torch.fx.GraphModule) -> bool:
+    """Whether the graph holds numbers that vary (placeholders or host reads), or hands something else than tensors back."""
+    for node in gm.graph.nodes:
+        if node.op == "placeholder" and node.meta.get("magpy_scalar") is not None:
+            return True
+        if node.op == "call_method" and node.target in _HOST_READS:
+            return True
+        if node.op == "call_function" and (
+            node.target in _CONVERSIONS or scalar_ops.name_of(node.op, node.target) in _HOST_READS
+        ):
+            return True
+        if node.op == "output":
+            returned = node.args[0] if isinstance(node.args[0], list | tuple) else (node.args[0],)
+            return any(not isinstance(value, torch.fx.Node) for value in returned)
+    return False
+
+
+def lower_scalars(
+    gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, hoist: Callable[[torch.Tensor], torch.Tensor] | None
+) -> Lowered:
+    """Rewrites ``gm`` (left as it is) into a graph without Python numbers that vary; raises Unsupported.
+
+    ``hoist`` marks a scalar that should be computed once, before the kernels that use it (see `_compat.inductor.hoist`).
+    """
+    return _Lowering(gm, fakes, mode, hoist).run()
+
+
+class _Lowering:
+    def __init__(self, gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, hoist: Any) -> None:
+        self.gm, self.fakes, self.mode = gm, list(fakes), mode
+        self.emit = Emitter(mode, hoist)
+        self.env: dict[torch.fx.Node, Any] = {}
+        self.inputs: list[tuple[int, torch.dtype | None]] = []
+        self.new_fakes: list[Any] = []
+        self.memo: dict[Any, Scalar] = {}
+
+    def run(self) -> Lowered:
+        self._placeholders()
+        outputs: list[tuple[str, Any]] = []
+        for node in self.gm.graph.nodes:
+            if node.op in ("call_function", "call_method"):
+                self.env[node] = self._node(node)
+            elif node.op == "output":
+                outputs = self._output(node)
+            elif node.op != "placeholder":
+                raise Unsupported("MP902", f"A graph with varying numbers can't hold a {node.op} node ({node.target})")
+        self.emit.graph.lint()
+        return Lowered(torch.fx.GraphModule({}, self.emit.graph), self.new_fakes, self.inputs, outputs)
+
+    def _placeholders(self) -> None:
+        nodes = [n for n in self.gm.graph.nodes if n.op == "placeholder"]
+        for index, (node, fake) in enumerate(zip(nodes, self.fakes, strict=True)):
+            kind = node.meta.get("magpy_scalar")
+            if kind is None:
+                self.env[node] = self._input(index, node.name, fake, None, node.meta)
+        for index, (node, fake) in enumerate(zip(nodes, self.fakes, strict=True)):
+            kind = node.meta.get("magpy_scalar")
+            if kind is not None:
+                self.env[node] = self._scalar_input(index, node.name, fake, kind)
+
+    def _input(
+        self, index: int, name: str, fake: Any, wrap: torch.dtype | None, meta: dict[str, Any] | None = None
+    ) -> Value:
+        self.inputs.append((index, wrap))
+        self.new_fakes.append(fake)
+        return self.emit.placeholder(name, fake, meta)
+
+    def _scalar_input(self, index: int, name: str, fake: Any, kind: ScalarType) -> Scalar:
+        if kind not in DTYPE:
+            raise Unsupported("MP902", f"Input {index} is a varying {kind.__name__}; only float, int and bool can vary")
+
+        def tensor() -> Value:
+            with self.mode:
+                made = torch.empty((), dtype=DTYPE[kind], device="cpu")
+            return self._input(index, f"{name}_tensor", made, DTYPE[kind])
+
+        scalar = Scalar(
+            kind, tensor, lambda: self._input(index, name, fake, None), symbol_is_cheap=isinstance(fake, torch.SymInt)
+        )
+        if not scalar.symbol_is_cheap:
+            scalar.make_symbol = lambda: self._item(scalar)
+        return scalar
+
+    def _item(self, scalar: Scalar) -> Value:
+        return self.emit.create("call_method", "item", (scalar.tensor(),), {}, {})
+
+    # --- one operation -------------------------------------------------------------------------------------------------
+
+    def _node(self, node: torch.fx.Node) -> Any:
+        args, kwargs = self._arguments(node.args), self._arguments(node.kwargs)
+        if node.target in _STATE:
+            return self.emit.create(node.op, node.target, args, kwargs, node.meta, run=False)
+        if node.target is operator.getitem and isinstance(args[0], list | tuple) and isinstance(args[1], int):
+            return args[0][args[1]]
+        read = self._host_read(node, args)
+        if read is not None:
+            return read
+        if not find((args, kwargs), Scalar):
+            return self._plain(node, args, kwargs)
+        if self._is_number_operation(args, kwargs):
+            return self._number(node, args, kwargs)
+        return self._operation(node, args, kwargs)
+
+    def _arguments(self, tree: Any) -> Any:
+        return map_aggregate(tree, lambda leaf: self.env[leaf] if isinstance(leaf, torch.fx.Node) else leaf)
+
+    def _plain(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
+        target: Any = node.target
+        values = find((args, kwargs), Value)
+        if node.op == "call_function" and any(
+            isinstance(v.fake, torch.SymInt | torch.SymFloat | torch.SymBool) for v in values
+        ):
+            target = _ON_SYMBOLS.get(target, target)
+        return self.emit.create(node.op, target, args, kwargs, node.meta)
+
+    def _host_read(self, node: torch.fx.Node, args: Any) -> Scalar | None:
+        if not args or not isinstance(args[0], Value) or not isinstance(args[0].fake, torch.Tensor) or len(args) > 1:
+            return None
+        if node.op == "call_method":
+            key: Any = node.target
+        else:
+            key = node.target if node.target in _CONVERSIONS else scalar_ops.name_of(node.op, node.target)
+        if key not in _HOST_READS and key not in _CONVERSIONS:
+            return None
+        value: Value = args[0]
+        fake: torch.Tensor = value.fake
+        own: ScalarType = float if fake.is_floating_point() else bool if fake.dtype is torch.bool else int
+        kind = _CONVERSIONS.get(key) or _HOST_READS.get(key) or own
+        if fake.is_complex() or (own is float and kind is not float):
+            raise Unsupported("MP902", f"Reading a {fake.dtype} tensor as {kind.__name__} can't be part of a compiled graph")
+        if fake.dim() != 0:
+            value = self.emit.call(torch.Tensor.reshape, value, ())
+        # A copy now, whatever the dtype: the tensor may be changed in place before the number is used.
+        detached = self.emit.call(torch.Tensor.detach, value)
+        copied = self.emit.call(torch.Tensor.to, detached, DTYPE[kind], copy=True)
+        scalar = Scalar(kind, lambda: copied, lambda: copied, symbol_is_cheap=False)
+        scalar.make_symbol = lambda: self._item(scalar)
+        return scalar
+
+    # --- numbers -------------------------------------------------------------------------------------------------------
+
+    def _is_number_operation(self, args: Any, kwargs: Any) -> bool:
+        values = find((args, kwargs), Value)
+        return not kwargs and not any(isinstance(v.fake, torch.Tensor) for v in values) and not find((args,), list)
+
+    def _number(self, node: torch.fx.Node, args: tuple[Any, ...], kwargs: Any) -> Any:
+        operands = [self._as_scalar(a) for a in args]
+        constants = [None if isinstance(a, Scalar | Value) else a for a in args]
+        types = [o.type if isinstance(o, Scalar) else type(o) for o in operands]
+        if all(t in DTYPE for t in types) and node.op == "call_function":
+            result = scalar_math.result_type(node.target, types, constants)
+        else:
+            result = None
+        if result is None:
+            return self._operation(node, args, kwargs)
+        key = (node.target, *((id(o) if isinstance(o, Scalar) else (type(o), repr(o))) for o in operands))
+        if key not in self.memo:
+            self.memo[key] = self._arithmetic(node, operands, types, result)
+        return self.memo[key]
+
+    def _arithmetic(self, node: torch.fx.Node, operands: list[Any], types: Sequence[Any], result: ScalarType) -> Scalar:
+        any_float = float in types
+        kind: ScalarType = float if any_float or result is float else int
+
+        def tensor() -> Value:
+            forms: list[Any] = [self.emit.cast_exact(o, DTYPE[kind]) if isinstance(o, Scalar) else kind(o) for o in operands]
+            made: Value = scalar_math.tensor_form(self.emit.call, node.target, forms, result, any_float)
+            return made
+
+        def symbol() -> Value:
+            forms = tuple(o.symbol() if isinstance(o, Scalar) else o for o in operands)
+            return self.emit.call(_ON_SYMBOLS.get(node.target, node.target), *forms)  # type: ignore[no-any-return]
+
+        cheap = result is int and all(not isinstance(o, Scalar) or o.symbol_is_cheap for o in operands)
+        scalar = Scalar(result, tensor, symbol, symbol_is_cheap=cheap, computed=True)
+        if not cheap:
+            scalar.make_symbol = lambda: self._item(scalar)
+            scalar.tensor()  # now: the operands of a later segment of the graph may not be there any more
+        return scalar
+
+    def _as_scalar(self, value: Any) -> Any:
+        """A size or other symbol among numbers, as one of them."""
+        if not isinstance(value, Value):
+            return value
+        fake = value.fake
+        if isinstance(fake, bool | int | float):
+            return fake
+        kind: ScalarType = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}[type(fake)]
+        made = lambda: self.emit.constant(value, kind)  # type: ignore[arg-type]  # noqa: E731
+        return Scalar(kind, made, lambda: value, symbol_is_cheap=True)
+
+    # --- tensor operations that take numbers ----------------------------------------------------------------------------
+
+    def _operation(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
+        scalars: list[Scalar] = find((args, kwargs), Scalar)
+        if all(s.symbol_is_cheap for s in scalars):
+            return self._with_symbols(node, args, kwargs)
+        try:
+            expected = self.emit.execute(node.op, node.target, fakes_of(args), fakes_of(kwargs))
+        except Exception as error:
+            raise Unsupported("MP902", f"{node.format_node()} fails on fake tensors: {error}") from error
+        try:
+            result = scalar_ops.lower_operation(self.emit, node.op, node.target, args, kwargs, expected)
+        except scalar_ops.NotLowered:
+            self._allow_symbols(node, args, kwargs, scalars)
+            return self._with_symbols(node, args, kwargs)
+        self._verify(node, expected, result)
+        return result
+
+    def _with_symbols(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
+        symbols = lambda leaf: leaf.symbol() if isinstance(leaf, Scalar) else leaf  # noqa: E731
+        return self._plain(node, map_aggregate(args, symbols), map_aggregate(kwargs, symbols))
+
+    def _allow_symbols(self, node: torch.fx.Node, args: Any, kwargs: Any, scalars: list[Scalar]) -> None:
+        """Inductor hands a symbolic float to its kernels as float32: only an int is exact that way."""
+        if any(s.type is not int for s in scalars):
+            raise Unsupported(
+                "MP902",
+                f"{scalar_ops.name_of(node.op, node.target)} takes a Python float that varies from call to call, "
+                "which the backend can't pass to it without a recompile",
+            )
+
+    def _verify(self, node: torch.fx.Node, expected: Any, result: Any) -> None:
+        wanted = list(expected) if isinstance(expected, list | tuple) else [expected]
+        got = list(result) if isinstance(result, list | tuple) else [result]
+        for want, have in zip(wanted, got, strict=False):
+            if not isinstance(want, torch.Tensor) or have is None:
+                continue
+            fake = have.fake
+            same = fake.dtype == want.dtype and fake.device == want.device and list(fake.shape) == list(want.shape)
+            if not same or not _same_strides(want, fake):
+                raise Unsupported(
+                    "MP902",
+                    f"{node.format_node()} would give {fake.dtype} {list(fake.shape)} on {fake.device} instead of "
+                    f"{want.dtype} {list(want.shape)} on {want.device} once its varying number is a tensor",
+                )
+
+    def _output(self, node: torch.fx.Node) -> list[tuple[str, Any]]:
+        plan: list[tuple[str, Any]] = []
+        results: list[Any] = []
+        returned = self._arguments(node.args[0])
+        for value in returned if isinstance(returned, list | tuple) else [returned]:
+            if isinstance(value, Scalar):
+                plan.append(("item", len(results)))
+                results.append(value.tensor().node)
+            elif isinstance(value, Value):
+                plan.append(("graph", len(results)))
+                results.append(value.node)
+            elif find(value, Value) or find(value, Scalar):
+                raise Unsupported("MP902", "A graph output must be a tensor or a number, not a container of them")
+            else:
+                plan.append(("constant", value))
+        self.emit.graph.output(tuple(results))
+        return plan
+
+
+def _same_strides(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Strides of dimensions longer than one; symbolic ones are left to the backend's own output metadata."""
+    pairs = zip(one.shape, one.stride(), other.stride(), strict=True)
+    return all(type(n) is not int or type(a) is not int or type(b) is not int or n <= 1 or a == b for n, a, b in pairs)

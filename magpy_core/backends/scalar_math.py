@@ -1,0 +1,114 @@
+"""Python's scalar arithmetic as arithmetic on 0-d tensors: float64 for float, int64 for int, with Python's results.
+
+Key names: `result_type` (the Python type an operation gives) and `TENSOR_FORM` (how its tensor form is computed).
+A 0-d float64 tensor rounds exactly as a Python float does, so a chain such as ``lr / (1 - beta ** step)`` keeps every bit.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+ScalarType = type[float] | type[int] | type[bool]
+DTYPE: dict[ScalarType, torch.dtype] = {float: torch.float64, int: torch.int64, bool: torch.bool}
+
+_ARITHMETIC = {operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod}
+_COMPARISON = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
+_SAME_TYPE = {operator.neg, operator.pos, operator.abs, builtins.abs}
+_TO_FLOAT = {
+    math.sqrt: torch.sqrt, math.exp: torch.exp, math.log: torch.log, math.log2: torch.log2, math.log10: torch.log10,
+    math.log1p: torch.log1p, math.expm1: torch.expm1, math.sin: torch.sin, math.cos: torch.cos, math.tan: torch.tan,
+    math.tanh: torch.tanh, math.sinh: torch.sinh, math.cosh: torch.cosh, math.atan: torch.atan, math.fabs: torch.abs,
+}  # fmt: skip
+_TO_INT = {math.floor: torch.floor, math.ceil: torch.ceil, math.trunc: torch.trunc, builtins.int: torch.trunc}
+
+#: In-place operators make a new Python number; they are the plain ones.
+_PLAIN = {
+    operator.iadd: operator.add, operator.isub: operator.sub, operator.imul: operator.mul, operator.ipow: operator.pow,
+    operator.itruediv: operator.truediv, operator.ifloordiv: operator.floordiv, operator.imod: operator.mod,
+    math.pow: operator.pow, builtins.pow: operator.pow,
+}  # fmt: skip
+
+
+def plain(target: Any) -> Any:
+    """The operation ``target`` performs on Python numbers, without in-place and spelling variants."""
+    return _PLAIN.get(target, target)
+
+
+def result_type(target: Any, operands: Sequence[ScalarType], constants: Sequence[Any]) -> ScalarType | None:
+    """The type Python gives ``target(*operands)``, None where it depends on the values or is not known here.
+
+    ``constants[i]`` is the operand's value where it is fixed, else None.
+    """
+    any_float = float in operands
+    if target is math.pow:
+        return float
+    target = plain(target)
+    if target in _ARITHMETIC and len(operands) == 2:
+        return float if any_float else int
+    if target is operator.truediv and len(operands) == 2:
+        return float
+    if target is operator.pow and len(operands) == 2:
+        if any_float:
+            return float
+        return int if constants[1] is not None and constants[1] >= 0 else None
+    if target in _COMPARISON and len(operands) == 2:
+        return bool
+    if target in _SAME_TYPE and len(operands) == 1:
+        return float if any_float else int
+    if target in _TO_FLOAT and len(operands) == 1:
+        return float
+    if target in _TO_INT and len(operands) == 1:
+        return int
+    if target is builtins.float and len(operands) == 1:
+        return float
+    if target is builtins.bool and len(operands) == 1:
+        return bool
+    if target in (builtins.max, builtins.min) and len(operands) >= 2 and len(set(operands)) == 1:
+        return operands[0]
+    return None
+
+
+def tensor_form(call: Callable[..., Any], target: Any, operands: Sequence[Any], result: ScalarType, any_float: bool) -> Any:
+    """Emits ``target`` on 0-d tensors with ``call(function, *args, **kwargs)``.
+
+    ``operands`` are tensors, or Python constants where that keeps the meaning; the caller has brought all of them to float64
+    if any operand is a float or the result is one.
+    """
+    target = plain(target)
+    if target is operator.pow:
+        return call(torch.pow, *operands)
+    if target in _ARITHMETIC or target is operator.truediv:
+        function = {
+            operator.add: torch.add, operator.sub: torch.sub, operator.mul: torch.mul, operator.truediv: torch.true_divide,
+            operator.floordiv: torch.floor_divide, operator.mod: torch.remainder,
+        }[target]  # fmt: skip
+        return call(function, *operands)
+    if target in _COMPARISON:
+        return call(getattr(torch, target.__name__), *operands)
+    if target in (operator.abs, builtins.abs):
+        return call(torch.abs, *operands)
+    if target is operator.neg:
+        return call(torch.neg, *operands)
+    if target is operator.pos:
+        return operands[0]
+    if target in _TO_FLOAT:
+        return call(_TO_FLOAT[target], *operands)
+    if target in _TO_INT:
+        whole = call(_TO_INT[target], *operands) if any_float else operands[0]
+        return call(torch.Tensor.to, whole, torch.int64)
+    if target in (builtins.float, builtins.bool):
+        return call(torch.Tensor.to, operands[0], DTYPE[result])
+    if target in (builtins.max, builtins.min):
+        # Python keeps the first of equals and of incomparables; maximum() would spread NaN instead.
+        best = operands[0]
+        for other in operands[1:]:
+            better = call(torch.gt if target is builtins.max else torch.lt, other, best)
+            best = call(torch.where, better, other, best)
+        return best
+    raise AssertionError(f"result_type knows {target} and tensor_form does not")

@@ -1,0 +1,266 @@
+"""Tensor operations that take a Python number, rewritten to take a 0-d tensor with the number's meaning.
+
+A 0-d tensor is not a Python number: it takes part in type promotion, and half-precision kernels would round it first.
+So every operand is brought to the dtype the kernel computes in (float32 for half types) and the result back to the dtype
+that the original operation gives. Key function: `lower_operation`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from magpy_core.backends.emitter import Emitter, Scalar, Value
+
+_HALF = (torch.float16, torch.bfloat16)
+_COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
+_BINARY: dict[str, Callable[..., Any]] = {
+    "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "pow": torch.pow, "floor_divide": torch.floor_divide,
+    "remainder": torch.remainder, "fmod": torch.fmod, "maximum": torch.maximum, "minimum": torch.minimum, "eq": torch.eq,
+    "ne": torch.ne, "lt": torch.lt, "le": torch.le, "gt": torch.gt, "ge": torch.ge,
+}  # fmt: skip
+_SPELLINGS = {
+    "truediv": "div", "true_divide": "div", "divide": "div", "subtract": "sub", "multiply": "mul", "floordiv": "floor_divide",
+    "mod": "remainder", "clip": "clamp", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le",
+    "not_equal": "ne",
+}  # fmt: skip
+_IN_PLACE_OPERATORS = {"iadd", "isub", "imul", "itruediv", "ipow", "ifloordiv", "imod", "idiv"}
+_REVERSED = {"radd", "rsub", "rmul", "rtruediv", "rdiv", "rpow", "rfloordiv", "rmod"}
+#: Operations whose own tensor overload takes the number as it is.
+_TAKES_TENSOR = {"_fused_adam_", "_fused_adamw_", "_fused_sgd_"}
+
+
+class NotLowered(Exception):
+    """There is no rewrite for this operation with a number in this place."""
+
+
+def name_of(op: str, target: Any) -> str:
+    """The operation's name without dunders: ``add``, ``add_``, ``iadd``, ``rsub``, ``_foreach_add_``."""
+    name = target if op == "call_method" else getattr(target, "__name__", "")
+    if name.startswith("__") and name.endswith("__"):
+        name = name[2:-2]
+    return str(name)
+
+
+def lower_operation(
+    emit: Emitter, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], expected: Any
+) -> Any:
+    """The operation with its Scalars as tensors: a Value, or a list of them for a foreach operation.
+
+    ``expected`` is what the original gave for fakes. Raises NotLowered.
+    """
+    name = name_of(op, target)
+    if name in _TAKES_TENSOR:
+        return _takes_tensor(emit, target, args, kwargs)
+    if name.startswith("_foreach_"):
+        return _foreach(emit, name.removeprefix("_foreach_"), args, kwargs, expected)
+    if name == "setitem":
+        self, index, value = args
+        if not isinstance(value, Scalar) or not isinstance(self, Value):
+            raise NotLowered
+        emit.call(operator.setitem, self, index, emit.cast(value, self.fake.dtype))
+        return None
+    return _one(emit, name, args, kwargs, expected)
+
+
+def _one(emit: Emitter, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], expected: Any) -> Value:
+    if "out" in kwargs or not isinstance(expected, torch.Tensor):
+        raise NotLowered
+    in_place = name in _IN_PLACE_OPERATORS or (name.endswith("_") and not name.startswith("_"))
+    if name in _IN_PLACE_OPERATORS:
+        name = name[1:]
+    name = name.removesuffix("_")
+    swap = name in _REVERSED
+    name = name[1:] if swap else name
+    name = _SPELLINGS.get(name, name)
+    target_tensor = args[0] if in_place else None
+    if swap and len(args) >= 2:
+        args = (args[1], args[0], *args[2:])
+    rewrite = _REWRITES.get(name) or (_binary if name in _BINARY else None)
+    if rewrite is None:
+        raise NotLowered
+    result = rewrite(_Operation(emit, name, args, kwargs, expected))
+    if result.fake.dtype != expected.dtype:
+        result = emit.call(torch.Tensor.to, result, expected.dtype)
+    if target_tensor is not None:
+        return emit.call(torch.Tensor.copy_, target_tensor, result)  # type: ignore[no-any-return]
+    return result
+
+
+class _Operation:
+    """The arguments of one operation, handed out in the dtype it computes in."""
+
+    def __init__(
+        self, emit: Emitter, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], expected: torch.Tensor
+    ) -> None:
+        self.emit, self.name, self.args, self.kwargs, self.expected = emit, name, args, kwargs, expected
+        dtype = expected.dtype
+        if name in _COMPARISONS:
+            known = [a.fake if isinstance(a, Value) else a.stand_in() if isinstance(a, Scalar) else a for a in args[:2]]
+            dtype = torch.result_type(*known)
+        self.dtype = torch.float32 if dtype in _HALF else dtype
+
+    def take(self, *names: str) -> list[Any]:
+        """The arguments by position or name, None where left out; raises NotLowered when there are others."""
+        if len(self.args) > len(names) or any(key not in names for key in self.kwargs):
+            raise NotLowered
+        values = dict(zip(names, self.args, strict=False))
+        values.update(self.kwargs)
+        return [values.get(n) for n in names]
+
+    def operand(self, value: Any) -> Any:
+        """A tensor or number in the computing dtype; a constant stays a Python number."""
+        if isinstance(value, Scalar):
+            return self.emit.cast(value, self.dtype)
+        if isinstance(value, Value) and isinstance(value.fake, torch.Tensor) and value.fake.dtype != self.dtype:
+            return self.emit.call(torch.Tensor.to, value, self.dtype)
+        return value
+
+    def scaled(self, value: Any, factor: Any) -> Any:
+        """``value * factor``, with nothing emitted for a factor of one."""
+        value = self.operand(value)
+        if factor is None or (not isinstance(factor, Scalar | Value) and factor == 1):
+            return value
+        return self.emit.call(torch.mul, value, self.operand(factor))
+
+
+def _binary(o: _Operation) -> Value:
+    if o.name in ("add", "sub"):
+        left, right, alpha = o.take("input", "other", "alpha") if "input" in o.kwargs else o.take("self", "other", "alpha")
+        result: Value = o.emit.call(_BINARY[o.name], o.operand(left), o.scaled(right, alpha))
+        return result
+    extra = dict(o.kwargs)
+    args = (*o.args, extra.pop("other")) if "other" in extra else o.args
+    rounding = {"rounding_mode": extra.pop("rounding_mode")} if "rounding_mode" in extra else {}
+    if extra or len(args) != 2 or (rounding and o.name != "div"):
+        raise NotLowered
+    left, right = (o.operand(a) for a in args)
+    result = o.emit.call(_BINARY[o.name], left, right, **rounding)
+    return result
+
+
+def _addcmul(o: _Operation) -> Value:
+    base, one, two, value = o.take("self", "tensor1", "tensor2", "value")
+    combine = torch.mul if o.name == "addcmul" else torch.div
+    # The kernels compute self + value * t1 / t2 in this order.
+    product = o.emit.call(combine, o.scaled(one, value), o.operand(two))
+    result: Value = o.emit.call(torch.add, o.operand(base), product)
+    return result
+
+
+def _lerp(o: _Operation) -> Value:
+    start, end, weight = o.take("self", "end", "weight")
+    if not isinstance(weight, Scalar):
+        raise NotLowered
+    on_device = o.emit.call(torch.Tensor.to, o.operand(weight), o.expected.device)
+    result: Value = o.emit.call(torch.lerp, o.operand(start), o.operand(end), on_device)
+    return result
+
+
+def _clamp(o: _Operation) -> Value:
+    if o.name == "clamp":
+        value, low, high = o.take("self", "min", "max")
+    elif o.name == "clamp_min":
+        (value, low), high = o.take("self", "min"), None
+    else:
+        (value, high), low = o.take("self", "max"), None
+    result: Value = o.operand(value)
+    for bound, function, by_number in ((low, torch.maximum, torch.clamp_min), (high, torch.minimum, torch.clamp_max)):
+        if isinstance(bound, Scalar | Value):
+            result = o.emit.call(function, result, o.operand(bound))
+        elif bound is not None:
+            result = o.emit.call(by_number, result, bound)
+    return result
+
+
+def _where(o: _Operation) -> Value:
+    condition, left, right = o.take("condition", "input", "other")
+    result: Value = o.emit.call(torch.where, condition, o.operand(left), o.operand(right))
+    return result
+
+
+def _masked_fill(o: _Operation) -> Value:
+    value, mask, number = o.take("self", "mask", "value")
+    if not isinstance(number, Scalar):
+        raise NotLowered
+    # No arithmetic happens, so there is nothing to gain from float32: the number is rounded to the tensor's own dtype.
+    result: Value = o.emit.call(torch.masked_fill, value, mask, o.emit.cast(number, o.expected.dtype))
+    return result
+
+
+def _filled(o: _Operation) -> Value:
+    """full, full_like, new_full, fill, zero-d constructors: an empty of the expected kind, filled."""
+    numbers = [a for a in (*o.args, *o.kwargs.values()) if isinstance(a, Scalar)]
+    if len(numbers) != 1 or o.kwargs.get("requires_grad"):
+        raise NotLowered
+    value = o.emit.call(torch.Tensor.to, o.emit.cast(numbers[0], o.expected.dtype), o.expected.device)
+    like = next((a for a in o.args if isinstance(a, Value) and isinstance(a.fake, torch.Tensor)), None)
+    if o.name in ("tensor", "scalar_tensor", "as_tensor"):
+        result: Value = o.emit.call(torch.clone, value)
+        return result
+    if o.name in ("full_like", "fill") and like is not None and like.fake.dtype == o.expected.dtype:
+        result = o.emit.call(torch.empty_like, like)
+    elif o.name == "full":
+        result = o.emit.call(torch.empty, o.args[0], dtype=o.expected.dtype, device=o.expected.device)
+    else:
+        raise NotLowered
+    result = o.emit.call(torch.Tensor.copy_, result, value)
+    return result
+
+
+_REWRITES: dict[str, Callable[[_Operation], Value]] = {
+    "addcmul": _addcmul, "addcdiv": _addcmul, "lerp": _lerp, "clamp": _clamp, "clamp_min": _clamp, "clamp_max": _clamp,
+    "where": _where, "masked_fill": _masked_fill, "full": _filled, "full_like": _filled, "fill": _filled, "tensor": _filled,
+    "scalar_tensor": _filled, "as_tensor": _filled,
+}  # fmt: skip
+
+
+def _takes_tensor(emit: Emitter, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
+    lowered = dict(kwargs)
+    for key, value in kwargs.items():
+        if isinstance(value, Scalar):
+            if key != "lr":
+                raise NotLowered
+            lowered[key] = emit.cast(value, torch.float64)
+    if any(isinstance(a, Scalar) for a in args):
+        raise NotLowered
+    result: Value = emit.call(target, *args, **lowered)
+    return result
+
+
+def _foreach(emit: Emitter, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], expected: Any) -> list[Value]:
+    """One operation a tensor: a number or list of numbers beside lists of tensors has no tensor overload in general."""
+    in_place = name.endswith("_")
+    lists = [a for a in args if isinstance(a, list | tuple)]
+    if not lists:
+        raise NotLowered
+    count = len(lists[0])
+    results = []
+    plain = name.removesuffix("_")
+    if plain in ("addcmul", "addcdiv") and len(args) == 4:
+        args, kwargs = args[:3], {**kwargs, "value": args[3]}
+    if "scalars" in kwargs:
+        kwargs = {**kwargs, "value" if plain in ("addcmul", "addcdiv") else "other": kwargs["scalars"]}
+        del kwargs["scalars"]
+    if plain in ("add", "sub", "mul", "div", "pow", "maximum", "minimum", "clamp_min", "clamp_max"):
+        for key in ("scalar", "exponent", "other"):
+            if key in kwargs:
+                args = (*args, kwargs[key])
+                kwargs = {k: v for k, v in kwargs.items() if k != key}
+    for i in range(count):
+        mine = tuple(_pick(a, i, count) for a in args)
+        named = {key: _pick(value, i, count) for key, value in kwargs.items()}
+        wanted = mine[0].fake if in_place else expected[i]
+        results.append(_one(emit, name, mine, named, wanted))
+    return results
+
+
+def _pick(value: Any, index: int, count: int) -> Any:
+    if not isinstance(value, list | tuple):
+        return value
+    if len(value) != count:
+        raise NotLowered
+    return value[index]
