@@ -32,6 +32,12 @@ from magpy_core.runner.request import Outcome, RunRequest
 INTERRUPTED = 130
 
 
+class ToolError(click.ClickException):
+    """Something other than the program failed; one sentence says what."""
+
+    exit_code = 2
+
+
 class Handle(Protocol):
     """A run under way: iterating gives its messages until it ends; then ``outcome`` is there."""
 
@@ -153,7 +159,7 @@ def _write_file(effective: Effective, report: Report, selected: Selected, view: 
     try:
         effective.output.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
-        raise click.FileError(str(effective.output), error.strerror) from None
+        raise ToolError(f"The report can't be written to {effective.output}: {error.strerror or error}.") from None
 
 
 def _findings(out: Console, effective: Effective, report: Report, view: View) -> None:
