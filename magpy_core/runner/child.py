@@ -80,24 +80,31 @@ class _Program:
         self._install()
         self._channel.send({"type": "started"})
         self.clock.restart()
-        if self._bad_source is not None:
-            self._fail(self._bad_source.error)
+        ended: BaseException | None = None
         try:
+            if self._bad_source is not None:
+                raise self._bad_source.error
             self.entry.run()
-        except BadEntrypoint as exc:
+        except BaseException as exc:
+            ended = exc
+        # Outside of the `except`: the program's excepthook must not find an exception being handled.
+        if ended is not None:
+            self._ended_by(ended)
+
+    def _ended_by(self, exc: BaseException) -> NoReturn:
+        """Leave the way the interpreter would. In a process that the program has forked too: sending is a no-op there."""
+        if isinstance(exc, BadEntrypoint):
             self._channel.send(error_message("MP908", str(exc), exit_code=2))
             sys.exit(2)
-        except KeyboardInterrupt as exc:
+        if isinstance(exc, SystemExit):
+            self._exited(exc)
+        if isinstance(exc, KeyboardInterrupt):
             if self.clock.stopped:
                 sys.exit(0)
             self._interrupted(exc)
-        except SystemExit as exc:
-            self._exited(exc)
-        except BaseException as exc:
-            if not self._channel.open:  # a process the program has forked: not ours to report on
-                tracebacks.display(exc)
-                sys.exit(1)
-            self._fail(exc)
+        self._send_failure(exc, 1)
+        tracebacks.display(exc)
+        sys.exit(1)
 
     def _install(self) -> None:
         from magpy_core.runner.discovery import Discovery, TorchHook
@@ -130,11 +137,12 @@ class _Program:
 
     # -- ending
 
-    def _interrupted(self, exc: KeyboardInterrupt) -> None:
+    def _interrupted(self, exc: KeyboardInterrupt) -> NoReturn:
         """A real Ctrl-C: show it, then leave by it, for that is how the interpreter learns to die of SIGINT."""
         self._send_failure(exc, 130)
         tracebacks.display(exc)
         hook = sys.excepthook
+        import magpy_core.findings  # noqa: F401  # now: `exec`, in dataclasses, makes the interpreter forget the interrupt
 
         def shown_already(*_: object) -> None:
             sys.excepthook = hook
@@ -142,7 +150,7 @@ class _Program:
         sys.excepthook = shown_already
         raise exc
 
-    def _exited(self, exc: SystemExit) -> None:
+    def _exited(self, exc: SystemExit) -> NoReturn:
         if self.clock.stopped:
             sys.exit(0)  # its answer to the interrupt
         code = exc.code
@@ -155,12 +163,6 @@ class _Program:
             place = tracebacks.place_of(exc)
             self._channel.send(error_message("MP905", message, exit_code=number & 0xFF, place=place))
         raise exc
-
-    def _fail(self, exc: BaseException) -> None:
-        tracebacks.strip(exc)
-        self._send_failure(exc, 1)
-        tracebacks.display(exc)
-        sys.exit(1)
 
     def _send_failure(self, exc: BaseException, exit_code: int) -> None:
         self._failed = True

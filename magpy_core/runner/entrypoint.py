@@ -62,6 +62,8 @@ class Entrypoint:
             assert self.module is not None
             if not self.module or self.module.startswith("."):
                 raise BadEntrypoint(f"{self.module!r} is not a module name: -m takes a dotted name such as package.module.")
+            if os.sep in self.module or (self.module.endswith(".py") and os.path.exists(self.module)):
+                raise BadEntrypoint(f"{self.module} is a file, and -m takes a dotted module name: give the file without -m.")
             sys.orig_argv = [sys.orig_argv[0], "-m", self.module, *self.args]
             sys.argv[:] = ["-m", *self.args]
             first = os.getcwd()
@@ -97,7 +99,7 @@ class Entrypoint:
         except SyntaxError as exc:
             raise BadSource(_as_the_file_reader_says(exc, data, self.file)) from None
         except ValueError as exc:  # null bytes, on 3.11.0 to 3.11.3
-            raise BadSource(SyntaxError(str(exc), (self.file, 1, 1, None))) from None
+            raise BadSource(_as_the_file_reader_says(SyntaxError(str(exc)), data, self.file)) from None
 
     def run(self) -> None:
         """Run the user's code, to its end or its exception."""
@@ -124,11 +126,9 @@ class Entrypoint:
             namespace.pop("__cached__", None)
 
     def _not_found(self, said: str) -> str:
-        said = said.removeprefix(f"{sys.executable}: ").rstrip(".")
+        said = said.removeprefix(f"{sys.executable}: ").partition(". Try using")[0].rstrip(".")
         if self.module is None:
             return f"{self.script} can't be run: {said}; name a script in it, or run a module with -m."
-        if self.module.endswith(".py") or os.sep in self.module:
-            return f"{said}: -m takes a dotted module name, a file is given without -m."
         if "is a package and cannot be directly executed" in said:
             return f"{said}: add a __main__.py to it, or name one of its modules."
         return f"{said}: check the name, and run from the folder that holds it ({os.getcwd()} now)."
@@ -164,7 +164,11 @@ def _unmarshal(data: bytes, script: str) -> CodeType:
 
 
 def _as_the_file_reader_says(exc: SyntaxError, data: bytes, filename: str) -> SyntaxError:
-    """``compile`` words a wrong encoding otherwise than the interpreter does when it reads the file itself."""
+    """``compile`` words some errors otherwise than the interpreter does when it reads the file itself."""
+    if b"\0" in data:
+        before = data.split(b"\0")[0].split(b"\n")
+        text = before[-1].decode("utf-8", "replace")
+        return SyntaxError("source code cannot contain null bytes", (filename, len(before), 0, text))
     if "codec can't decode" not in str(exc.msg) or not str(exc.msg).startswith("(unicode error) 'utf-8'"):
         return exc
     for number, line in enumerate(data.split(b"\n"), 1):

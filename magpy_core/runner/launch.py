@@ -186,20 +186,17 @@ class RunHandle:
 
     def _out_of_time(self) -> float | None:
         """At the deadline ask for the stacks; a moment later end the run. Returns the next deadline."""
+        if self._ended != "itself":
+            self._end(self._ended)
+            return None
         with self._lock:
-            if self._ended != "itself":
-                return None
-            if self._commands is not None and not self._asked:
-                self._asked = True
-                try:
+            self._ended = "timeout"
+            try:
+                if self._commands is not None:
                     os.write(self._commands, WHERE)
-                except OSError:
-                    pass  # it has just ended
-                return time.monotonic() + _STACKS_WITHIN
-        self._end("timeout")
-        return None
-
-    _asked = False
+            except OSError:
+                pass  # it has just ended
+        return time.monotonic() + _STACKS_WITHIN
 
     def _finish(self) -> Iterator[Message]:
         timings = {"total": round(time.monotonic() - self._t0, 6)}
