@@ -20,14 +20,13 @@ from torch._guards import TracingContext, tracing
 class Compiled:
     """What the compiler stack returned.
 
-    ``fn`` takes the inputs one by one; ``boxed`` (when there is one) takes them as a list that it empties, which saves a copy.
-    ``aliases``: per output, "input", "alias" or "new", as AOTAutograd saw it.
+    ``fn`` takes the inputs one by one; ``boxed`` (when there is one) takes them as a list that it empties, saving a copy.
+    ``sources``: the text of every module Inductor generated.
     """
 
     fn: Callable[..., Sequence[Any]]
     boxed: Callable[[list[Any]], Sequence[Any]] | None
     sources: list[str] = field(default_factory=list)
-    output_requires_grad: list[bool] = field(default_factory=list)
 
 
 def compile_lock() -> threading.RLock:
@@ -79,10 +78,9 @@ def _run(
 ) -> Compiled:
     from torch._functorch import config as functorch_config
 
-    context = TracingContext(fake_mode)
     with ExitStack() as stack:
         stack.enter_context(compile_lock())
-        stack.enter_context(tracing(context))
+        stack.enter_context(tracing(TracingContext(fake_mode)))
         # The backward is compiled here and now: a failure must surface as ours, never inside the program's backward().
         stack.enter_context(functorch_config.patch(force_non_lazy_backward_lowering=True))
         stack.enter_context(_collect_sources(sources))
@@ -90,8 +88,7 @@ def _run(
     fn, boxed = _unwrap(forward)
     if any(True for _ in graph.parameters()) or any(True for _ in graph.buffers()):
         boxed = None  # state of the graph module itself is prepended by ``fn`` only
-    info = context.fw_metadata.output_info if context.fw_metadata is not None else []
-    return Compiled(fn, boxed, sources, [bool(o.requires_grad) for o in info])
+    return Compiled(fn, boxed, sources)
 
 
 def _boxed_eager(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -111,9 +108,11 @@ def aot_eager_compile(graph: torch.fx.GraphModule, fakes: Sequence[Any], fake_mo
     from torch._functorch.aot_autograd import aot_module_simplified
     from torch._functorch.partitioners import default_partition
 
+    compiler: Any = _boxed_eager
+
     def compile_it() -> Callable[..., Any]:
-        return aot_module_simplified(  # type: ignore[no-any-return,unused-ignore]
-            graph, fakes, _boxed_eager, _boxed_eager, default_partition, keep_inference_input_mutations=True
+        return aot_module_simplified(
+            graph, fakes, compiler, compiler, default_partition, keep_inference_input_mutations=True
         )
 
     return _run(compile_it, fake_mode, graph, [])
@@ -130,6 +129,7 @@ def inductor_compile(
 
     def compile_it() -> Callable[..., Any]:
         with inductor_config.patch(fallback_random=fallback_random):
-            return compile_fx(graph, fakes)  # type: ignore[no-any-return,unused-ignore]
+            compiled: Any = compile_fx(graph, fakes)
+            return compiled  # type: ignore[no-any-return]
 
     return _run(compile_it, fake_mode, graph, sources)
