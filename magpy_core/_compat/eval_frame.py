@@ -9,6 +9,9 @@ another code object (a *clone* of the frame's own) evaluated in its place. What 
 * A guard cannot tell a starting generator from one being resumed, and a started frame must never be replaced. Entries on
   generator code therefore never match; :func:`generator_started`, which clones of generators call first, removes them
   before they pile up.
+* An intercepted call is a C call, where a plain one is not: deep recursion would end in RecursionError on 3.12, whatever
+  the recursion limit, and in a crash on 3.11. An interception that is told to stop, or finds the stack too deep, has the
+  next frame switch interception off for the thread (:func:`_escaping`), and plain Python goes on from there.
 * An exception in a callback reaches user code and switches interception off: nothing here raises, except what ``failed``
   raises because it belongs to the user (Ctrl-C).
 * A code object with the SKIP strategy is evaluated without asking anybody; with recursive SKIP so is everything it calls.
@@ -19,13 +22,14 @@ Key types: :class:`Frame` (what a starting frame shows), :class:`Interception`.
 
 from __future__ import annotations
 
+import dis
 import sys
 import threading
 from _thread import get_ident
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar, cast
 
 from torch._C._dynamo.eval_frame import (
@@ -39,8 +43,12 @@ from torch._C._dynamo.eval_frame import (
 )
 from torch._C._dynamo.guards import RootGuardManager
 
+from magpy_core._compat.assembler import Instr, assemble, decode
+from magpy_core._compat.versions import PY312
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+_CO_OPTIMIZED = 0x1
 _GENERATOR = 0x20 | 0x80 | 0x200  # CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 _MAX_GENERATOR_ENTRIES = 32
 
@@ -108,7 +116,15 @@ class _Delivery:
         self.trace_annotation = "magpy"
 
 
+class RecursionTooDeep(RuntimeError):
+    """So many frames were running inside a recording that it had to end."""
+
+
+MAX_DEPTH = 350 if PY312 else 1500
+"""Frames inside an interception: 3.12 allows 1500 nested C calls, two to four a frame; on 3.11 a frame takes 1 to 2 KB."""
+
 _PLAIN = _Answer(None)
+_marked: dict[int, CodeType] = {}
 _lock = threading.RLock()
 _active: dict[int, Interception] = {}
 """The innermost interception of each thread."""
@@ -117,10 +133,25 @@ _entries: dict[int, CodeType] = {}
 
 
 def never_intercept(function: _F) -> _F:
-    """Mark a Python function so that its frames, and whatever they call, are evaluated without interception. Costs nothing."""
+    """Mark a Python function: its frames, and all that they call, are evaluated without interception. Costs nothing."""
     code = cast(FunctionType, function).__code__
+    _marked[id(code)] = code
     set_code_exec_strategy(code, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP))
     return function
+
+
+def never_intercepted() -> set[int]:
+    """The ids of the code objects that :func:`never_intercept` marked."""
+    return set(_marked)
+
+
+def prepare_clone(clone: CodeType) -> None:
+    """To be called once on a new clone: frames that run it (resumed generators) are not intercepted, those it calls are.
+
+    Being asked for a resumed generator would cost more than time: torch holds the frame's variables alive meanwhile, and a
+    signal could arrive in the callback instead of in the generator.
+    """
+    set_code_exec_strategy(clone, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT))
 
 
 class Interception:
@@ -143,15 +174,24 @@ class Interception:
         self._pending: BaseException | None = None
         self._outer: Interception | None = None
         self._token: Token = None
+        self._stopping = False
+        self._base_depth = 0
+        self._starts_left = 0
         self.thread = -1
 
     def install(self) -> None:
         """Start on the current thread."""
         self.thread = get_ident()
+        self._base_depth = _depth()
+        self._starts_left = MAX_DEPTH
         with _lock:
             self._outer = _active.get(self.thread)
             _active[self.thread] = self
         self._token = set_eval_frame(cast(Any, _callback))
+
+    def stop(self) -> None:
+        """Let the next frame that starts switch interception off; callable from anywhere on the thread."""
+        self._stopping = True
 
     def remove(self) -> None:
         """Stop; what was installed on this thread before is in force again."""
@@ -163,21 +203,37 @@ class Interception:
                 _active[self.thread] = self._outer
             _release()
 
+    def _check_depth(self) -> None:
+        """The stack grows by at most one frame a start, so counting it once in a while is enough."""
+        depth = _depth() - self._base_depth
+        self._starts_left = MAX_DEPTH - depth
+        if self._starts_left <= 0:
+            self.stop()
+            self._failed(RecursionTooDeep(f"more than {MAX_DEPTH} nested calls inside a recording"))
+
     def _starts(self, frame: Any) -> _Answer:
         """The callback proper: a frame whose code has no matching cache entry."""
         code: CodeType = frame.f_code
         if self._pending is not None:
             error, self._pending = self._pending, None
             raise error
-        if self._declined is code:  # its entry's guard has just asked
-            self._declined = None
+        declined, self._declined = self._declined, None
+        if declined is code and not self._stopping:  # its entry's guard has just asked
             return _PLAIN
-        self._declined = None
         try:
-            clone = self._clone_of(code)
-            if clone is None or frame.f_lasti >= 0 or not self._enter(Frame(code, frame.f_locals)):
+            self._starts_left -= 1
+            if self._starts_left <= 0 and not self._stopping:
+                self._check_depth()
+            if frame.f_lasti >= 0 or not code.co_flags & _CO_OPTIMIZED:
                 return _PLAIN
-            guard = _never if code.co_flags & _GENERATOR else _guard_for(code)
+            if self._stopping:
+                clone: CodeType | None = _escaping(code)
+            else:
+                clone = self._clone_of(code)
+                if clone is None or not self._enter(Frame(code, frame.f_locals)):
+                    return _PLAIN
+            assert clone is not None
+            guard = _never if self._stopping or code.co_flags & _GENERATOR else _guard_for(code)
             answer = _Answer(_Delivery(clone, guard))
         except BaseException as error:
             self._failed(error)
@@ -188,7 +244,10 @@ class Interception:
     def _starts_again(self, code: CodeType, f_locals: dict[str, Any]) -> bool:
         """The guard proper: a frame whose code has an entry of ours."""
         try:
-            if self._enter(Frame(code, f_locals)):
+            self._starts_left -= 1
+            if self._starts_left <= 0 and not self._stopping:
+                self._check_depth()
+            if not self._stopping and self._enter(Frame(code, f_locals)):
                 return True
         except BaseException as error:
             try:
@@ -197,6 +256,34 @@ class Interception:
                 self._pending = passed_on
         self._declined = code
         return False
+
+
+def _depth() -> int:
+    frame: FrameType | None = sys._getframe(1)
+    depth = 0
+    while frame is not None:
+        depth += 1
+        frame = frame.f_back
+    return depth
+
+
+def _escaping(code: CodeType) -> CodeType:
+    """``code`` with a first step that switches interception off for the thread.
+
+    Only a frame can do that which is itself intercepted: whoever is called by us has it off, and on again when done.
+    """
+    decoded = decode(code)
+    start = next(k for k, instr in enumerate(decoded.instrs) if instr.op in _STARTS)
+    first = decoded.instrs[start]
+    consts = (*code.co_consts, set_eval_frame, None)
+    index = len(code.co_consts)
+    steps = [("LOAD_CONST", index), ("LOAD_CONST", index + 1), ("PRECALL", 0), ("CALL", 0), ("POP_TOP", 0)]
+    added = [Instr(dis.opmap[name], arg, first.pos) for name, arg in steps if name in dis.opmap]
+    instrs = [*decoded.instrs[:start], *added, *decoded.instrs[start:]]
+    return assemble(decoded, instrs, {first: added[0]}, consts, 2)
+
+
+_STARTS = frozenset((dis.opmap["RETURN_GENERATOR"], dis.opmap["RESUME"]))
 
 
 def _callback(frame: Any, cache_entry: Any, frame_state: Any) -> _Answer:

@@ -18,6 +18,7 @@ from types import CodeType
 from typing import Any, Final
 
 from magpy_core._compat.assembler import Decoded, Instr, Position, assemble, decode
+from magpy_core._compat.dynamo import local_names
 from magpy_core._compat.eval_frame import generator_started
 from magpy_core._compat.slots import UnknownStack, stack_states
 from magpy_core._compat.versions import PY312
@@ -117,15 +118,6 @@ class _Instrumenter:
     def name(self, index: int) -> str:
         return self.code.co_names[index]
 
-    def local(self, index: int) -> str:
-        """The name of a cell variable, by its index among the frame's locals (args and locals, then cells, then free)."""
-        code = self.code
-        plain = len(code.co_varnames)
-        if index < plain:
-            return code.co_varnames[index]  # an argument that is a cell
-        cells = [cell for cell in code.co_cellvars if cell not in code.co_varnames]
-        return (*cells, *code.co_freevars)[index - plain]
-
     # Calls
 
     def before_call(self, site: Site, instr: Instr, args: int, names: tuple[str, ...] | None, below: str) -> None:
@@ -189,7 +181,7 @@ def _load_global(self: _Instrumenter, instr: Instr) -> None:
 
 def _cell(event: str) -> Rewriter:
     def rewrite(self: _Instrumenter, instr: Instr) -> None:
-        self.hook(event, self.site(self.local(instr.arg)))
+        self.hook(event, self.site(local_names(self.code)[instr.arg]))
         writes = event == "cell_write"
         if writes:
             self.emit(_COPY, 3)
@@ -216,11 +208,11 @@ def _load_super_attr(self: _Instrumenter, instr: Instr) -> None:
         for depth in (4, 3, 2):
             self.emit(_SWAP, depth)
         args = 2
-    else:  # super, class, self, NULL -> NULL, super
+    else:  # super, class, self, NULL -> NULL, super, self, class -> NULL, super
         self.emit(_SWAP, 4)
-        for _ in range(2):
-            self.emit(_SWAP, 3)
-            self.emit(_POP_TOP)
+        self.emit(_SWAP, 3)
+        self.emit(_POP_TOP)
+        self.emit(_POP_TOP)
         args = 0
     site = self.site(None, instr, offset=len(self.decoded.instrs))
     self.room(1)

@@ -27,9 +27,12 @@ Handler = Callable[..., Any]
 
 
 class Handlers(list["Handler | None"]):
-    """An observer's overridden methods, by event number; None where there is nothing to call."""
+    """An observer's overridden methods, by event number; None where there is nothing to call.
 
-    __slots__ = ("fail",)
+    ``error`` is set before anything is called about it: at the recursion limit nothing can be called any more.
+    """
+
+    __slots__ = ("error", "fail")
 
     def __init__(self, observer: Observer, fail: Callable[[BaseException], None]) -> None:
         kind = type(observer)
@@ -37,6 +40,7 @@ class Handlers(list["Handler | None"]):
             None if getattr(kind, name) is getattr(Observer, name) else getattr(observer, name) for name in EVENTS
         )
         self.fail = fail
+        self.error: BaseException | None = None
 
 
 active: dict[int, Handlers] = {}
@@ -63,9 +67,13 @@ def belongs_to_user(error: BaseException) -> bool:
 
 
 def contain(handlers: Handlers, error: BaseException) -> None:
-    """Keep an exception of a hook from user code: it becomes the recording's failure. Exceptions of signals go on."""
+    """Keep an exception of a hook from user code: it becomes the recording's failure. Exceptions of signals go on.
+
+    At the recursion limit this raises RecursionError itself; so would the user's next call.
+    """
+    users = belongs_to_user(error)
     handlers.fail(error)
-    if belongs_to_user(error):
+    if users:
         raise error
 
 
@@ -78,6 +86,7 @@ def _event0(name: str) -> Handler:
             try:
                 handler(site)
             except BaseException as error:
+                handlers.error = error
                 contain(handlers, error)
 
     return hook
@@ -92,6 +101,7 @@ def _event1(name: str) -> Handler:
             try:
                 handler(site, a)
             except BaseException as error:
+                handlers.error = error
                 contain(handlers, error)
 
     return hook
@@ -106,6 +116,7 @@ def _event2(name: str) -> Handler:
             try:
                 handler(site, a, b)
             except BaseException as error:
+                handlers.error = error
                 contain(handlers, error)
 
     return hook
@@ -120,6 +131,7 @@ def _event3(name: str) -> Handler:
             try:
                 handler(site, a, b, c)
             except BaseException as error:
+                handlers.error = error
                 contain(handlers, error)
 
     return hook
@@ -146,6 +158,7 @@ def _result1(name: str) -> Handler:
                 changed = handler(site, a, result)
                 return result if changed is result else _same_type(handlers, site, result, changed)
             except BaseException as error:
+                handlers.error = error
                 contain(handlers, error)
         return result
 
@@ -162,6 +175,7 @@ def _result2(name: str) -> Handler:
                 changed = handler(site, a, b, result)
                 return result if changed is result else _same_type(handlers, site, result, changed)
             except BaseException as error:
+                handlers.error = error
                 contain(handlers, error)
         return result
 
@@ -181,6 +195,7 @@ def call(site: Site, fn: object, args: tuple[Any, ...]) -> None:
         try:
             handler(site, fn, args, None)
         except BaseException as error:
+            handlers.error = error
             contain(handlers, error)
 
 
@@ -192,6 +207,7 @@ def call_kw(site: Site, fn: object, values: tuple[Any, ...], names: tuple[str, .
             split = len(values) - len(names)
             handler(site, fn, values[:split], dict(zip(names, values[split:], strict=True)))
         except BaseException as error:
+            handlers.error = error
             contain(handlers, error)
 
 
@@ -216,6 +232,7 @@ def call_star(site: Site, args: object) -> bool:
         try:
             handler(site, None, args)
         except BaseException as error:
+            handlers.error = error
             contain(handlers, error)
     return type(args) is not tuple and _iterable(type(args))
 
@@ -227,6 +244,7 @@ def call_ex(site: Site, fn: object, args: object, kwargs: object) -> None:
         try:
             handler(site, fn, args, dict(cast("dict[str, Any]", kwargs)) if kwargs else None)
         except BaseException as error:
+            handlers.error = error
             contain(handlers, error)
 
 
@@ -237,6 +255,7 @@ def call_exit(site: Site, fn: object, exc: BaseException) -> None:
         try:
             handler(site, fn, (type(exc), exc, exc.__traceback__), None)
         except BaseException as error:
+            handlers.error = error
             contain(handlers, error)
 
 
@@ -248,6 +267,7 @@ def call_result(result: object, site: Site) -> object:
             changed = handler(site, result)
             return result if changed is result else _same_type(handlers, site, result, changed)
         except BaseException as error:
+            handlers.error = error
             contain(handlers, error)
     return result
 
@@ -259,6 +279,7 @@ def reraise(site: Site) -> None:
         try:
             handler(site, sys.exception())
         except BaseException as error:
+            handlers.error = error
             contain(handlers, error)
 
 
@@ -269,6 +290,7 @@ def import_name(site: Site) -> None:
         try:
             handler(site, site.name)
         except BaseException as error:
+            handlers.error = error
             contain(handlers, error)
 
 

@@ -11,10 +11,14 @@ recording, never the program. Key type: :class:`record`.
 from __future__ import annotations
 
 import os
+import sys
+import threading
+import traceback
 from types import CodeType, TracebackType
 from typing import Final
 
-from magpy_core._compat.eval_frame import Frame, Interception
+from magpy_core._compat.dynamo import VisibleCode, bypass, torch_has_compiled
+from magpy_core._compat.eval_frame import Frame, Interception, never_intercepted, prepare_clone
 from magpy_core._compat.versions import check_versions
 from magpy_core.monitor.clone import instrument
 from magpy_core.monitor.events import Observer
@@ -25,6 +29,46 @@ _CO_OPTIMIZED: Final = 0x1
 
 _clones: dict[int, tuple[CodeType, CodeType | None]] = {}
 """id(original code) -> (the original, kept alive; its clone, or None if its frames are left alone)."""
+
+_HEADROOM: Final = 200
+
+
+class _ProcessWide:
+    """What holds for the whole process while any thread records: first in sets it up, last out takes it back.
+
+    The recursion limit is raised, so that hooks take no levels from the user's code; and code that the user's own
+    torch.compile marked as not to be looked at is made visible.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._recordings = 0
+        self._raised_limit = 0
+        self._visible: VisibleCode | None = None
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._recordings == 0:
+                if torch_has_compiled():
+                    self._visible = VisibleCode(keep=never_intercepted())
+                    self._visible.lift()
+                self._raised_limit = sys.getrecursionlimit() + _HEADROOM
+                sys.setrecursionlimit(self._raised_limit)
+            self._recordings += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._recordings -= 1
+            if self._recordings:
+                return
+            if sys.getrecursionlimit() == self._raised_limit:  # otherwise the user has set it meanwhile
+                sys.setrecursionlimit(self._raised_limit - _HEADROOM)
+            if self._visible is not None:
+                self._visible.lower()
+                self._visible = None
+
+
+_process_wide = _ProcessWide()
 
 
 def is_own_file(filename: str) -> bool:
@@ -42,7 +86,8 @@ def clone_of(code: CodeType) -> CodeType | None:
         return known[1]
     clone = None
     if code.co_flags & _CO_OPTIMIZED and not is_own_file(code.co_filename):
-        clone = instrument(code)
+        clone = instrument(bypass(code) or code)
+        prepare_clone(clone)
     _clones[id(code)] = (code, clone)
     return clone
 
@@ -51,32 +96,44 @@ class record:
     """Context manager: instrument what this thread runs inside the block, and report it to ``observer``.
 
     Per thread, and nestable: the inner recording alone gets the events while it lasts. ``observer_failure`` is the first
-    exception that a method of the observer, or the monitor itself, raised: nothing is reported after it.
+    exception that a method of the observer, or the monitor itself, raised: nothing is reported after it. It keeps no
+    traceback, which would hold the user's objects alive; ``failure_traceback`` has its text.
     """
 
     def __init__(self, observer: Observer) -> None:
         self.observer = observer
-        self.observer_failure: BaseException | None = None
+        self.failure_traceback = ""
         self._handlers = Handlers(observer, self.fail)
         self._outer: Handlers | None = None
         self._interception = Interception(clone_of, self._enter, self._fail_in_callback)
 
+    @property
+    def observer_failure(self) -> BaseException | None:
+        return self._handlers.error
+
     def fail(self, error: BaseException) -> None:
         """End the recording because of ``error`` (the first one is kept); the program goes on."""
-        if self.observer_failure is None:
-            self.observer_failure = error
-        self._handlers[:] = [None] * len(self._handlers)
+        handlers = self._handlers
+        if not self.failure_traceback:
+            handlers.error = error
+            handlers[:] = [None] * len(handlers)
+            self._interception.stop()
+            self.failure_traceback = "".join(traceback.format_exception(error, chain=False))
+            if not belongs_to_user(error):
+                error.__traceback__ = error.__context__ = None
 
     def _enter(self, frame: Frame) -> bool:
         return self.observer_failure is None and self.observer.enter_frame(frame)
 
     def _fail_in_callback(self, error: BaseException) -> None:
+        users = belongs_to_user(error)
         self.fail(error)
-        if belongs_to_user(error):
+        if users:
             raise error
 
     def __enter__(self) -> record:
         check_versions()
+        _process_wide.enter()
         self._interception.install()
         thread = self._interception.thread
         self._outer = active.get(thread)
@@ -85,6 +142,7 @@ class record:
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
         self._interception.remove()
+        _process_wide.leave()
         thread = self._interception.thread
         if self._outer is None:
             active.pop(thread, None)
