@@ -1,4 +1,7 @@
-"""Code lenses: "Check" and "Run compiled" on an entrypoint, a summary on each region. Key functions: entry_lenses, region_lenses."""
+"""Code lenses: "Check" and "Run compiled" on an entrypoint, a summary on each region.
+
+Key functions: entry_lenses, region_lenses.
+"""
 
 from __future__ import annotations
 

@@ -13,10 +13,9 @@ from lsprotocol import types
 from pygls import uris
 
 from lsp_server.features.documents import Document, Documents, LineEdit, key_of
-from lsp_server.features.positions import lsp_range
-from lsp_server.features.tracking import Tracker, read_source
-from lsp_server.features.positions import split_lines
+from lsp_server.features.positions import lsp_range, split_lines
 from lsp_server.features.settings import Settings
+from lsp_server.features.tracking import Tracker, read_source
 from magpy_core.findings import Finding, Location, RegionSummary, Severity, lookup
 
 _SEVERITIES = {
@@ -110,6 +109,7 @@ class Board:
 
     def replaced(self, document_or_key: Document | str) -> bool:
         """A file was opened (a Document) or its text on disk may have changed (a key)."""
+        lines: list[str] | None
         if isinstance(document_or_key, Document):
             key, lines = document_or_key.key, document_or_key.lines
         else:

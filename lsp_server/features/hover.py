@@ -38,8 +38,8 @@ def _facts(finding: Finding) -> list[str]:
 def _full_markdown(finding: Finding, severity: Severity) -> str:
     code = lookup(finding.code)
     parts = [f"**{code.code}** {code.name} · {severity.value}", _plain(finding.message)]
-    if code.explanation:
-        parts.append(f"*Why:* {_plain(code.explanation)}")
+    if code.reason:
+        parts.append(f"*Why:* {_plain(code.reason)}")
     if finding.values:
         parts.append("\n".join(f"- {_code(v.name)} = {_code(v.repr)}" for v in finding.values[:_LISTED]))
     hint = finding.hint or " ".join(code.hints[:1])
@@ -55,8 +55,8 @@ def _full_markdown(finding: Finding, severity: Severity) -> str:
 def _full_plain(finding: Finding, severity: Severity) -> str:
     code = lookup(finding.code)
     lines = [f"{code.code} {code.name} ({severity.value})", finding.message]
-    if code.explanation:
-        lines.append(f"Why: {code.explanation}")
+    if code.reason:
+        lines.append(f"Why: {code.reason}")
     lines += [f"  {v.name} = {v.repr}" for v in finding.values[:_LISTED]]
     hint = finding.hint or " ".join(code.hints[:1])
     if hint:

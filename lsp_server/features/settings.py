@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lsp_server.config import BACKENDS
 from magpy_core.findings import REGISTRY, Finding, Severity
 
 SECTION = "magpy"
@@ -13,12 +14,15 @@ SECTION = "magpy"
 
 @dataclass(frozen=True)
 class Settings:
-    """``severity`` maps a code (``MP204``) or family (``MP2``) to a severity, or to None for "off"."""
+    """``severity`` maps a code (``MP204``) or family (``MP2``) to a severity, or to None for "off".
+
+    None in ``steps``, ``timeout`` and ``backend``: not set here, so ``[tool.magpy]`` or the default holds.
+    """
 
     interpreter: str = ""
-    steps: int = 3
+    steps: int | None = None
     timeout: float | None = None
-    backend: str = "inductor"
+    backend: str | None = None
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     severity: Mapping[str, Severity | None] = field(default_factory=dict)
@@ -56,8 +60,9 @@ def parse_settings(raw: object) -> tuple[Settings, list[str]]:
     args, env, lens = raw.get("args"), raw.get("env"), raw.get("codeLens")
     take("interpreter", "interpreter", isinstance(interpreter, str), interpreter, "a string")
     take("steps", "steps", isinstance(steps, int) and number(steps), steps, "a whole number, 0 or more")
-    take("timeout", "timeout", number(timeout), timeout or None, "a number of seconds, 0 for none")
-    take("backend", "backend", isinstance(raw.get("backend"), str), raw.get("backend"), "a string")
+    take("timeout", "timeout", number(timeout), timeout, "a number of seconds, 0 for none")
+    backend = raw.get("backend")
+    take("backend", "backend", backend in ("", *BACKENDS), backend or None, f"one of {', '.join(BACKENDS)}")
     strings = isinstance(args, (list, tuple)) and all(isinstance(a, str) for a in args)
     take("args", "args", strings, tuple(args) if strings and args is not None else (), "a list of strings")
     pairs = isinstance(env, Mapping) and all(isinstance(k, str) and isinstance(v, str) for k, v in env.items())

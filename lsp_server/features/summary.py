@@ -1,10 +1,13 @@
-"""One-line and table summaries of a run, as text. Key functions: region_line, findings_line, run_table."""
+"""One-line and table summaries of a run, as text. Key functions: region_line, findings_line, report_text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import io
+from collections.abc import Iterable
 
-from magpy_core.findings import Finding, RegionSummary, Severity
+from magpy_core.findings import RegionSummary, Report, Severity
+
+_WIDTH = 110
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
@@ -40,43 +43,24 @@ def findings_line(counts: dict[str, int]) -> str:
     return " · ".join(parts) or "no findings"
 
 
-def _cell(value: float | None, unit: str = "") -> str:
-    return "-" if value is None else f"{value:.2f}{unit}"
+def report_text(report: Report, *, suppressed: int, table: bool) -> str:
+    """What the command line prints at the end of a run: the regions, or for a compiled run the table of them."""
+    # rich is loaded here and not at start: the server answers first.
+    from rich.console import Console
 
+    from lsp_server.formats import regions, run_table
+    from lsp_server.formats.view import View
 
-def run_table(regions: Sequence[RegionSummary]) -> str:
-    """What ``run`` ends with: per region calls, captures, times and speed-up, then why it was captured again."""
-    if not regions:
-        return "No regions: the program never called a module, optimizer or named function."
-    head = ("region", "calls", "captures", "complete", "eager ms", "compiled ms", "speed-up")
-    rows = [
-        (
-            r.name,
-            str(r.calls),
-            str(r.captures),
-            "yes" if r.complete else "no",
-            _cell(r.eager_ms),
-            _cell(r.compiled_ms),
-            _cell(r.speedup, "x"),
-        )
-        for r in regions
-    ]
-    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-
-    def line(row: Sequence[str]) -> str:
-        # The first column is text, the others are read as numbers: right-aligned.
-        cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
-        return "  ".join(cells).rstrip()
-
-    out = [line(head), "  ".join("-" * w for w in widths), *(line(row) for row in rows)]
-    for region in regions:
-        for again in region.recompiles:
-            where = f" ({again.file}:{again.line})" if again.file else ""
-            out.append(f"{region.name}: captured again at call {again.call}: {again.name} {again.old} -> {again.new}{where}")
-    return "\n".join(out)
-
-
-def finding_line(finding: Finding, severity: Severity) -> str:
-    """``file:line:col: warning MP102 message``, 1-based as editors link it."""
-    start = finding.location.range.start
-    return f"{finding.location.file}:{start.line + 1}:{start.character + 1}: {severity.value} {finding.code} {finding.message}"
+    view = View()
+    out = Console(file=io.StringIO(), color_system=None, width=_WIDTH, force_terminal=False)
+    if table and report.regions:
+        out.print(run_table.table(report, view))
+        for line in run_table.recompiles(report, view):
+            out.print(line, soft_wrap=True)
+        out.print(run_table.total(report), soft_wrap=True)
+    else:
+        for line in regions.lines(report, view):
+            out.print(line, soft_wrap=True)
+    out.print(regions.totals(report, suppressed), soft_wrap=True)
+    assert isinstance(out.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in out.file.getvalue().rstrip().split("\n"))

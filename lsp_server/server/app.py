@@ -24,7 +24,7 @@ from magpy_core import __version__
 
 log = logging.getLogger(__name__)
 
-STATUS, OUTPUT = "magpy/status", "magpy/output"
+STATUS, OUTPUT, CODES = "magpy/status", "magpy/output", "magpy/codes"
 _PUBLISH_DELAY = 0.05
 _SETTINGS_PATIENCE = 5.0
 
@@ -94,7 +94,7 @@ class MagpyServer(LanguageServer):
         try:
             asked = self.workspace_configuration_async(types.ConfigurationParams([item]))
             answer = await asyncio.wait_for(asked, _SETTINGS_PATIENCE)
-        except (JsonRpcException, asyncio.TimeoutError) as error:
+        except (TimeoutError, JsonRpcException) as error:
             log.warning("the client did not tell its settings: %r", error)
             return self._pushed
         settings, problems = parse_settings(answer[0] if answer else None)

@@ -12,8 +12,9 @@ from lsp_server.features import codelens
 from lsp_server.features.documents import key_of, path_of
 from lsp_server.features.hover import hover_text
 from lsp_server.features.settings import SECTION
-from lsp_server.server.app import MagpyServer
+from lsp_server.server.app import CODES, MagpyServer
 from lsp_server.server.lifetime import on_signal, watch_process
+from magpy_core.findings import REGISTRY
 
 log = logging.getLogger(__name__)
 
@@ -131,6 +132,15 @@ def _register_features(server: MagpyServer) -> None:
         run = server.runs.of_uri(document.uri)
         running = None if run is None else f"{run.verb}…"
         return codelens.entry_lenses(document, running) + codelens.region_lenses(document, server.board.runs())
+
+    @server.feature(CODES)
+    def codes(_params: Any) -> list[dict[str, str]]:
+        """Every finding code with its page, for clients that show them."""
+        from magpy_core.findings.docs import markdown
+
+        return [
+            {"code": c.code, "name": c.name, "title": c.title, "url": c.url, "page": markdown(c)} for c in REGISTRY.values()
+        ]
 
 
 def _register_commands(server: MagpyServer) -> None:

@@ -42,7 +42,8 @@ class RunProgress:
             return
         title = "MagPy: check" if self._run.mode == "check" else "MagPy: run compiled"
         percentage = 0 if self._run.steps else None  # without a number of steps the bar only moves
-        begin = types.WorkDoneProgressBegin(title=title, cancellable=True, message=self._run.summary(), percentage=percentage)
+        message = self._run.summary()
+        begin = types.WorkDoneProgressBegin(title, cancellable=True, message=message, percentage=percentage)
         progress.begin(self._token, begin)
         self._shown = True
         progress.tokens[self._token].add_done_callback(lambda future: self._cancel() if future.cancelled() else None)

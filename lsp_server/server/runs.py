@@ -12,24 +12,26 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, Literal, Protocol
 
 from lsp_server.features.diagnostics import Board, RunFindings
 from lsp_server.features.documents import Documents, key_of
 from lsp_server.features.settings import Settings
-from lsp_server.features.summary import count, findings_line, run_table, severity_counts
+from lsp_server.features.sieve import Sieve
+from lsp_server.features.summary import count, findings_line, report_text, severity_counts
 from lsp_server.features.tracking import Tracker
-from lsp_server.server.worker import Ended, Message, Output, WorkerFailure, WorkRequest, work
+from lsp_server.server.worker import Refused, Wishes, Worker, in_editor_words
 from magpy_core.findings import Finding, RegionSummary
+from magpy_core.runner.request import Outcome
 
 log = logging.getLogger(__name__)
 Mode = Literal["check", "compiled"]
 _GARBAGE_REPORTED = 3
 
 
-class RunState(str, Enum):
+class RunState(StrEnum):
     STARTING = "starting"
     RUNNING = "running"
     DONE = "done"
@@ -89,10 +91,14 @@ class Run:
         self.settings = settings
         self.state = RunState.STARTING
         self.step = 0
+        self.steps = 0  # after which the program is ended; 0 lets it run to its end
         self.doing = "starting"
         self.failure = ""
         self.garbage = 0
         self.started_at = time.monotonic()
+        self.ended_at = 0.0
+        self.suppressed = 0
+        self.sieve: Sieve | None = None
         self.found = RunFindings(target.uri, Tracker(time.time_ns(), documents), settings)
         self.task: asyncio.Task[None] | None = None
         self.stop_as = RunState.CANCELLED
@@ -101,13 +107,6 @@ class Run:
     @property
     def verb(self) -> str:
         return "Checking" if self.mode == "check" else "Running"
-
-    @property
-    def steps(self) -> int:
-        """Steps after which the program is ended; 0 lets it run to its end."""
-        if self.target.steps is not None:
-            return self.target.steps
-        return self.settings.steps if self.mode == "check" else 0
 
     def counts(self) -> dict[str, int]:
         return severity_counts(severity for _, severity in self.found.shown())
@@ -129,7 +128,7 @@ class Run:
         speedups = [r.speedup for r in regions if r.speedup is not None]
         if self.mode == "compiled" and speedups:
             parts.append(f"up to {max(speedups):.2f}x")
-        return f"{self.target.label}: {' · '.join(parts)} · {found} · {time.monotonic() - self.started_at:.1f} s"
+        return f"{self.target.label}: {' · '.join(parts)} · {found} · {self.ended_at - self.started_at:.1f} s"
 
     def result(self) -> dict[str, Any]:
         """The answer to the command."""
@@ -221,41 +220,55 @@ class RunManager:
             await self._follow(run)
         except asyncio.CancelledError:
             run.state = run.stop_as
-        except WorkerFailure as failure:
-            run.state, run.failure = RunState.FAILED, str(failure)
+        except Refused as refusal:
+            self._begin(run)
+            self._client.changed({run.found.add(finding) for finding in refusal.findings})
+            run.state, run.failure = RunState.FAILED, str(refusal)
         except Exception as error:
             log.exception("run %d of %s failed", run.id, run.target.entrypoint)
             run.state, run.failure = RunState.FAILED, f"internal error: {type(error).__name__}: {error}"
+        run.ended_at = time.monotonic()
         self._board.unfollow(run.found)
         if run.garbage > _GARBAGE_REPORTED:
             log.warning("run %d: %d messages of the worker were not understood", run.id, run.garbage)
-        if run.mode == "compiled" and run.state is RunState.DONE:
-            table = run_table(list(run.found.regions.values()))
-            self._client.output(run, "report", f"\n{table}\n".encode())
         self._tell(run, lenses=True)
 
     async def _follow(self, run: Run) -> None:
-        request = WorkRequest(
-            mode=run.mode,
-            interpreter=run.settings.interpreter,
-            path=None if run.target.module else run.target.path,
-            module=run.target.module,
-            args=run.target.args if run.target.args is not None else run.settings.args,
-            steps=run.steps,
-            timeout=run.settings.timeout,
-            backend=run.settings.backend,
-            cwd=run.target.cwd or os.path.dirname(run.target.path),
-            env={**run.settings.env, **run.target.env},
+        target = run.target
+        wishes = Wishes(
+            mode="check" if run.mode == "check" else "run",
+            script=None if target.module else target.path,
+            module=target.module,
+            args=target.args,
+            steps=target.steps,
+            cwd=target.cwd or os.path.dirname(target.path),
+            env=target.env,
         )
-        async for event in work(request):
-            match event:
-                case Output(stream, data):
-                    self._client.output(run, stream, data)
-                case Message(body):
-                    self._message(run, body)
-                case Ended(failure):
-                    run.state = RunState.FAILED if failure else RunState.DONE
-                    run.failure = failure
+        worker = Worker(wishes, run.settings, lambda stream, data: self._client.output(run, stream, data))
+        run.sieve = Sieve(worker.selection, run.found.tracker)
+        run.steps = worker.request.steps
+        try:
+            async for message in worker.start():
+                self._message(run, message)
+            outcome = await worker.wait()
+        finally:
+            await worker.close()
+        self._settle(run, outcome, run.sieve)
+
+    def _settle(self, run: Run, outcome: Outcome, sieve: Sieve) -> None:
+        """The report is complete: findings and regions it does not name were withdrawn."""
+        report = replace(outcome.report, findings=[_worded(finding) for finding in outcome.report.findings])
+        report, run.suppressed = sieve.all(report, flag_unused=outcome.kind == "ok")
+        before = run.found.keys()
+        run.found.findings = {finding.key: finding for finding in report.findings}
+        run.found.regions = {region.id: region for region in report.regions}
+        self._client.changed(before | run.found.keys())
+        states = {"ok": RunState.DONE, "cancelled": RunState.CANCELLED}
+        run.state = states.get(outcome.kind, RunState.FAILED)
+        run.failure = in_editor_words(outcome.message) if run.state is RunState.FAILED else ""
+        if run.state is RunState.DONE:
+            text = report_text(report, suppressed=run.suppressed, table=run.mode == "compiled")
+            self._client.output(run, "report", f"\n{text}\n".encode())
 
     def _message(self, run: Run, body: Mapping[str, Any]) -> None:
         """One message of the worker. What it says may be wrong in any way: the program runs in its process."""
@@ -281,18 +294,21 @@ class RunManager:
                 self._tell(run)
             case "finding":
                 self._begin(run)
-                self._client.changed({run.found.add(Finding.from_json(body["finding"]))})
-                run.changed()
+                finding = _worded(Finding.from_json(body["finding"]))
+                kept = run.sieve.one(finding) if run.sieve is not None else finding
+                if kept is not None:
+                    self._client.changed({run.found.add(kept)})
+                    run.changed()
             case "region":
                 self._begin(run)
                 region = RegionSummary.from_json(body["region"])
                 run.found.regions[region.id] = region
                 run.changed()
-            case "done":
-                self._begin(run)
-                self._final(run, body["report"])
-            case "failed":
-                pass  # the worker's end carries it: see Ended
+            case "stopping":
+                run.doing = "ending the program"
+                self._tell(run)
+            case "done" | "failed":
+                pass  # the outcome carries both
             case other:
                 raise ValueError(f"unknown message type {other!r}")
 
@@ -303,17 +319,13 @@ class RunManager:
             self._client.changed(self._board.replace(run.target.key, run.found))
             self._tell(run, lenses=True)
 
-    def _final(self, run: Run, report: Mapping[str, Any]) -> None:
-        """The report is complete: findings and regions it does not name were withdrawn."""
-        findings = [Finding.from_json(item) for item in report["findings"]]
-        regions = [RegionSummary.from_json(item) for item in report["regions"]]
-        before = run.found.keys()
-        run.found.findings = {finding.key: finding for finding in findings}
-        run.found.regions = {region.id: region for region in regions}
-        self._client.changed(before | run.found.keys())
-
     def _tell(self, run: Run, *, lenses: bool = False) -> None:
         self._client.status(run)
         run.changed()
         if lenses:
             self._client.lenses_changed()
+
+
+def _worded(finding: Finding) -> Finding:
+    """Findings about the run itself give advice in the command line's words."""
+    return replace(finding, message=in_editor_words(finding.message)) if finding.code.startswith("MP9") else finding

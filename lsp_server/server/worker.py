@@ -1,0 +1,138 @@
+"""A run's process, seen from the event loop: wishes and settings become a RunRequest. Key types: Wishes, Worker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from lsp_server.config import ConfigError, Loaded, load_for
+from lsp_server.features.settings import Settings
+from lsp_server.selection import Selection
+from magpy_core.findings import Finding
+from magpy_core.runner.launch import AsyncRunHandle, launch_async
+from magpy_core.runner.protocol import Message
+from magpy_core.runner.request import Outcome, RunRequest
+
+_CHECK_STEPS = 3
+_CHUNKS_IN_FLIGHT = 16
+_PATIENCE = 1.0
+_IN_EDITOR = {
+    " with --python": " in the setting magpy.interpreter",
+    "raise --timeout": "raise the setting magpy.timeout",
+    "lower --steps": "lower the setting magpy.steps",
+}
+
+
+class Refused(Exception):
+    """The run can't be started; ``findings`` say where the reason is."""
+
+    def __init__(self, message: str, findings: list[Finding]) -> None:
+        super().__init__(message)
+        self.findings = findings
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a command asks for; None leaves it to the editor's settings, then to ``[tool.magpy]``, then to the default."""
+
+    mode: Literal["check", "run"]
+    script: str | None
+    module: str | None
+    cwd: str
+    args: tuple[str, ...] | None = None
+    steps: int | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+class Worker:
+    """One worker process. ``output`` is called on the event loop; the program waits when it is too fast for that."""
+
+    def __init__(self, wishes: Wishes, settings: Settings, output: Callable[[str, bytes], None]) -> None:
+        loaded = _configuration(wishes)
+        self._output = output
+        self._loop = asyncio.get_running_loop()
+        self._room = threading.Semaphore(_CHUNKS_IN_FLIGHT)
+        self._handle: AsyncRunHandle | None = None
+        self.selection = Selection(loaded.settings.select, loaded.settings.ignore, loaded.settings.severity)
+        self.request = self._request(wishes, settings, loaded)
+
+    def _request(self, wishes: Wishes, settings: Settings, loaded: Loaded) -> RunRequest:
+        config = loaded.settings
+        timeout = settings.timeout if settings.timeout is not None else config.timeout
+        return RunRequest(
+            mode=wishes.mode,
+            script=wishes.script,
+            module=wishes.module,
+            args=list(wishes.args if wishes.args is not None else settings.args),
+            python=settings.interpreter or None,
+            cwd=wishes.cwd,
+            env={**os.environ, **settings.env, **wishes.env},
+            steps=_steps(wishes, settings, config.steps),
+            timeout=timeout or None,
+            backend=settings.backend or config.backend or "inductor",
+            regions=list(config.regions),
+            call_policy=dict(config.call_policy),
+            stdin="null",
+            stdout=partial(self._chunk, "stdout"),
+            stderr=partial(self._chunk, "stderr"),
+        )
+
+    def start(self) -> AsyncIterator[Message]:
+        """Start the process; its messages until it ends."""
+        self._handle = launch_async(self.request)
+        return aiter(self._handle)
+
+    async def wait(self) -> Outcome:
+        """How it ended."""
+        assert self._handle is not None, "started first"
+        return await self._handle.wait()
+
+    async def close(self) -> None:
+        """End the process tree if it is still there, and wait until it is gone."""
+        if self._handle is not None:
+            await self._handle.aclose()
+
+    def _chunk(self, stream: str, data: bytes) -> None:
+        # On a thread of the runner's. The bound makes a flood wait in the program's pipe and not in our memory.
+        if not self._room.acquire(timeout=_PATIENCE):
+            return  # the event loop is stuck or gone: dropping output beats holding up the end of the run
+        try:
+            self._loop.call_soon_threadsafe(self._arrived, stream, data)
+        except RuntimeError:
+            self._room.release()  # the loop is closed: nobody listens any more
+
+    def _arrived(self, stream: str, data: bytes) -> None:
+        self._room.release()
+        self._output(stream, data)
+
+
+def _steps(wishes: Wishes, settings: Settings, configured: int | None) -> int:
+    if wishes.steps is not None:
+        return wishes.steps
+    if wishes.mode == "run":
+        return 0
+    chosen = settings.steps if settings.steps is not None else configured
+    return _CHECK_STEPS if chosen is None else chosen
+
+
+def _configuration(wishes: Wishes) -> Loaded:
+    start = Path(wishes.script).parent if wishes.script is not None else Path(wishes.cwd)
+    try:
+        return load_for(start)
+    except ConfigError as error:
+        first = error.problems[0]
+        message = f"{first.file.name}:{first.line}: {first.sentence}"
+        raise Refused(message, [problem.finding() for problem in error.problems]) from None
+
+
+def in_editor_words(message: str) -> str:
+    """Advice of the runner names the command line's options; in an editor these are settings."""
+    for option, words in _IN_EDITOR.items():
+        message = message.replace(option, words)
+    return message
