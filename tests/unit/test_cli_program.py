@@ -26,6 +26,7 @@ from magpy_core.runner.protocol import Message
 from magpy_core.runner.request import Kind, Outcome, RunRequest
 
 ROOT = Path(__file__).parents[2]
+SEARCH = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 
 
 class FakeHandle:
@@ -360,7 +361,7 @@ def test_run_ends_with_the_table_and_shows_only_severe_findings(tool: Tool) -> N
 
 
 def run_tool(*args: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": SEARCH}
     command = [sys.executable, "-m", "lsp_server.cli", *args]
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, **options)
 
@@ -388,7 +389,7 @@ def test_torch_is_never_imported_in_the_tools_process(tmp_path: Path) -> None:
         "import sys\nfrom lsp_server.cli.main import cli\n"
         "try:\n    cli(['check', 'empty.py'])\nexcept SystemExit:\n    pass\nprint('torch' in sys.modules)"
     )
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": SEARCH}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=env, timeout=120)
     assert done.stdout.splitlines()[-1] == "False", done.stderr
 

@@ -16,7 +16,8 @@ from magpy_core.findings.schema import report_schema
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "lsp_server.cli"]
-ENV = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+SEARCH = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+ENV = {**os.environ, "PYTHONPATH": SEARCH, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
 
 
 def tool(folder: Path, *args: str) -> subprocess.CompletedProcess[bytes]:
