@@ -184,8 +184,8 @@ class Discovery:
             clock.check()
             return out
 
-        __call__.__qualname__ = original.__qualname__
-        __call__.__doc__ = original.__doc__
+        __call__.__name__, __call__.__qualname__ = original.__name__, original.__qualname__
+        __call__.__annotations__ = dict(original.__annotations__)
         base.__call__ = __call__
 
     def _uncaptured(self, original: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

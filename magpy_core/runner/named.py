@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType
@@ -28,14 +27,12 @@ class _Marker(ast.NodeTransformer):
 
     def __init__(self, wanted: set[str]) -> None:
         self.wanted = wanted
-        self.found: set[str] = set()
         self._outer: list[str] = []
 
     def _mark(self, name: str, at: ast.AST) -> ast.Constant | None:
         qualified = ".".join([*self._outer, name])
         if qualified not in self.wanted:
             return None
-        self.found.add(qualified)
         return ast.copy_location(ast.Constant(_MARK + qualified), at)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -59,8 +56,21 @@ class _Marker(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         for target in node.targets:
             if isinstance(target, ast.Name) and (mark := self._mark(target.id, node.value)) is not None:
-                node.value = ast.copy_location(ast.Call(mark, [node.value], []), node.value)
+                # An operator, not a call: calling a constant draws a SyntaxWarning.
+                node.value = ast.copy_location(ast.BinOp(mark, ast.MatMult(), node.value), node.value)
         return node
+
+
+class _Decorator:
+    """The constant that a marked definition is passed through: ``@<this>`` above a ``def``, or ``name = <this> @ value``."""
+
+    def __init__(self, regions: NamedRegions, dotted: str) -> None:
+        self._regions, self._dotted = regions, dotted
+
+    def __call__(self, value: Any) -> Any:
+        return self._regions.decorate(value, self._dotted)
+
+    __matmul__ = __call__
 
 
 class NamedRegions:
@@ -87,10 +97,7 @@ class NamedRegions:
             return compile(source, filename, "exec", dont_inherit=True)
         tree = compile(source, filename, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
         marker = _Marker(set(wanted))
-        marked = marker.visit(tree)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "'str' object is not callable", SyntaxWarning)
-            code = compile(marked, filename, "exec", dont_inherit=True)
+        code = compile(marker.visit(tree), filename, "exec", dont_inherit=True)
         return self._replace_marks(code, wanted)
 
     def _replace_marks(self, code: CodeType, wanted: dict[str, str]) -> CodeType:
@@ -99,20 +106,18 @@ class NamedRegions:
             if isinstance(const, CodeType):
                 const = self._replace_marks(const, wanted)
             elif isinstance(const, str) and const.startswith(_MARK):
-                const = self._decorator(wanted[const.removeprefix(_MARK)])
+                const = _Decorator(self, wanted[const.removeprefix(_MARK)])
             consts.append(const)
         return code.replace(co_consts=tuple(consts))
 
-    def _decorator(self, dotted: str) -> Callable[[Any], Any]:
-        def decorate(value: Any) -> Any:
-            if isinstance(value, staticmethod | classmethod):
-                return type(value)(decorate(value.__func__))
-            wrapped = self._wrap(value, dotted)
-            if wrapped is not value:
-                self.found.add(dotted)
-            return wrapped
-
-        return decorate
+    def decorate(self, value: Any, dotted: str) -> Any:
+        """What takes the place of ``value``, just defined under the name ``dotted``."""
+        if isinstance(value, staticmethod | classmethod):
+            return type(value)(self.decorate(value.__func__, dotted))
+        wrapped = self._wrap(value, dotted)
+        if wrapped is not value:
+            self.found.add(dotted)
+        return wrapped
 
     def missing(self) -> list[str]:
         """Names that no executed definition has matched."""

@@ -139,7 +139,7 @@ TRACEBACKS = {
     "late output": "import atexit\natexit.register(print, 'at exit')\nprint('x')\n1/0",
     "interrupt": "import signal\nsignal.raise_signal(signal.SIGINT)",
     "killed": "import os, signal\nprint('here', flush=True)\nos.kill(os.getpid(), signal.SIGTERM)",
-    "last": "import atexit, sys\natexit.register(lambda: print(sys.last_type, sys.last_value, '__file__' in globals()))\n1/0",
+    "last": "import atexit, sys\natexit.register(lambda: print(sys.last_value, '__file__' in globals()))\n1/0",
 }
 
 

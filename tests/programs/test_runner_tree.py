@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -65,7 +66,8 @@ WORKERS = """
     if __name__ == "__main__":
         net = torch.nn.Linear(1, 1)
         opt = torch.optim.SGD(net.parameters(), lr=0.0)
-        loader = DataLoader(Data(), batch_size=2, num_workers=2, multiprocessing_context=sys.argv[1], persistent_workers=True)
+        options = dict(num_workers=2, multiprocessing_context=sys.argv[1], persistent_workers=True)
+        loader = DataLoader(Data(), batch_size=2, **options)
         pids = set()
         for x in loader:
             pids.update(int(p) for p in x.flatten().tolist())
@@ -189,6 +191,7 @@ def test_dropping_the_handle_ends_the_run(tmp_path: Path) -> None:
     family = lines.processes()
     process = handle._process
     del handle
+    gc.collect()
     assert_gone(family, 3.0)
     assert process is not None
     process.wait(5)
