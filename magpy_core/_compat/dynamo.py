@@ -142,8 +142,17 @@ def torch_has_compiled() -> bool:
     return bool(module and (module.FRAME_COUNTER or len(module.input_codes.seen)))
 
 
+def compiled_codes() -> list[CodeType]:
+    """The code objects that torch's compiler has looked at (some of them hold what it compiled)."""
+    module = sys.modules.get("torch._dynamo.convert_frame")
+    if module is None:
+        return []
+    codes = [reference() for reference in list(module.input_codes.seen)]
+    return [code for code in codes if code is not None]
+
+
 def _all_codes() -> list[CodeType]:
-    """The code of every function in the process, with the functions defined in it; not our own nor the compiler's."""
+    """The code of every function in the process, with the functions defined in it; not the compiler's own."""
     found: dict[int, CodeType] = {}
     work = [thing.__code__ for thing in gc.get_objects() if type(thing) is FunctionType]
     while work:
@@ -151,7 +160,7 @@ def _all_codes() -> list[CodeType]:
         if id(code) not in found:
             found[id(code)] = code
             work.extend(const for const in code.co_consts if type(const) is CodeType)
-    return [code for code in found.values() if _TORCH_COMPILER not in code.co_filename]
+    return [code for code in found.values() if _TORCH_COMPILER not in code.co_filename or _is_wrapper(code)]
 
 
 class VisibleCode:

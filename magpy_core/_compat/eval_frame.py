@@ -5,7 +5,9 @@ another code object (a *clone* of the frame's own) evaluated in its place. What 
 
 * A callback's answer is kept as a *cache entry* on the original code object. Later frames of that code do not reach the
   callback: the entry's guard decides. Our guard asks the interception of the running thread, so an entry means nothing
-  when no interception is active. Entries are taken off again when the last interception ends (:func:`_release`).
+  when no interception is active. Entries are taken off again when the last interception ends (:func:`_release`). They
+  cannot be taken off one by one, so code that holds entries of the user's own torch.compile gets ours in another list
+  (torch's "precompile entries") beforehand.
 * A guard cannot tell a starting generator from one being resumed, and a started frame must never be replaced. Entries on
   generator code therefore never match; :func:`generator_started`, which clones of generators call first, removes them
   before they pile up.
@@ -34,8 +36,11 @@ from typing import Any, TypeVar, cast
 
 from torch._C._dynamo.eval_frame import (
     _debug_get_cache_entry_list,
+    _debug_get_precompile_entries,
     _FrameAction,
     _FrameExecStrategy,
+    _load_precompile_entry,
+    _reset_precompile_entries,
     get_eval_frame_callback,
     reset_code,
     set_code_exec_strategy,
@@ -44,6 +49,7 @@ from torch._C._dynamo.eval_frame import (
 from torch._C._dynamo.guards import RootGuardManager
 
 from magpy_core._compat.assembler import Instr, assemble, decode
+from magpy_core._compat.dynamo import compiled_codes
 from magpy_core._compat.versions import PY312
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -130,6 +136,8 @@ _active: dict[int, Interception] = {}
 """The innermost interception of each thread."""
 _entries: dict[int, CodeType] = {}
 """Code objects that may hold a cache entry of ours, by id."""
+_preloaded: dict[int, CodeType] = {}
+"""Code objects that hold a precompile entry of ours, by id."""
 
 
 def never_intercept(function: _F) -> _F:
@@ -182,6 +190,7 @@ class Interception:
     def install(self) -> None:
         """Start on the current thread."""
         self.thread = get_ident()
+        _preload(self._clone_of)
         self._base_depth = _depth()
         self._starts_left = MAX_DEPTH
         with _lock:
@@ -311,8 +320,31 @@ def generator_started(code: CodeType) -> None:
                 reset_code(code)
 
 
-def _ours(code: CodeType) -> bool:
-    return all(isinstance(entry.guard_manager, _GuardManager) for entry in _debug_get_cache_entry_list(code))
+def _preload(clone_of: Callable[[CodeType], CodeType | None]) -> None:
+    """Give code that the user's torch.compile has compiled a precompile entry: these can be taken off alone."""
+    for code in compiled_codes():
+        if id(code) in _preloaded or not _debug_get_cache_entry_list(code) or _debug_get_precompile_entries(code):
+            continue
+        clone = clone_of(code)
+        if clone is not None and not code.co_flags & _GENERATOR:
+            with _lock:
+                if id(code) not in _preloaded:
+                    _preloaded[id(code)] = code
+                    _load_precompile_entry(code, cast(Any, _GuardManager(_guard_for(code))), clone)
+
+
+def _is_ours(entry: Any) -> bool:
+    return isinstance(entry.guard_manager, _GuardManager)
+
+
+def _retire(code: CodeType) -> None:
+    """Make our entries on code that came to hold others meanwhile void, the way torch does it with its own."""
+    from torch._dynamo.guards import DeletedGuardManagerWrapper
+
+    for entry in _debug_get_cache_entry_list(code):
+        if _is_ours(entry):
+            extra_state: Any = entry.guard_manager.extra_state
+            extra_state.invalidate(entry, DeletedGuardManagerWrapper("the recording by MagPy is over"))
 
 
 def _torch_compiling_elsewhere() -> bool:
@@ -330,17 +362,21 @@ def _torch_compiling_elsewhere() -> bool:
 
 
 def _release() -> None:
-    """Take our entries off the code objects, unless somebody may be reading them (then the next release does it).
-
-    A code that also holds entries of the user's own torch.compile keeps all of them: ours never match outside a recording,
-    and dropping the user's would cost a recompilation.
-    """
-    if _active or not _entries or _torch_compiling_elsewhere():
+    """Take our entries off the code objects, unless somebody may be reading them (then the next release does it)."""
+    if _active or not (_entries or _preloaded) or _torch_compiling_elsewhere():
         return
-    codes = [code for code in _entries.values() if _ours(code)]
+    alone = []
+    for code in _entries.values():
+        if all(map(_is_ours, _debug_get_cache_entry_list(code))):
+            alone.append(code)
+        else:
+            _retire(code)
+    preloaded = list(_preloaded.values())
     _entries.clear()
-    # One C-level loop: no thread switch between the check above and the last reset.
-    deque(map(reset_code, codes), maxlen=0)
+    _preloaded.clear()
+    # C-level loops: no thread switch between the check above and the last reset.
+    deque(map(reset_code, alone), maxlen=0)
+    deque(map(_reset_precompile_entries, preloaded), maxlen=0)
 
 
 def disable() -> Token:
