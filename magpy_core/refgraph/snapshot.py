@@ -68,7 +68,51 @@ class Snapshot:
             return self.slots.get(name, ABSENT)
         return ABSENT
 
-    def changes(self) -> list[Change]:
+    def changes(self, forced: list[tuple[str, Any]] = []) -> list[Change]:  # noqa: B006
+        """Entry state to state now; ``forced`` (op, key) writes are included even where they changed nothing."""
+        out = self._differences()
+        if any(c.op == "replace" for c in out):
+            return out
+        done = {(c.op, id(c.key) if not isinstance(c.key, (str, int)) else c.key) for c in out}
+        for op, key in forced:
+            if (op, id(key) if not isinstance(key, (str, int)) else key) in done:
+                continue
+            change = self._forced(op, key)
+            if change is not None and not any(c.op == change.op and c.key is change.key and c.value is change.value for c in out):
+                out.append(change)
+        return out
+
+    def _forced(self, op: str, key: Any) -> Change | None:
+        """The effect of a write by name, from the state now."""
+        obj = self.obj
+        if op == "set_attr":
+            d = instance_dict(obj) or {}
+            if key in d:
+                return Change("set_attr", key, d[key])
+            if self.slots is not None and key in self.slots:
+                value = slot_value(obj, key)
+                return Change("del_slot", key) if value is ABSENT else Change("set_slot", key, value)
+            return Change("del_attr", key) if self.attrs is not None and key not in self.attrs else None
+        if op == "set_item" and self.kind == kinds.DICT:
+            value = dict.get(obj, key, ABSENT)
+            return Change("del_item", key) if value is ABSENT else Change("set_item", key, value)
+        if op == "maybe_item" and self.kind == kinds.DICT:
+            value = dict.get(obj, key, ABSENT)
+            return None if value is ABSENT else Change("set_item", key, value)
+        if op == "set_item" and self.kind == kinds.LIST and type(key) is int and -len(obj) <= key < len(obj):
+            index = key % len(obj)
+            return Change("set_item", index, list.__getitem__(obj, index)) if index < len(self.content) else None
+        if op in ("add", "discard") and self.kind == kinds.SET:
+            return Change("add" if key in obj else "discard", value=key)
+        if op == "clear":
+            content = dict(obj) if self.kind == kinds.DICT else list(obj)
+            return Change("replace", value=list(content.items()) if isinstance(content, dict) else content)
+        if op == "set_cell":
+            value = cell_value(obj)
+            return Change("del_cell") if value is ABSENT else Change("set_cell", value=value)
+        return None
+
+    def _differences(self) -> list[Change]:
         out: list[Change] = []
         if self.kind == kinds.LIST:
             out += _sequence_changes(self.content, list.__getitem__(self.obj, slice(None)))

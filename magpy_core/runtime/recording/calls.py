@@ -284,7 +284,9 @@ class CallEvents(WriteEvents):
         kind = kinds.kind_of(obj)
         if name in ("__setattr__", "__delattr__") and args and isinstance(args[0], str):
             if not isinstance(obj, type):
-                self.writing(obj, site)
+                node = self.writing(obj, site)
+                if node is not None:
+                    node.forced.append(("set_attr", args[0]))
             return
         if name == "__getattribute__" and args and isinstance(args[0], str):
             self.raw_attr(obj, args[0], site)
@@ -368,8 +370,27 @@ class CallEvents(WriteEvents):
             return
         self.refgraph.snapshot(node)
         self.mark_written(node, site)
-        if name not in policy.WRITE_METHODS:
+        if not self.blind_write(node, name, args, kwargs):
             self.contents(node, site)
+
+    def blind_write(self, node: Node, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """A write whose effect does not depend on what was there: note what it sets. False for every other mutator."""
+        if node.kind in (kinds.LIST, kinds.DEQUE) and name in ("append", "extend", "__iadd__"):
+            return True
+        if name == "clear":
+            node.forced.append(("clear", None))
+            return True
+        if node.kind == kinds.SET and name in ("add", "discard"):
+            node.forced.append((name, args[0]))
+            return True
+        if node.kind == kinds.DICT and name == "__setitem__":
+            node.forced.append(("set_item", args[0]))
+            return True
+        if node.kind == kinds.DICT and name == "update" and all(isinstance(a, dict) for a in args):
+            for keys in (*args, kwargs):
+                node.forced.extend(("set_item", k) for k in keys)
+            return True
+        return False
 
     def read_len(self, node: Node, site: Any) -> None:
         """``len`` of a container from outside; after a write the result still depends on the entry content."""

@@ -55,6 +55,7 @@ class WriteEvents(ReadEvents):
             root = self.const_root(obj, obj.__name__)
             self.refgraph.snapshot(root)
             self.mark_written(root, site)
+            root.forced.append(("set_attr", name))
             return
         tp = type(obj)
         self.class_fact(tp, "__setattr__", site)
@@ -62,6 +63,8 @@ class WriteEvents(ReadEvents):
         if owner is not None and owner.__flags__ & (1 << 9):
             self.class_fact(tp, name, site)
         node = self.writing(obj, site)
+        if node is not None:
+            node.forced.append(("set_attr", name))
         if node is not None and isinstance(obj, nn.Module):
             d = instance_dict(obj) or {}
             for table in _MODULE_TABLES:
@@ -70,6 +73,7 @@ class WriteEvents(ReadEvents):
                     table_node = self.refgraph.add(members, self.sources.attr(node.source, table))
                     self.refgraph.snapshot(table_node)
                     self.mark_written(table_node, site)
+                    table_node.forced.append(("maybe_item", name))
 
     def item_write(self, site: Any, obj: Any, key: Any, value: Any) -> None:
         self.site = site
@@ -80,7 +84,16 @@ class WriteEvents(ReadEvents):
             self.refuse("MP110", f"An item of a {type(obj).__name__} from outside is written; replay can't repeat it.", site=site)
             return
         self.class_fact(type(obj), "__setitem__", site)
-        self.writing(obj, site)
+        node = self.writing(obj, site)
+        if node is None:
+            return
+        if node.kind == kinds.DICT or type(key) is int:
+            if node.kind == kinds.LIST:
+                assert node.snapshot is not None
+                self.refgraph.read(self.sources.make("len", node.source, None), "eq", len(node.snapshot.content), site)
+            node.forced.append(("set_item", key))
+        else:
+            self.contents(node, site)
 
     def item_delete(self, site: Any, obj: Any, key: Any) -> None:
         self.site = site
@@ -106,6 +119,7 @@ class WriteEvents(ReadEvents):
         # later reads of the name see the region's own value: every site of it has to be looked at again
         self._global_sites = {s for s in self._global_sites if s.name != site.name}
         self.mark_written(root, site)
+        root.forced.append(("set_item", site.name))
 
     def cell_write(self, site: Any, cell: Any, value: Any) -> None:
         node = self.refgraph.node(cell)
@@ -115,6 +129,7 @@ class WriteEvents(ReadEvents):
         self.site = site
         self.refgraph.snapshot(node)
         self.mark_written(node, site)
+        node.forced.append(("set_cell", None))
 
     def cell_delete(self, site: Any, cell: Any) -> None:
         self.cell_write(site, cell, None)

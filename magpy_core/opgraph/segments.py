@@ -1,0 +1,80 @@
+"""Segments: an operator graph cut where Python needs a value before it can go on. Key types: Segment; function: ``split``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.fx
+
+
+@dataclass
+class Segment:
+    """A run of graph nodes between two cuts. ``inputs``: placeholders and values of earlier segments it uses, in order;
+    ``outputs``: values that later segments, branches or the replay plan use."""
+
+    nodes: list[torch.fx.Node]
+    inputs: list[torch.fx.Node] = field(default_factory=list)
+    outputs: list[torch.fx.Node] = field(default_factory=list)
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.nodes)
+
+    def module(self, values: dict[torch.fx.Node, Any]) -> torch.fx.GraphModule:
+        """A GraphModule of this segment; ``values`` holds example values of earlier segments' outputs."""
+        graph = torch.fx.Graph()
+        mapping: dict[torch.fx.Node, torch.fx.Node] = {}
+        for node in self.inputs:
+            copy = graph.placeholder(node.name)
+            copy.meta.update(node.meta)
+            copy.meta["magpy_input"] = node.name
+            if node.op != "placeholder":
+                copy.meta["magpy_value"] = values.get(node)
+                if isinstance(values.get(node), (int, float)):
+                    copy.meta["magpy_scalar"] = type(values[node])
+            mapping[node] = copy
+        for node in self.nodes:
+            mapping[node] = graph.node_copy(node, lambda n: mapping[n])
+        graph.output(tuple(mapping[n] for n in self.outputs))
+        graph.lint()
+        return torch.fx.GraphModule(torch.nn.Module(), graph)
+
+    def example_outputs(self, gm: torch.fx.GraphModule, fakes: list[Any], values: dict[torch.fx.Node, Any]) -> None:
+        """Real, zero-filled example values of this segment's outputs, for the segments after it."""
+        recorded = {n: n.meta.get("magpy_example") for n in self.outputs}
+        for node, example in recorded.items():
+            values[node] = example
+
+
+def split(graph: torch.fx.Graph, cuts: list[torch.fx.Node], wanted: list[list[torch.fx.Node]]) -> list[Segment]:
+    """Segments of ``graph``: cut ``i`` comes after node ``cuts[i]``; ``wanted[i]`` are the values Python needs after segment
+    ``i`` (the last entry: what replay needs). Placeholders belong to no segment."""
+    nodes = [n for n in graph.nodes if n.op not in ("placeholder", "output")]
+    order = {n: i for i, n in enumerate(nodes)}
+    bounds = [order[c] + 1 if c in order else 0 for c in cuts]
+    segments: list[Segment] = []
+    start = 0
+    for end in [*bounds, len(nodes)]:
+        end = max(end, start)
+        segments.append(Segment(nodes[start:end]))
+        start = end
+    home = {n: i for i, s in enumerate(segments) for n in s.nodes}
+    needed: list[dict[torch.fx.Node, None]] = [{} for _ in segments]
+    for i, values in enumerate(wanted):
+        for node in values:
+            if node in home:
+                needed[home[node]].setdefault(node)
+    for i, segment in enumerate(segments):
+        uses: dict[torch.fx.Node, None] = {}
+        for node in segment.nodes:
+            for used in node.all_input_nodes:
+                if home.get(used) != i:
+                    uses.setdefault(used)
+                    if used in home:
+                        needed[home[used]].setdefault(used)
+        segment.inputs = list(uses)
+    for segment, values in zip(segments, needed, strict=True):
+        segment.outputs = list(values)
+    return segments

@@ -1,0 +1,143 @@
+"""ShapeTracker: in a dynamic recording, sizes that depend on a varying dimension become symbolic scalars.
+
+Every recorded operation is repeated on fake tensors with symbolic sizes; when the program reads a shape, the fake's size
+expression says how it depends on the graph inputs' dimensions. Key type: ShapeTracker.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import sympy
+import torch
+
+from magpy_core._compat.sym_size import sym_expression
+from magpy_core.opgraph.scalars import ScalarTable, Sym
+
+
+class ShapeTracker:
+    """Symbolic sizes of one recording. ``dims``: access path of a graph input -> dimensions that vary."""
+
+    def __init__(self, scalars: ScalarTable, dims: dict[str, set[int]]) -> None:
+        self.scalars = scalars
+        self.dims = dims
+        self._symbols: dict[sympy.Symbol, Sym] = {}
+        self._env: Any = None
+        self._fakes: dict[int, Any] = {}  # fx node -> fake value
+
+    def read(self, host: Any, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
+        """``tensor.shape``, ``.size(d)``, ``len(t)``, ``.numel()`` with the varying sizes as private copies."""
+        expressions = self.expressions(host, tensor)
+        if expressions is None or what in ("stride", "storage_offset"):
+            if expressions is not None and any(isinstance(e, Sym) for e in expressions):
+                from magpy_core.findings import Unsupported
+
+                raise Unsupported("MP109", f"`.{what}()` of a tensor whose shape varies is read by Python.")
+            return result
+        if what in ("get:shape", "shape") or (what == "size" and not args):
+            return torch.Size([self._number(e, int(n)) for e, n in zip(expressions, result, strict=True)])
+        if what == "size":
+            return self._number(expressions[int(args[0])], result)
+        if what == "__len__":
+            return self._number(expressions[0], result)
+        if what in ("numel", "nelement"):
+            total: Any = 1
+            hint = 1
+            for e, n in zip(expressions, tensor.shape, strict=True):
+                hint *= int(n)
+                total = e if total == 1 else total if e == 1 else self._combine(operator.mul, total, e, hint)
+            return self._number(total, result)
+        return result
+
+    def _combine(self, fn: Any, a: Any, b: Any, hint: int) -> Any:
+        if not isinstance(a, Sym) and not isinstance(b, Sym):
+            return fn(a, b)
+        return self.scalars.call(fn, (a, b), hint)
+
+    def _number(self, expression: Any, value: int) -> int:
+        return self.scalars.bind(int(value), expression) if isinstance(expression, Sym) else int(value)
+
+    def expressions(self, host: Any, tensor: torch.Tensor) -> list[Any] | None:
+        """One Sym or int per dimension."""
+        fake = self.fake_of(host, tensor)
+        if fake is None:
+            return None
+        out: list[Any] = []
+        for size, real in zip(fake.shape, tensor.shape, strict=True):
+            expr = sym_expression(size)
+            out.append(int(real) if expr is None or not expr.free_symbols else self.to_sym(expr, int(real)))
+        return out
+
+    def to_sym(self, expr: sympy.Expr, hint: int) -> Any:
+        """A sympy size expression as a Sym over graph-input sizes; raises Unsupported for one it can't write."""
+        from magpy_core.findings import Unsupported
+
+        if expr.is_Symbol:
+            return self._symbols[expr]
+        if expr.is_Integer:
+            return int(expr)
+        args = [self.to_sym(a, 0) for a in expr.args]
+        ops: dict[str, Any] = {"Add": operator.add, "Mul": operator.mul, "FloorDiv": operator.floordiv, "Mod": operator.mod,
+                               "PythonMod": operator.mod, "CleanDiv": operator.floordiv, "Max": max, "Min": min}  # fmt: skip
+        fn = ops.get(type(expr).__name__)
+        if type(expr).__name__ == "Pow" and len(args) == 2:
+            fn = operator.pow
+        if fn is None:
+            raise Unsupported("MP109", f"A size computed as {expr} from a dimension that varies is read by Python.")
+        total = args[0]
+        for a in args[1:]:
+            total = self._combine(fn, total, a, hint)
+        return total
+
+    def fake_of(self, host: Any, tensor: torch.Tensor) -> Any:
+        """The fake of a recorded tensor: an input's own, or the operation repeated on fakes."""
+        found = host.ops.values.get(id(tensor))
+        if found is None:
+            source = host.ops.guard_tensor(tensor)
+            if source.path not in self.dims:
+                return None
+            found = (tensor, host.ops.node_of(tensor))
+        return self._node_fake(host, found[1])
+
+    def _node_fake(self, host: Any, wanted: Any) -> Any:
+        from magpy_core._compat.fake import new_fake_mode
+
+        if self._env is None:
+            self._mode, self._env = new_fake_mode(dynamic=True)
+        order = []
+        stack = [wanted]
+        while stack:  # inputs first, without recursion: graphs are deep
+            node = stack.pop()
+            if node in self._fakes or node in order:
+                continue
+            missing = [n for n in node.all_input_nodes if n not in self._fakes]
+            if missing:
+                stack.append(node)
+                stack.extend(missing)
+            else:
+                order.append(node)
+                self._fakes[node] = self._execute(host, node)
+        return self._fakes[wanted]
+
+    def _execute(self, host: Any, node: Any) -> Any:
+        from magpy_core._compat.fake import fakify
+
+        if node.op == "placeholder":
+            for n, source, tensor in host.ops.inputs:
+                if n is node:
+                    dims = self.dims.get(source.path, set())
+                    fake = fakify(self._mode, tensor, f"x{len(self._fakes)}", dims)
+                    for d in dims:
+                        expr = sym_expression(fake.shape[d])
+                        if expr is not None and expr.is_Symbol and expr not in self._symbols:
+                            size = host.sources.make("size", source, d)
+                            self._symbols[expr] = self.scalars.source(size, int(tensor.shape[d]))
+                    return fake
+            return node.meta["magpy_hint"]
+        fetch = self._fakes.__getitem__
+        args, kwargs = torch.fx.map_arg(node.args, fetch), torch.fx.map_arg(node.kwargs, fetch)
+        with self._mode:
+            if node.op == "call_method":
+                return getattr(args[0], node.target)(*args[1:], **kwargs)
+            return node.target(*args, **kwargs)

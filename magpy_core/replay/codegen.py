@@ -1,0 +1,241 @@
+"""Replay code generation: values are rebuilt, then effects applied, in the statements that follow the graph's call.
+
+Everything is computed before the first effect (law 3). Key type: ReplayWriter.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import logging
+import types
+from typing import Any
+
+import torch
+
+from magpy_core.guards.codegen import GuardWriter
+from magpy_core.replay.ir import Build, Const, Effect, Expr, GraphValue, Outside, Plan, Scalar
+
+
+def write_log(logger: logging.Logger, level: int, msg: Any, args: Any, caller: tuple[str, int, str]) -> None:
+    """One log record as ``Logger._log`` would make it at the recorded line, now."""
+    if logger.isEnabledFor(level):
+        path, line, function = caller
+        logger.handle(logger.makeRecord(logger.name, level, path, line, msg, args, None, function))
+
+
+def fill_object(obj: Any, attrs: dict[str, Any]) -> None:
+    obj.__dict__.update(attrs)
+
+
+def replace_list(target: Any, items: list[Any]) -> None:
+    list.__setitem__(target, slice(None), items)
+
+
+def replace_deque(target: Any, items: list[Any]) -> None:
+    target.clear()
+    target.extend(items)
+
+
+def replace_dict(target: Any, pairs: list[tuple[Any, Any]]) -> None:
+    cls = collections.OrderedDict if isinstance(target, collections.OrderedDict) else dict
+    cls.clear(target)
+    for k, v in pairs:
+        cls.__setitem__(target, k, v)
+
+
+HELPERS: dict[str, Any] = {
+    "write_log": write_log, "fill_object": fill_object, "replace_list": replace_list, "replace_dict": replace_dict,
+    "replace_deque": replace_deque, "print": print, "MethodType": types.MethodType, "partial": functools.partial,
+    "deque": collections.deque, "dict_setitem": dict.__setitem__, "dict_pop": dict.pop, "list_extend": list.extend,
+    "ordered_setitem": collections.OrderedDict.__setitem__, "tuple_new": tuple.__new__, "Size": torch.Size, "set_add": set.add,
+    "set_discard": set.discard, "list_setitem": list.__setitem__, "setattr": setattr, "delattr": delattr, "object_new": object.__new__,
+}  # fmt: skip
+
+
+class ReplayWriter:
+    """Writes a plan's statements through a GuardWriter, whose variables hold the outside objects."""
+
+    def __init__(self, writer: GuardWriter, outputs: dict[Any, str]) -> None:
+        self.w = writer
+        self.w.table.update(HELPERS)
+        self.outputs = outputs  # fx node -> variable holding its value
+        self._built: dict[int, str] = {}
+        self._fills: list[str] = []
+        self._scalars: dict[int, str] = {}
+
+    # -- values ------------------------------------------------------------------------------------------------
+
+    def expr(self, e: Expr) -> str:
+        if isinstance(e, Const):
+            return self.w.const(e.value)
+        if isinstance(e, Outside):
+            return self.w.var(e.source)
+        if isinstance(e, GraphValue):
+            return self.outputs[e.node]
+        if isinstance(e, Scalar):
+            name = self._scalars.get(id(e.sym))
+            if name is None:
+                name = self._scalars[id(e.sym)] = f"n{len(self._scalars)}"
+                self.w.lines.append(f"{name} = {self.w.scalar(e.sym, lambda node: self.outputs[node])}")
+            return name
+        return self.build(e)
+
+    def build(self, b: Build) -> str:
+        name = self._built.get(id(b))
+        if name is not None:
+            return name
+        lines, const = self.w.lines, self.w.const
+        name = f"o{len(self._built)}"
+        if b.how in ("tuple", "exception", "method", "partial", "call", "frozenset"):
+            self._built[id(b)] = name  # children of immutable values can't refer back to them
+            items = [self.expr(i) for i in b.items]
+            lines.append(f"{name} = {self.immutable(b, items)}")
+        else:
+            self._built[id(b)] = name
+            lines.append(f"{name} = {self.shell(b)}")
+            self.fill(b, name)
+        if b.attrs:
+            pairs = ", ".join(f"{k!r}: {self.expr(v)}" for k, v in b.attrs)
+            lines.append(f"fill_object({name}, {{{pairs}}})")
+        for slot, value in b.slots:
+            lines.append(f"{const(_member(b.type, slot))}.__set__({name}, {self.expr(value)})")
+        return name
+
+    def immutable(self, b: Build, items: list[str]) -> str:
+        tuple_text = f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+        cls = self.w.const(b.type)
+        match b.how:
+            case "tuple" if b.type is tuple:
+                return tuple_text
+            case "tuple" if hasattr(b.type, "n_sequence_fields") or b.type is torch.Size:
+                return f"{cls}({tuple_text})"
+            case "tuple":
+                return f"tuple_new({cls}, {tuple_text})"
+            case "method":
+                return f"MethodType({items[0]}, {items[1]})"
+            case "partial":
+                return f"partial({items[0]}, *{items[1]}, **{items[2]})"
+            case "exception":
+                return f"{cls}.__new__({cls}{''.join(', ' + i for i in items)})"
+            case "frozenset":
+                return f"{cls}({tuple_text})"
+        if b.type is range:
+            return f"{cls}({', '.join(items)})"
+        return f"{cls}{tuple_text}"
+
+    def shell(self, b: Build) -> str:
+        cls = self.w.const(b.type)
+        if b.how == "list" and b.type is list:
+            return "[]"
+        if b.how == "dict" and b.type is dict:
+            return "{}"
+        if b.how == "dict" and b.extra is not None:
+            return f"{cls}({self.expr(b.extra)})"
+        if b.how == "deque":
+            return f"{cls}((), {b.extra!r})"
+        if b.how == "object":
+            return f"object_new({cls})"
+        return f"{cls}.__new__({cls})" if b.type not in (list, dict, set) else f"{cls}()"
+
+    def fill(self, b: Build, name: str) -> None:
+        lines = self.w.lines
+        if b.how == "list" and b.items:
+            lines.append(f"list_extend({name}, [{', '.join(self.expr(i) for i in b.items)}])")
+        elif b.how == "dict":
+            setter = "ordered_setitem" if issubclass(b.type, collections.OrderedDict) else "dict_setitem"
+            for k, v in b.items:
+                key, value = self.expr(k), self.expr(v)
+                lines.append(f"{name}[{key}] = {value}" if b.type is dict else f"{setter}({name}, {key}, {value})")
+        elif b.how == "set":
+            for i in b.items:
+                lines.append(f"set_add({name}, {self.expr(i)})")
+        elif b.how == "deque":
+            lines.append(f"{name}.extend([{', '.join(self.expr(i) for i in b.items)}])")
+
+    # -- effects -----------------------------------------------------------------------------------------------
+
+    def values(self, plan: Plan) -> tuple[str, list[list[str]]]:
+        """First pass: every value an effect or the result needs, as variables. Nothing outside changes here."""
+        prepared = [self.prepare(e) for e in plan.effects]
+        return self.expr(plan.result), prepared
+
+    def prepare(self, e: Effect) -> list[str]:
+        """The statements that apply one effect, their values computed already."""
+        if e.op == "print":
+            args, kwargs = e.value
+            text = [self.expr(a) for a in args] + [f"{k}={self.expr(v)}" for k, v in kwargs.items()]
+            return [f"print({', '.join(text)})"]
+        if e.op == "log":
+            return [f"write_log({', '.join(self.expr(v) for v in e.value)}, {self.w.const(e.key)})"]
+        assert e.target is not None
+        target = self.expr(e.target)
+        match e.op:
+            case "set_field":
+                return [f"{target}.{e.key} = {self.expr(e.value)}"]
+            case "set_attr":
+                return [f"{self.dict_var(e)}[{e.key!r}] = {self.expr(e.value)}"]
+            case "del_attr":
+                return [f"{self.dict_var(e)}.pop({e.key!r}, None)"]
+            case "set_slot":
+                return [f"setattr({target}, {e.key!r}, {self.expr(e.value)})"]
+            case "del_slot":
+                return [f"delattr({target}, {e.key!r})"]
+            case "set_cell":
+                return [f"{target}.cell_contents = {self.expr(e.value)}"]
+            case "del_cell":
+                return [f"del {target}.cell_contents"]
+            case "add" | "discard":
+                return [f"set_{e.op}({target}, {self.expr(e.value)})"]
+            case "set_item":
+                return [f"{self.setter(e)}({target}, {self.expr(e.key)}, {self.expr(e.value)})"]
+            case "del_item":
+                return [f"{self.popper(e)}({target}, {self.expr(e.key)}, None)"]
+            case "extend":
+                return [f"{self.extender(e)}({target}, [{', '.join(self.expr(v) for v in e.value)}])"]
+            case "replace" if isinstance(e.value, list) and all(isinstance(v, tuple) for v in e.value) and self._is_dict(e):
+                return [f"replace_dict({target}, [{', '.join(f'({self.expr(k)}, {self.expr(v)})' for k, v in e.value)}])"]
+            case "replace":
+                how = "replace_deque" if self._is(e, collections.deque) else "replace_list"
+                return [f"{how}({target}, [{', '.join(self.expr(v) for v in e.value)}])"]
+        raise AssertionError(f"unknown effect {e.op!r}")
+
+    def dict_var(self, e: Effect) -> str:
+        assert isinstance(e.target, Outside)
+        return self.w.dict_of(e.target.source)
+
+    targets: dict[int, Any]
+
+    def _obj(self, e: Effect) -> Any:
+        assert isinstance(e.target, Outside)
+        return self.targets[id(e.target.source)]
+
+    def _is(self, e: Effect, cls: type) -> bool:
+        return isinstance(self._obj(e), cls)
+
+    def _is_dict(self, e: Effect) -> bool:
+        return self._is(e, dict)
+
+    def setter(self, e: Effect) -> str:
+        if self._is(e, list):
+            return "list_setitem"
+        return "ordered_setitem" if self._is(e, collections.OrderedDict) else "dict_setitem"
+
+    def popper(self, e: Effect) -> str:
+        if self._is(e, collections.OrderedDict):
+            self.w.table["ordered_pop"] = collections.OrderedDict.pop
+            return "ordered_pop"
+        return "dict_pop"
+
+    def extender(self, e: Effect) -> str:
+        if self._is(e, collections.deque):
+            self.w.table["deque_extend"] = collections.deque.extend
+            return "deque_extend"
+        return "list_extend"
+
+
+def _member(tp: type, name: str) -> Any:
+    for k in tp.__mro__:
+        if isinstance(k.__dict__.get(name), types.MemberDescriptorType):
+            return k.__dict__[name]
+    raise KeyError(name)

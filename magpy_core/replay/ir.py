@@ -1,0 +1,81 @@
+"""Replay IR: how a value that leaves the region is made again, and the effects on what is outside.
+
+Value expressions: Const, Outside, GraphValue, Scalar, Build. Statements: Effect. Plans: Plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch.fx
+
+from magpy_core.opgraph.scalars import Sym
+from magpy_core.refgraph.source import Source
+
+
+@dataclass(frozen=True)
+class Const:
+    value: Any
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The object at ``source`` when the region was entered."""
+
+    source: Source
+
+
+@dataclass(frozen=True)
+class GraphValue:
+    """A tensor computed by the operator graph."""
+
+    node: torch.fx.Node
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A symbolic scalar, computed anew at each call."""
+
+    sym: Sym
+
+
+@dataclass(eq=False)
+class Build:
+    """An object the region made: created empty (``how``), then filled, so that sharing and cycles survive.
+
+    ``how``: ``list dict set deque`` (filled in place), ``tuple`` (items first), ``object`` (``__new__`` then state),
+    ``exception``, ``method``, ``partial``.
+    """
+
+    how: str
+    type: type
+    items: list[Any] = field(default_factory=list)  # expressions; pairs for dict
+    attrs: list[tuple[str, Any]] = field(default_factory=list)  # instance __dict__
+    slots: list[tuple[str, Any]] = field(default_factory=list)
+    extra: Any = None
+
+
+Expr = Const | Outside | GraphValue | Scalar | Build
+
+
+@dataclass
+class Effect:
+    """One change to the outside world. ``op`` is a Change op, or ``print``, ``log``, ``set_field`` (a tensor's ``.grad``)."""
+
+    op: str
+    target: Expr | None
+    key: Any  # an expression
+    value: Any  # an expression, or a list of them
+    describe: str
+    sites: list[Any] = field(default_factory=list)
+
+
+@dataclass
+class Plan:
+    """What replay does after the graph ran: effects in order, then return ``result`` (or raise it)."""
+
+    result: Expr
+    raises: bool
+    effects: list[Effect] = field(default_factory=list)
+    outputs: list[torch.fx.Node] = field(default_factory=list)  # graph values the plan uses, in order of use

@@ -1,0 +1,229 @@
+"""Planner: the difference between entry and exit becomes a replay plan. Key type: Planner.
+
+Whatever can't be made again raises Unsupported(MP110); nothing is approximated.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from magpy_core.findings import Unsupported
+from magpy_core.opgraph.recorder import OpRecorder
+from magpy_core.opgraph.scalars import ScalarTable, Sym
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.graph import Node, RefGraph
+from magpy_core.refgraph.snapshot import Change, instance_dict, slot_names, slot_value
+from magpy_core.replay.ir import Build, Const, Effect, Expr, GraphValue, Outside, Plan, Scalar
+
+_YOUNG_IDENTITY = (types.FunctionType, type)
+
+
+class Planner:
+    """Builds the plan of one recording. ``is_young(obj)`` tells whether the region made the object."""
+
+    def __init__(
+        self, refgraph: RefGraph, ops: OpRecorder, scalars: ScalarTable, is_young: Callable[[Any], bool | None]
+    ) -> None:
+        self.refgraph = refgraph
+        self.ops = ops
+        self.scalars = scalars
+        self.is_young = is_young
+        self._built: dict[int, tuple[Any, Build]] = {}
+        self.outputs: dict[torch.fx.Node, None] = {}
+
+    # -- values ------------------------------------------------------------------------------------------------
+
+    def expression(self, value: Any) -> Expr:
+        """How replay gets ``value`` again."""
+        if type(value) in kinds.NUMBER_TYPES:
+            sym = self.scalars.get(value)
+            if sym is not None:
+                for leaf in sym.leaves():
+                    if leaf.kind == "node":
+                        self.outputs.setdefault(leaf.payload)
+                return Scalar(sym)
+        kind = kinds.kind_of(value)
+        if kind == kinds.SCALAR:
+            return Const(value)
+        if kind == kinds.TENSOR:
+            return self.tensor(value)
+        node = self.refgraph.node(value)
+        if kind == kinds.IDENTITY:
+            if isinstance(value, _YOUNG_IDENTITY) and self.is_young(value):
+                what = "class" if isinstance(value, type) else "function"
+                raise Unsupported("MP110", f"The {what} `{value.__qualname__}` is made inside the region and leaves it.")
+            return Const(value)
+        if node is not None:
+            return Outside(node.source)
+        found = self._built.get(id(value))
+        if found is not None:
+            return found[1]
+        if self.is_young(value) is False:
+            raise Unsupported("MP111", f"A {type(value).__name__} that leaves the region was reached in a way the monitor can't follow.")
+        return self.build(value, kind)
+
+    def tensor(self, value: torch.Tensor) -> Expr:
+        found = self.ops.values.get(id(value))
+        node = self.refgraph.node(value)
+        if node is not None:
+            return Outside(node.source)
+        if found is None:
+            raise Unsupported("MP105", "A tensor that leaves the region was made by an operation that was not recorded.")
+        if type(value) is not torch.Tensor:
+            raise Unsupported("MP110", f"A {type(value).__name__} made inside the region leaves it.")
+        self.outputs.setdefault(found[1])
+        return GraphValue(found[1])
+
+    def build(self, value: Any, kind: int) -> Build:
+        tp = type(value)
+        build = Build("object", tp)
+        self._built[id(value)] = (value, build)
+        if isinstance(value, BaseException):
+            build.how = "exception"
+            build.items = [self.expression(a) for a in value.args]
+            build.attrs = self._attrs(value)
+            return build
+        if kind == kinds.TUPLE:
+            build.how = "tuple"
+            build.items = [self.expression(v) for v in value]
+            build.attrs = self._attrs(value)
+            return build
+        if tp is types.MethodType:
+            build.how = "method"
+            build.items = [self.expression(value.__func__), self.expression(value.__self__)]
+            return build
+        if tp is functools.partial:
+            build.how = "partial"
+            build.items = [self.expression(value.func), self.expression(value.args), self.expression(value.keywords)]
+            return build
+        if tp in (slice, range):
+            parts = (value.start, value.stop, value.step)
+            build.how = "call"
+            build.items = [self.expression(p) for p in parts]
+            return build
+        if tp is torch.Size:
+            build.how = "tuple"
+            build.items = [self.expression(v) for v in value]
+            return build
+        base = kinds.layout_base(tp) if tp.__flags__ & (1 << 9) else tp
+        if tp is types.SimpleNamespace:
+            base = object
+        if base is None or kind == kinds.OPAQUE or tp.__module__.startswith(("_io", "numpy")):
+            raise Unsupported("MP110", f"A {tp.__name__} made inside the region leaves it; replay can't make it again.")
+        build.slots = [(n, self.expression(slot_value(value, n))) for n in slot_names(tp) if not self._absent(value, n)]
+        if kind == kinds.LIST:
+            build.how = "list"
+            build.items = [self.expression(v) for v in list.__iter__(value)]
+        elif kind == kinds.DICT:
+            build.how = "dict"
+            pairs = collections.OrderedDict.items(value) if isinstance(value, collections.OrderedDict) else dict.items(value)
+            build.items = [(self.expression(k), self.expression(v)) for k, v in pairs]
+            if isinstance(value, collections.defaultdict):
+                build.extra = self.expression(value.default_factory)
+        elif kind == kinds.SET:
+            build.how = "frozenset" if isinstance(value, frozenset) else "set"
+            build.items = [self.expression(v) for v in value]
+        elif kind == kinds.DEQUE:
+            build.how = "deque"
+            build.items = [self.expression(v) for v in value]
+            build.extra = value.maxlen
+        elif base is not object:
+            raise Unsupported("MP110", f"A {tp.__name__} made inside the region leaves it; replay can't make it again.")
+        build.attrs = self._attrs(value)
+        return build
+
+    def _absent(self, value: Any, name: str) -> bool:
+        from magpy_core.refgraph.snapshot import ABSENT
+
+        return slot_value(value, name) is ABSENT
+
+    def _attrs(self, value: Any) -> list[tuple[str, Any]]:
+        return [(k, self.expression(v)) for k, v in (instance_dict(value) or {}).items()]
+
+    # -- effects -----------------------------------------------------------------------------------------------
+
+    def effects(self, contents: Callable[[Node], None]) -> list[Effect]:
+        """Effects of every written node; ``contents(node)`` guards the whole entry content where an effect needs it."""
+        out: list[Effect] = []
+        for node in list(self.refgraph.written()):
+            assert node.snapshot is not None
+            for change in node.snapshot.changes(node.forced):
+                if self._echo(node, change):
+                    continue
+                if change.needs_contents:
+                    contents(node)
+                out.append(self.effect(node, change))
+        return out
+
+    def _echo(self, node: Node, change: Change) -> bool:
+        """Writing a value back to the place it was read from is no effect."""
+        if change.op not in ("set_attr", "set_item") or type(change.value) not in kinds.NUMBER_TYPES:
+            return False
+        sym = self.scalars.get(change.value)
+        if sym is None or sym.kind != "source":
+            return False
+        source = sym.payload
+        return source.base is node.source and source.key == change.key
+
+    def effect(self, node: Node, change: Change) -> Effect:
+        target = Outside(node.source)
+        value: Any
+        if change.op in ("extend", "replace") and node.kind in (kinds.LIST, kinds.DEQUE):
+            value = [self.expression(v) for v in change.value]
+        elif change.op == "replace":
+            value = [(self.expression(k), self.expression(v)) for k, v in change.value] if node.kind == kinds.DICT else [
+                self.expression(v) for v in change.value
+            ]  # fmt: skip
+        elif change.op in ("del_item", "del_attr", "del_slot", "del_cell"):
+            value = None
+        else:
+            value = self.expression(change.value)
+        key = self.expression(change.key) if change.op in ("set_item", "del_item") else change.key
+        return Effect(change.op, target, key, value, describe(node, change), list(node.written_at))
+
+    def calls(self, items: Iterable[Any]) -> list[Effect]:
+        """Prints and log records, in order."""
+        out = []
+        for output in items:
+            if output.what == "print":
+                args, kwargs = output.payload
+                value: Any = ([self.expression(a) for a in args], {k: self.expression(v) for k, v in kwargs.items()})
+                out.append(Effect("print", None, None, value, "print", [output.site]))
+            else:
+                logger, level, msg, args, caller = output.payload
+                value = [self.expression(v) for v in (logger, level, msg, args)]
+                out.append(Effect("log", None, caller, value, "a log record", [output.site]))
+        return out
+
+    def plan(self, result: Any, raises: bool, contents: Callable[[Node], None], items: Iterable[Any], fields: Iterable[Any]) -> Plan:
+        """The whole plan; raises Unsupported when something can't be replayed."""
+        expr = self.expression(result)
+        effects = self.effects(contents)
+        for tensor, name, value, site in fields:
+            effects.append(Effect("set_field", self.expression(tensor), name, self.expression(value), f".{name} of a tensor", [site]))
+        effects += self.calls(items)
+        return Plan(expr, raises, effects, list(self.outputs))
+
+
+def describe(node: Node, change: Change) -> str:
+    """What is written, as a user would write it."""
+    base = node.source.describe()
+    if base.startswith("globals of "):
+        return str(change.key)
+    if change.op in ("set_attr", "del_attr", "set_slot", "del_slot"):
+        return f"{base}.{change.key}"
+    if change.op in ("set_item", "del_item"):
+        source = node.source
+        if source.kind == "attr" and source.key in ("_parameters", "_buffers", "_modules") and source.base is not None:
+            return f"{source.base.describe()}.{change.key}"
+        return f"{base}[{kinds.bounded_repr(change.key)}]"
+    return base
+
+
+_ = Sym

@@ -1,0 +1,438 @@
+"""Capture: what one monitored run leaves — operator graph(s), guards, replay — and the generated function that runs them.
+
+Key types: Capture, Guards, Replay.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.fx
+
+from magpy_core._compat.tensor_guards import global_check, global_reason, storage_key, tensor_check
+from magpy_core.backends.fakes import make_fake_inputs
+from magpy_core.backends.registry import get_backend
+from magpy_core.findings import Finding, Location
+from magpy_core.guards.codegen import GuardWriter
+from magpy_core.guards.explain import Failure, read_failure, tensor_failure
+from magpy_core.monitor.positions import site_location
+from magpy_core.opgraph.segments import Segment, split
+from magpy_core.refgraph.graph import RefGraph
+from magpy_core.refgraph.source import Source
+from magpy_core.replay.codegen import ReplayWriter
+from magpy_core.replay.ir import Effect, Outside, Plan
+from magpy_core.runtime.recording.recording import Recorded
+
+MISS: Any = type("MISS", (), {"__repr__": lambda self: "MISS"})()
+_GUARD_ERRORS = "(AttributeError, LookupError, TypeError, ValueError, ReferenceError, StopIteration)"
+
+
+class CaptureFailed(Exception):
+    """A capture turned out not to run (its backend failed, or its graph raised); carries the finding's text."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Guards:
+    """When a capture is valid. ``code`` is the generated Python; ``len`` the number of checks."""
+
+    def __init__(self, recorded: Recorded, code: str, count: int) -> None:
+        self._recorded = recorded
+        self.code = code
+        self._count = count
+        self._global_reason = global_reason()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __str__(self) -> str:
+        return self.code
+
+    def explain(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, global_ok: bool = True) -> list[Failure]:
+        """Every guard that does not hold for a call, with old value, new value and position. Empty when all hold."""
+        out: list[Failure] = []
+        if not global_ok:
+            out.append(Failure("MP201", f"torch's {self._global_reason()}", "as captured", "different", None))
+        for read in self._recorded.recording.refgraph.reads:
+            try:
+                failure = read_failure(read, args, kwargs, _where)
+            except Exception as error:  # the path itself no longer exists: user objects may raise anything
+                name = read.source.describe()
+                failure = Failure("MP201", name, "reachable", f"not reachable ({type(error).__name__})", _where(read.site))
+            if failure is not None:
+                out.append(failure)
+        for source, facts, dims, _ in self._recorded.tensors:
+            try:
+                failure = tensor_failure(source, facts, args, kwargs, dims, None)
+            except Exception as error:  # as above
+                failure = Failure("MP201", source.describe(), facts.describe(), f"not reachable ({type(error).__name__})", None)
+            if failure is not None:
+                out.append(failure)
+        return out
+
+
+class Replay:
+    """What happens after the graph ran. ``code`` is the generated Python; ``effects`` the changes to the outside."""
+
+    def __init__(self, plan: Plan, code: str) -> None:
+        self.plan = plan
+        self.effects: list[Effect] = plan.effects
+        self.code = code
+
+    def __str__(self) -> str:
+        return self.code
+
+
+def _where(site: Any) -> Location | None:
+    return site_location(site) if site is not None else None
+
+
+def _note(site: Any) -> str:
+    if site is None:
+        return ""
+    return f"{site.code.co_filename.rsplit('/', 1)[-1]}:{site.lineno}"
+
+
+class Capture:
+    """One capture of a region. ``run(args, kwargs)`` gives the call's result, or MISS when the guards do not hold."""
+
+    def __init__(self, recorded: Recorded, backend: str, n_args: int, kwarg_names: tuple[str, ...], same_random: bool) -> None:
+        assert recorded.plan is not None
+        self._recorded = recorded
+        self._plan = recorded.plan
+        self._backend = backend
+        self._same_random = same_random
+        self._n_args, self._kwarg_names = n_args, kwarg_names
+        recording = recorded.recording
+        self.refgraph: RefGraph = recording.refgraph
+        self.inputs: list[Source | Any] = []
+        self.is_dynamic = bool(recording.learned.dims)
+        self.hits = 0
+        self.compile_seconds: float | None = None
+        self.findings: list[Finding] = recorded.findings
+        self._graph = recording.ops.graph
+        self.mutated = [s for _, s in recording.ops.mutated.values()]
+        branches = list(recording.branches)
+        self.segments: list[Segment] = split(self._graph, [b.last_node for b in branches], self._wanted(branches))
+        self._branches = branches
+        self.is_complete = len(self.segments) <= 1
+        self._namespace: dict[str, Any] = {}
+        self.generated_code: list[str] = []
+        self._globals_ok = recorded.global_check  # type: ignore[attr-defined]
+        self.guards, self.replay = self._generate()
+        self.matches: Callable[[Any, Any], bool] = self._namespace["matches"]
+        self.gather_inputs: Callable[[Any, Any], Any] = self._namespace["gather"]
+        self.run: Callable[[Any, Any], Any] = self._first_run
+        self._compiled = False
+
+    # -- structure ---------------------------------------------------------------------------------------------
+
+    def _wanted(self, branches: list[Any]) -> list[list[torch.fx.Node]]:
+        """Per segment: graph values Python needs after it (branch decisions); last: what the plan uses."""
+        wanted = [[leaf.payload for leaf in b.sym.leaves() if leaf.kind == "node"] for b in branches]
+        return [*wanted, list(self._plan.outputs)]
+
+    @property
+    def operator_graph(self) -> torch.fx.GraphModule:
+        """The whole operator graph (one segment after the other); placeholders carry ``meta["example_value"]``."""
+        graph = torch.fx.Graph()
+        mapping: dict[torch.fx.Node, torch.fx.Node] = {}
+        for node in self._graph.nodes:
+            mapping[node] = graph.node_copy(node, lambda n: mapping[n])
+        graph.output(tuple(mapping[n] for n in self._plan.outputs))
+        self._examples(graph)
+        return torch.fx.GraphModule(torch.nn.Module(), graph)
+
+    def _examples(self, graph: torch.fx.Graph) -> list[Any]:
+        """Set ``example_value`` on the placeholders; returns the fakes in input order."""
+        real = {n.name: (source, tensor) for n, source, tensor in self._recorded.recording.ops.inputs}
+        hints = {n.name: sym.hint for n, sym in self._recorded.recording.ops.scalar_inputs}
+        names, values, dims = [], [], {}
+        nodes = [n for n in graph.nodes if n.op == "placeholder"]
+        for i, node in enumerate(nodes):
+            names.append(node.name)
+            original = node.meta.get("magpy_input", node.name)
+            if original in real:
+                source, tensor = real[original]
+                values.append(tensor)
+                varying = self._recorded.recording.learned.dims.get(source.path)
+                if varying:
+                    dims[i] = set(varying)
+            elif original in hints:
+                values.append(hints[original])
+            else:
+                values.append(node.meta["magpy_value"])
+        fakes = make_fake_inputs(values, dims or None).fakes
+        for node, fake in zip(nodes, fakes, strict=True):
+            node.meta["example_value"] = fake
+        return fakes
+
+    def print_readable(self) -> str:
+        """Graph, guards and replay as text."""
+        graph = self.operator_graph.print_readable(print_output=False)
+        return f"# operator graph\n{graph}\n\n# guards ({len(self.guards)})\n{self.guards.code}\n\n# replay\n{self.replay.code}\n"
+
+    # -- code --------------------------------------------------------------------------------------------------
+
+    def _generate(self) -> tuple[Guards, Replay]:
+        recording = self._recorded.recording
+        w = GuardWriter(where=_note)
+        kw = "" if self._kwarg_names else "kwargs or "
+        shape = f"if {kw}len(args) != {self._n_args}: return MISS"
+        if self._kwarg_names:
+            shape = f"if len(args) != {self._n_args} or tuple(kwargs) != {w.const(self._kwarg_names)}: return MISS"
+        w.lines.append(shape)
+        w.lines.append("if not global_state(): return MISS")
+        w.write(self.refgraph.reads)
+        self._distinct(w)
+        names = [w.var(source) for source, *_ in self._recorded.tensors]
+        if names:
+            w.lines.append(f"if not tensors({', '.join(names)}): return MISS")
+            w.checks += len(names)
+        self._storages(w)
+        scalar_names = {n: w.scalar(sym) for n, sym in recording.ops.scalar_inputs}
+        input_names = {n: w.var(source) for n, source, _ in recording.ops.inputs}
+        input_names |= scalar_names
+        rw_targets = {id(e.target.source): e.target for e in self._plan.effects if isinstance(e.target, Outside)}
+        for target in rw_targets.values():
+            w.var(target.source)
+        self._prefetch(w)
+        guard_lines = list(w.lines)
+        count = w.checks
+        order = [n for n in self._graph.nodes if n.op == "placeholder"]
+        self._inputs_in_order = order
+        gather = [f"return ({', '.join(input_names[n] for n in order)}{',' if order else ''})"]
+        w.lines = []
+        values: dict[Any, str] = dict(input_names)
+        multi = len(self.segments) > 1
+        backups = self._backups(w, input_names) if multi else []
+        for i, segment in enumerate(self.segments):
+            call = f"graph{i}({', '.join(values[n] for n in segment.inputs)})"
+            if segment.outputs:
+                w.lines.append(f"out{i} = {call}")
+                for k, node in enumerate(segment.outputs):
+                    values[node] = f"g{i}_{k}"
+                    w.lines.append(f"g{i}_{k} = out{i}[{k}]")
+            elif segment.has_work:
+                w.lines.append(call)
+            if i < len(self._branches):
+                branch = self._branches[i]
+                expr = w.scalar(branch.sym, lambda node: values[node])
+                undo = "".join(f"restore_input({name}, {backup}); " for name, backup in backups)
+                undo += "set_rng(rng); " if multi else ""
+                w.lines.append(f"if not same({expr}, {w.const(branch.outcome)}): {undo}return MISS  # {_note(branch.site)}")
+        graph_lines, w.lines = w.lines, []
+        writer = ReplayWriter(w, values)
+        writer.targets = {key: self._object_of(t.source) for key, t in rw_targets.items()}
+        result, effects = writer.values(self._plan)
+        w.lines += [line for lines in effects for line in lines]
+        w.lines.append(f"raise {result}" if self._plan.raises else f"return {result}")
+        replay_lines = w.lines
+        return self._compile_text(w, guard_lines, gather, graph_lines, replay_lines, count)
+
+    def _compile_text(
+        self, w: GuardWriter, guard: list[str], gather: list[str], graph: list[str], replay: list[str], count: int
+    ) -> tuple[Guards, Replay]:
+        def body(lines: list[str], indent: str) -> str:
+            return "".join(f"{indent}{line}\n" for line in lines)
+
+        shape_check = "        if not shapes_ok((" + ", ".join(self._input_text(gather)) + ")): return MISS\n" if self.is_dynamic else ""
+        text = (
+            "def run(args, kwargs):\n    try:\n" + body(guard, " " * 8) + shape_check
+            + f"    except {_GUARD_ERRORS}:\n        return MISS\n" + body(graph, " " * 4) + body(replay, " " * 4)
+            + "\ndef gather(args, kwargs):\n    try:\n" + body(guard, " " * 8) + body(gather, " " * 8)
+            + f"    except {_GUARD_ERRORS}:\n        return MISS\n"
+            + "\ndef matches(args, kwargs):\n    return gather(args, kwargs) is not MISS\n"
+        )  # fmt: skip
+        recording = self._recorded.recording
+        tensors = [t for *_, t in self._recorded.tensors]
+        free = [dims for _, _, dims, _ in self._recorded.tensors]
+        self._namespace |= w.table
+        self._namespace.update(
+            MISS=MISS, global_state=self._globals_ok, tensors=tensor_check(tensors, free), storage_key=storage_key,
+            restore_input=_restore_input, get_rng=_get_rng, set_rng=_set_rng, shapes_ok=lambda values: True,
+        )  # fmt: skip
+        exec(compile(text, f"<magpy capture of {recording.region_id}>", "exec"), self._namespace)
+        guards = Guards(self._recorded, "\n".join(guard), count)
+        return guards, Replay(self._plan, "\n".join(graph + replay))
+
+    def _input_text(self, gather: list[str]) -> list[str]:
+        inner = gather[0].removeprefix("return (").removesuffix(")")
+        return [part.strip() for part in inner.rstrip(",").split(", ")] if inner.strip(", ") else []
+
+    def _object_of(self, source: Source) -> Any:
+        for node in self.refgraph.nodes.values():
+            if node.source is source:
+                return node.obj
+        raise AssertionError(f"no node for {source!r}")
+
+    def _prefetch(self, w: GuardWriter) -> None:
+        """Outside objects that replay needs are fetched while their paths still lead to them (before any effect)."""
+        seen: set[int] = set()
+
+        def visit(e: Any) -> None:
+            if isinstance(e, Outside):
+                w.var(e.source)
+            elif isinstance(e, (list, tuple)):
+                for part in e:
+                    visit(part)
+            elif isinstance(e, dict):
+                visit(list(e.values()))
+            elif hasattr(e, "sym"):
+                for leaf in e.sym.leaves():
+                    if leaf.kind == "source":
+                        w.var(leaf.payload)
+            elif hasattr(e, "how") and id(e) not in seen:
+                seen.add(id(e))
+                visit(e.items)
+                visit([v for _, v in e.attrs])
+                visit([v for _, v in e.slots])
+                if e.extra is not None:
+                    visit(e.extra)
+
+        visit(self._plan.result)
+        for effect in self._plan.effects:
+            visit(effect.target)
+            visit(effect.key)
+            visit(effect.value)
+            if effect.op in ("set_attr", "del_attr") and isinstance(effect.target, Outside):
+                w.dict_of(effect.target.source)
+
+    def _distinct(self, w: GuardWriter) -> None:
+        """An object the region writes must not be one of the other objects of its type that it uses."""
+        groups: dict[type, list[Any]] = {}
+        for node in self.refgraph.nodes.values():
+            if node.source.kind != "const" and node.kind not in (0, 1, 2):
+                groups.setdefault(type(node.obj), []).append(node)
+        for tp, nodes in groups.items():
+            if len(nodes) > 1 and tp is not tuple and any(n.snapshot is not None for n in nodes):
+                nodes = [n for n in nodes if not (n.source.kind == "attr" and n.source.key in ("_parameters", "_buffers", "_modules"))]
+                if len(nodes) > 1:
+                    w.distinct([n.source for n in nodes])
+
+    def _storages(self, w: GuardWriter) -> None:
+        """Inputs changed in place must share memory with the same inputs as when recorded."""
+        if not self.mutated:
+            return
+        mutated = {id(s) for s in self.mutated}
+        others: dict[int, list[Source]] = {}
+        for source, _, _, tensor in self._recorded.tensors:
+            others.setdefault(storage_key(tensor), []).append(source)
+        shared = [g for g in others.values() if len(g) > 1 and any(id(s) in mutated for s in g)]
+        for group in shared:
+            first = w.var(group[0])
+            for source in group[1:]:
+                w.fail_if(f"storage_key({w.var(source)}) != storage_key({first})", None)
+        leaders = [g[0] for g in others.values()]
+        if len(leaders) > 1:
+            names = ", ".join(w.var(s) for s in leaders)
+            w.lines.append(f"if len(set(map(storage_key, ({names},)))) != {len(leaders)}: return MISS")
+            w.checks += 1
+
+    def _backups(self, w: GuardWriter, input_names: dict[Any, str]) -> list[tuple[str, str]]:
+        """Law 3: before the last cut nothing may stay changed. Inputs an earlier segment changes are copied first."""
+        out = []
+        mutated = {id(t) for t, _ in self._recorded.recording.ops.mutated.values()}
+        for node, _, tensor in self._recorded.recording.ops.inputs:
+            if id(tensor) in mutated:
+                backup = f"b{len(out)}"
+                w.lines.append(f"{backup} = {input_names[node]}.detach().clone()")
+                out.append((input_names[node], backup))
+        w.lines.append("rng = get_rng()")
+        return out
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    def _first_run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Compile when the guards hold for the first time: a capture that is never used again costs nothing."""
+        if not self.matches(args, kwargs):
+            return MISS
+        self.compile()
+        return self.run(args, kwargs)
+
+    def compile(self) -> None:
+        """Compile every segment; raises CaptureFailed when the backend can't."""
+        import time
+
+        from magpy_core.findings import Unsupported
+
+        if self._compiled:
+            return
+        start = time.perf_counter()
+        backend = get_backend(self._backend)
+        checks: list[tuple[Any, list[int]]] = []
+        position = {n: i for i, n in enumerate(self._inputs_in_order)}
+        values: dict[torch.fx.Node, Any] = {}
+        try:
+            for i, segment in enumerate(self.segments):
+                gm = segment.module(values)
+                fakes = self._examples(gm.graph)
+                compiled = backend.compile(gm, fakes, dynamic=self.is_dynamic, same_random=self._same_random)
+                self._namespace[f"graph{i}"] = compiled.fn
+                if compiled.generated_code:
+                    self.generated_code.append(compiled.generated_code)
+                if compiled.guards and all(n in position for n in segment.inputs):
+                    checks.append((compiled.guards, [position[n] for n in segment.inputs]))
+                elif compiled.guards:
+                    raise Unsupported("MP902", "The backend specialised a later segment on sizes nothing guards.")
+                if i + 1 < len(self.segments):
+                    segment.example_outputs(gm, fakes, values)
+        except Unsupported as error:
+            raise CaptureFailed(error.code, error.message) from error
+        if checks:
+            self._namespace["shapes_ok"] = _shape_check(checks)
+        self.compile_seconds = time.perf_counter() - start
+        self._compiled = True
+        self.run = self._namespace["run"]
+
+    @property
+    def bare_callable(self) -> Callable[..., Any]:
+        """The backend's callable of a complete capture, without guards and replay."""
+        self.compile()
+        fn: Callable[..., Any] = self._namespace["graph0"]
+        return fn
+
+    def globals_hold(self) -> bool:
+        return bool(self._globals_ok())
+
+    def __repr__(self) -> str:
+        nodes = sum(1 for n in self._graph.nodes if n.op.startswith("call"))
+        return f"<Capture: {nodes} operations, {len(self.segments)} graph(s), {len(self.guards)} guards, {len(self.replay.effects)} effects>"
+
+
+def _shape_check(checks: list[tuple[Any, list[int]]]) -> Callable[[Any], bool]:
+    from magpy_core.backends.fakes import GUARD_NAMESPACE
+
+    compiled = [
+        (eval(f"lambda L: {' and '.join(f'({g.expression})' for g in guards)}", dict(GUARD_NAMESPACE)), positions)
+        for guards, positions in checks
+    ]
+
+    def check(inputs: Any) -> bool:
+        return all(fn([inputs[p] for p in positions]) for fn, positions in compiled)
+
+    return check
+
+
+def _restore_input(tensor: torch.Tensor, backup: torch.Tensor) -> None:
+    with torch.no_grad(), torch.autograd._unsafe_preserve_version_counter(tensor):
+        tensor.copy_(backup)
+
+
+def _get_rng() -> Any:
+    return (torch.get_rng_state(), torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None)
+
+
+def _set_rng(state: Any) -> None:
+    torch.set_rng_state(state[0])
+    if state[1] is not None:
+        torch.cuda.set_rng_state_all(state[1])
+
+
+_ = operator

@@ -1,0 +1,304 @@
+"""Recording: one monitored run of a region, from entry to the parts of a capture. Key types: Recording, Recorded."""
+
+from __future__ import annotations
+
+import gc
+import linecache
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from magpy_core._compat.eval_frame import disable, restore
+from magpy_core._compat.tensor_guards import global_check
+from magpy_core.findings import Finding, Location, Unsupported, Value
+from magpy_core.guards.explain import TensorFacts
+from magpy_core.monitor.positions import site_location
+from magpy_core.monitor.record import record
+from magpy_core.opgraph.shadow import ShadowRecorder
+from magpy_core.opgraph.shapes import ShapeTracker
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.source import Source
+from magpy_core.replay.ir import Plan
+from magpy_core.replay.plan import Planner
+from magpy_core.runtime.recording.base import Learned
+from magpy_core.runtime.recording.frames import FrameEvents
+
+_FAILED = object()
+
+
+@dataclass
+class Recorded:
+    """What a monitored run left. ``plan`` is None when the run can't be captured; ``findings`` say why."""
+
+    recording: Recording
+    result: Any
+    exception: BaseException | None
+    plan: Plan | None
+    findings: list[Finding]
+    tensors: list[tuple[Source, TensorFacts, set[int], Any]]
+    global_check: Callable[[], bool]
+
+
+class Recording(FrameEvents):
+    """Observer and op-recorder host of one monitored run."""
+
+    def __init__(self, learned: Learned, region_id: str, location: Location) -> None:
+        super().__init__(learned, region_id)
+        self._location = location
+        self._global_sites = set()
+        self._autocast = []
+        self._young: set[int] | None = None
+        self.shapes = ShapeTracker(self.scalars, learned.dims) if learned.dims else None
+
+    def fallback_location(self) -> Location:
+        return self._location
+
+    # -- Host of the operator recorder -------------------------------------------------------------------------
+
+    def suspend(self) -> Any:
+        return disable()
+
+    def resume(self, token: Any) -> None:
+        restore(token)
+
+    def guarded_call(self, fn: Callable[..., Any], *args: Any) -> Any:
+        """Run a recorder step; whatever goes wrong refuses the capture and never reaches the program."""
+        try:
+            return fn(*args)
+        except Unsupported as error:
+            self.unsupported(error)
+        except Exception as error:
+            self.internal_error(error)
+        return _FAILED
+
+    def guarded_result(self, fn: Callable[..., Any], result: Any, before: Any, *args: Any) -> Any:
+        if before is not _FAILED:
+            after = self.guarded_call(fn, result, before, *args)
+            if after is not _FAILED:
+                return after
+        self.adopt(result)
+        return result
+
+    def adopt(self, result: Any) -> None:
+        """Give the tensors of an operation that was refused a place, so that later operations are not refused for them."""
+        for tensor in self.ops._tensors(result):
+            if id(tensor) not in self.ops.values:
+                self.ops.values[id(tensor)] = (tensor, self.ops.graph.call_function(_unrecorded, ()))
+
+    def internal_error(self, error: BaseException) -> None:
+        kind = type(error).__name__
+        self.refuse("MP901", f"MagPy's own recorder failed ({kind}: {error}); this call ran as plain Python.")
+
+    def outside_tensor(self, tensor: torch.Tensor) -> Source:
+        node = self.refgraph.node(tensor)
+        if node is not None:
+            return node.source
+        if self.is_young(tensor):
+            raise Unsupported("MP105", "An operation takes a tensor that no recorded operation made.")
+        raise Unsupported("MP111", "An operation takes a tensor that was reached in a way the monitor can't follow.")
+
+    def read_field(self, source: Source, tensor: torch.Tensor, name: str, value: Any) -> None:
+        for written, field_name, _, _ in self.field_writes:
+            if written is tensor and field_name == name:
+                return
+        self.value(self.sources.make("field", source, name), value, self.site)
+
+    def read_container(self, value: Any) -> None:
+        node = self.refgraph.node(value)
+        if node is not None:
+            self.contents(node, self.site)
+
+    def tensor_shape_read(self, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
+        if self.shapes is None:
+            return result
+        return self.shapes.read(self, tensor, what, result, args)
+
+    def tensor_written(self, tensor: torch.Tensor, source: Source) -> None:
+        self.tensor_writes.append((tensor, source, self.site))
+
+    def unrecorded(self, name: str) -> None:
+        """From the shadow recorder."""
+        self.refuse(
+            "MP105",
+            f"`{name}` ran outside every recorded call, so the operator graph would miss it.",
+            hint="Build tensors with torch.tensor/torch.zeros instead of torch.Tensor(...), FloatTensor(...) or from_numpy.",
+        )
+
+    def source_text(self, site: Any) -> str:
+        if site is None or site.lineno != site.end_lineno:
+            return ""
+        line = linecache.getline(site.code.co_filename, site.lineno)
+        text = line.encode()[site.col : site.end_col].decode("utf-8", "replace").strip()
+        return text if len(text) <= 60 else text[:57] + "..."
+
+    # -- age ---------------------------------------------------------------------------------------------------
+
+    def is_young(self, obj: Any) -> bool | None:
+        """Whether the region made ``obj``: the collector is off while recording and its young list was empty at entry, so
+        what it lists now was made since. None for objects the collector does not track."""
+        if self._young is None:
+            self._young = {id(o) for o in gc.get_objects(0)}
+        if id(obj) in self._young:
+            return True
+        return False if gc.is_tracked(obj) else None
+
+    def check_assumptions(self) -> None:
+        """Every object that was taken for internal must be young."""
+        self._young = None
+        for obj in self.refgraph.assumed_internal.values():
+            if id(obj) in self.refgraph.nodes:
+                continue
+            if self.is_young(obj) is False:
+                self.refuse(
+                    "MP111",
+                    f"State outside the region ({kinds.bounded_repr(obj)}) was reached in a way the monitor can't follow.",
+                    values=(Value("object", kinds.bounded_repr(obj)),),
+                )
+
+    # -- the run -----------------------------------------------------------------------------------------------
+
+    def run(self, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recorded:
+        """Run ``target`` for real under the monitor. The result or exception is the program's own."""
+        call_args, call_kwargs = self.enter(target, args, kwargs)
+        state = global_check()
+        shadow = ShadowRecorder(self.ops, self.unrecorded)
+        collecting = gc.isenabled()
+        gc.collect(0)
+        gc.disable()
+        result: Any = None
+        error: BaseException | None = None
+        monitor = record(self)
+        try:
+            try:
+                with monitor, self.ops, shadow:
+                    result = target(*call_args, **call_kwargs)
+            except BaseException as raised:
+                error = raised
+            if monitor.observer_failure is not None:
+                self.internal_error(monitor.observer_failure)
+            plan = self.guarded_call(self.finish, result, error)
+        finally:
+            for undo in reversed(self.restores):
+                undo()
+            if collecting:
+                gc.enable()
+        if plan is _FAILED or self.broken:
+            plan = None
+        tensors = []
+        for tensor, source in self.ops.guarded.values():
+            dims = self.learned.dims.get(source.path, set())
+            tensors.append((source, self._entry_facts.get(id(tensor)) or TensorFacts.of(tensor), dims, tensor))
+        if error is not None:
+            _strip(error)
+        return Recorded(self, result, error, plan, self.findings, tensors, state)
+
+    _entry_facts: dict[int, TensorFacts] = {}  # noqa: RUF012
+
+    def enter(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Root the target and the arguments; numbers known to vary are passed as private copies."""
+        fn = target
+        if isinstance(fn, types.MethodType):
+            self.refgraph.add(fn.__self__, self.sources.const(fn.__self__, "self"))
+            fn = fn.__func__
+        if isinstance(fn, types.FunctionType):
+            self.const_root(fn)
+            self.function_fact(fn)
+        names = parameter_names(target)
+        new_args = [
+            self.argument(self.sources.arg(i, names[i] if i < len(names) else f"args[{i}]"), a) for i, a in enumerate(args)
+        ]
+        new_kwargs = {k: self.argument(self.sources.kwarg(k), v) for k, v in kwargs.items()}
+        return tuple(new_args), new_kwargs
+
+    def argument(self, source: Source, value: Any) -> Any:
+        return self.value(source, value, None)
+
+    def finish(self, result: Any, error: BaseException | None) -> Plan | None:
+        """Turn what was seen into a plan; refuses when anything is in doubt."""
+        if self.pending_torch is not None:
+            self.torch_call_missed()
+        if self._autocast:
+            self.refuse("MP106", "An autocast context entered inside the region stays open after it.")
+        self.check_assumptions()
+        if error is not None:
+            if not isinstance(error, Exception):
+                self.refuse("MP307", f"The region was left by {type(error).__name__}.")
+                return None
+            self.note("MP307", f"The region leaves by {type(error).__name__}: {str(error)[:120]}")
+        if self.broken:
+            return None
+        planner = Planner(self.refgraph, self.ops, self.scalars, self.is_young)
+        plan = planner.plan(
+            result if error is None else error, error is not None, self.whole_content, self.outputs, self.field_writes
+        )
+        self.canonical_numbers()
+        return plan
+
+    def whole_content(self, node: Node) -> None:
+        node.contents_read = False
+        self.contents(node, None)
+
+    def canonical_numbers(self) -> None:
+        """No private copy of a small int stays in the user's world: put the shared object back where one was stored."""
+        if not self.scalars:
+            return
+        for node in self.refgraph.written():
+            for key, value in list(_slots_of(node)):
+                if type(value) is int and self.scalars.get(value) is not None:
+                    _store(node, key, int(str(value)))
+
+
+def _slots_of(node: Node) -> list[tuple[Any, Any]]:
+    from magpy_core.refgraph.snapshot import instance_dict
+
+    if node.kind == kinds.DICT:
+        return list(dict.items(node.obj))
+    if node.kind == kinds.LIST:
+        return list(enumerate(list.__iter__(node.obj)))
+    return list((instance_dict(node.obj) or {}).items())
+
+
+def _store(node: Node, key: Any, value: int) -> None:
+    from magpy_core.refgraph.snapshot import instance_dict
+
+    if node.kind == kinds.DICT:
+        dict.__setitem__(node.obj, key, value)
+    elif node.kind == kinds.LIST:
+        list.__setitem__(node.obj, key, value)
+    else:
+        d = instance_dict(node.obj)
+        if d is not None:
+            d[key] = value
+
+
+def _unrecorded() -> None:
+    """Stands in the graph of a refused recording for a value no operation gave; such a graph is never run."""
+    raise AssertionError("the graph of a refused recording was run")
+
+
+def _strip(error: BaseException) -> None:
+    """Take our own frames off the head of a traceback that goes back to the program."""
+    tb = error.__traceback__
+    while tb is not None and tb.tb_frame.f_code.co_filename == __file__:
+        tb = tb.tb_next
+    error.__traceback__ = tb
+
+
+def parameter_names(target: Any) -> list[str]:
+    """Names of the positional parameters, as the caller of ``target`` counts them."""
+    fn = target
+    if isinstance(fn, torch.nn.Module):
+        fn = fn.forward
+    skip = 0
+    if isinstance(fn, types.MethodType):
+        fn, skip = fn.__func__, 1
+    code = getattr(fn, "__code__", None)
+    return list(code.co_varnames[skip : code.co_argcount]) if code is not None else []
+
+
+_ = (site_location, sys)
