@@ -6,8 +6,10 @@ namespace of its own, so that ``__main__`` stays as clean as Python made it.
 
 from __future__ import annotations
 
-SUPPORTED_PYTHON = ((3, 11), (3, 12))
-SUPPORTED_TORCH = ((2, 11), (2, 14))
+from magpy_core._compat import versions
+
+SUPPORTED_PYTHON = versions.PYTHON_VERSIONS
+SUPPORTED_TORCH = (versions.TORCH_MIN, (versions.TORCH_MAX[0], versions.TORCH_MAX[1] + 1))
 """First supported, first unsupported."""
 
 SOURCE = r"""

@@ -62,6 +62,7 @@ class Monitoring:
             return self._session
 
     def _make(self) -> Any:
+        self._extend_policy()
         module, _, attribute = self._request["session_factory"].partition(":")
         factory = getattr(importlib.import_module(module), attribute)
         if self.compiles:
@@ -79,6 +80,16 @@ class Monitoring:
             on_finding=self._forward.finding,
             on_region=self._on_region,
         )
+
+    def _extend_policy(self) -> None:
+        if not self._request["call_policy"]:
+            return
+        from magpy_core.monitor import policy
+
+        try:
+            policy.extend(self._request["call_policy"])
+        except ValueError as exc:
+            self.add("MP910", f"[tool.magpy] call-policy can't be used ({exc}): mend it.")
 
     def _on_region(self, region: Any) -> None:
         self._forward.region(id(region), region.summary)

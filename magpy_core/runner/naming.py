@@ -102,6 +102,8 @@ def definition_of(function: object) -> tuple[str, int] | None:
     if code is None or not is_user(code.co_filename):
         return None
     line = code.co_firstlineno
+    if not linecache.getline(code.co_filename, line).lstrip().startswith("@"):
+        return os.path.abspath(code.co_filename), line
     for number in range(line, line + 50):
         text = linecache.getline(code.co_filename, number).lstrip()
         if text.startswith(("def ", "async def ", "def\t")):

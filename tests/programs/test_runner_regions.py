@@ -206,7 +206,8 @@ def test_checkpoint_hooks_fx_and_tracing_beside_us(tmp_path: Path) -> None:
         print(torch.jit.trace(block.eval(), x.detach())(x).shape)
         print(torch.func.vmap(block)(x).shape)
         import inspect
-        print(inspect.signature(block.__call__), inspect.signature(torch.optim.SGD.step), inspect.signature(torch.optim.SGD))
+        print(inspect.signature(block.__call__), torch.nn.Module.__call__.__name__)
+        print(inspect.signature(torch.optim.SGD.step), inspect.signature(torch.optim.SGD))
         print(torch.nn.Module.__call__.__qualname__)
     """
     ran = run(tmp_path, source)
@@ -279,7 +280,7 @@ def test_named_functions_of_the_script(tmp_path: Path, prefix: str, how: str) ->
     for name, (file, line) in places(ran).items():
         assert file == "prog.py" and name.rpartition(".")[2] in lines[line - 1], (name, line)
     missing = [f.message for f in ran.outcome.report.findings if f.code == "MP910"]
-    assert [m.split()[3] for m in missing] == [f"{prefix}.gen", f"{prefix}.nowhere", "elsewhere.f"]
+    assert [m.split()[3].rstrip(",") for m in missing] == [f"{prefix}.gen", f"{prefix}.nowhere", "elsewhere.f"]
 
 
 def test_named_functions_of_an_imported_module(tmp_path: Path) -> None:
@@ -331,3 +332,19 @@ def test_syntax_warnings_and_errors_are_the_programs_own(tmp_path: Path) -> None
     plain = plainly(tmp_path, "prog.py")
     ran = under_magpy(tmp_path, script="prog.py", regions=["prog.f", "prog.lam"])
     assert plain.stderr.count(b"SyntaxWarning") == 2 and ran.stderr == plain.stderr
+
+
+def test_the_users_call_policy_reaches_the_monitor(tmp_path: Path) -> None:
+    source = """
+        import torch
+        net = torch.nn.Linear(1, 1)
+        net(torch.ones(1))
+        import time
+        from magpy_core.monitor import policy
+        print(policy.verdict(time.time), policy.verdict(time.sleep))
+    """
+    ran = run(tmp_path, source, call_policy={"time.time": "pure"})
+    assert ran.stdout == b"pure host\n"
+    wrong = run(tmp_path, source, call_policy={"time.time": "sometimes"})
+    (message,) = [f.message for f in wrong.outcome.report.findings if f.code == "MP910"]
+    assert "call policy of 'time.time' is 'sometimes'; it must be pure, torch or host" in message
