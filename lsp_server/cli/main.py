@@ -99,7 +99,7 @@ def server() -> None:
     """Start the language server on stdin and stdout (editors do this)."""
     from lsp_server.server.main import main as serve
 
-    serve()
+    sys.exit(serve())
 
 
 def _program(command: str, options: dict[str, Any]) -> NoReturn:

@@ -411,6 +411,13 @@ def test_an_error_of_our_own_is_status_2(monkeypatch: pytest.MonkeyPatch, capsys
     assert "RuntimeError: oops" in (err := capsys.readouterr().err) and "defect of MagPy" in err
 
 
+def test_server_passes_its_status_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lsp_server.server import main as server_main
+
+    monkeypatch.setattr(server_main, "main", lambda: 5)
+    assert CliRunner().invoke(cli, ["server"]).exit_code == 5
+
+
 class Waiting:
     """A run that lasts until it is interrupted, or (``stubborn``) until it is cancelled."""
 
