@@ -5,7 +5,8 @@ Key types: Capture, Guards, Replay.
 
 from __future__ import annotations
 
-import operator
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch.fx
 from magpy_core._compat.tensor_guards import global_check, global_reason, storage_key, tensor_check
 from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.backends.registry import get_backend
-from magpy_core.findings import Finding, Location
+from magpy_core.findings import Finding, Location, Unsupported
 from magpy_core.guards.codegen import GuardWriter
 from magpy_core.guards.explain import Failure, read_failure, tensor_failure
 from magpy_core.monitor.positions import site_location
@@ -27,6 +28,7 @@ from magpy_core.replay.ir import Effect, Outside, Plan
 from magpy_core.runtime.recording.recording import Recorded
 
 MISS: Any = type("MISS", (), {"__repr__": lambda self: "MISS"})()
+_COMPILING = threading.RLock()
 _GUARD_ERRORS = "(AttributeError, LookupError, TypeError, ValueError, ReferenceError, StopIteration)"
 
 
@@ -111,7 +113,7 @@ class Capture:
         self._n_args, self._kwarg_names = n_args, kwarg_names
         recording = recorded.recording
         self.refgraph: RefGraph = recording.refgraph
-        self.inputs: list[Source | Any] = []
+        self._learned_dims = {path: set(dims) for path, dims in recording.learned.dims.items()}
         self.is_dynamic = bool(recording.learned.dims)
         self.hits = 0
         self.compile_seconds: float | None = None
@@ -124,12 +126,13 @@ class Capture:
         self.is_complete = len(self.segments) <= 1
         self._namespace: dict[str, Any] = {}
         self.generated_code: list[str] = []
-        self._globals_ok = recorded.global_check  # type: ignore[attr-defined]
+        self._globals_ok = recorded.global_check
+        self._checks: dict[int, tuple[list[Any], list[int]]] = {}
+        self._fakes = self._make_fakes()
         self.guards, self.replay = self._generate()
         self.matches: Callable[[Any, Any], bool] = self._namespace["matches"]
         self.gather_inputs: Callable[[Any, Any], Any] = self._namespace["gather"]
-        self.run: Callable[[Any, Any], Any] = self._first_run
-        self._compiled = False
+        self.run: Callable[[Any, Any], Any] = self._namespace["run"]
 
     # -- structure ---------------------------------------------------------------------------------------------
 
@@ -147,31 +150,42 @@ class Capture:
             mapping[node] = graph.node_copy(node, lambda n: mapping[n])
         graph.output(tuple(mapping[n] for n in self._plan.outputs))
         self._examples(graph)
+        graph.lint()
         return torch.fx.GraphModule(torch.nn.Module(), graph)
 
-    def _examples(self, graph: torch.fx.Graph) -> list[Any]:
-        """Set ``example_value`` on the placeholders; returns the fakes in input order."""
-        real = {n.name: (source, tensor) for n, source, tensor in self._recorded.recording.ops.inputs}
-        hints = {n.name: sym.hint for n, sym in self._recorded.recording.ops.scalar_inputs}
-        names, values, dims = [], [], {}
-        nodes = [n for n in graph.nodes if n.op == "placeholder"]
-        for i, node in enumerate(nodes):
-            names.append(node.name)
-            original = node.meta.get("magpy_input", node.name)
-            if original in real:
-                source, tensor = real[original]
-                values.append(tensor)
-                varying = self._recorded.recording.learned.dims.get(source.path)
-                if varying:
-                    dims[i] = set(varying)
-            elif original in hints:
-                values.append(hints[original])
-            else:
-                values.append(node.meta["magpy_value"])
-        fakes = make_fake_inputs(values, dims or None).fakes
-        for node, fake in zip(nodes, fakes, strict=True):
+    def _examples(self, graph: torch.fx.Graph) -> None:
+        """Set ``example_value`` on the placeholders of a copy of the graph."""
+        for node, fake in zip((n for n in graph.nodes if n.op == "placeholder"), self._fakes, strict=True):
             node.meta["example_value"] = fake
-        return fakes
+
+    def _dims(self, node: torch.fx.Node) -> set[int]:
+        source = node.meta.get("magpy_source")
+        return set(self._learned_dims.get(source.path, ())) if source is not None else set()
+
+    def _make_fakes(self) -> list[Any]:
+        """Fakes of the graph's inputs as they are now, at capture time."""
+        real = {n: tensor for n, _, tensor in self._recorded.recording.ops.inputs}
+        hints = {n: sym.hint for n, sym in self._recorded.recording.ops.scalar_inputs}
+        order = [n for n in self._graph.nodes if n.op == "placeholder"]
+        dims = {i: d for i, n in enumerate(order) if (d := self._dims(n))}
+        return make_fake_inputs([real[n] if n in real else hints[n] for n in order], dims or None).fakes
+
+    def release(self) -> None:
+        """Let go of the tensors of the recorded call: inputs and activations must not live as long as the capture."""
+        recording = self._recorded.recording
+        recording.ops.values.clear()
+        recording.ops.guarded.clear()
+        recording.ops.mutated.clear()
+        recording.ops._keep.clear()
+        recording.ops.inputs = [(n, s, None) for n, s, _ in recording.ops.inputs]  # type: ignore[misc]
+        self._recorded.tensors = [(s, f, d, None) for s, f, d, _ in self._recorded.tensors]
+        self._recorded.result = None
+        self._recorded.exception = None
+        recording.tensor_writes = [(None, s, site) for _, s, site in recording.tensor_writes]  # type: ignore[misc]
+        recording.field_writes.clear()
+        recording.outputs.clear()
+        recording.restores.clear()
+        recording.release()
 
     def print_readable(self) -> str:
         """Graph, guards and replay as text."""
@@ -258,6 +272,7 @@ class Capture:
             MISS=MISS, global_state=self._globals_ok, tensors=tensor_check(tensors, free), storage_key=storage_key,
             restore_input=_restore_input, get_rng=_get_rng, set_rng=_set_rng, shapes_ok=lambda values: True,
         )  # fmt: skip
+        self._namespace.update({f"graph{i}": self._stub(i) for i in range(len(self.segments))})
         exec(compile(text, f"<magpy capture of {recording.region_id}>", "exec"), self._namespace)
         guards = Guards(self._recorded, "\n".join(guard), count)
         return guards, Replay(self._plan, "\n".join(graph + replay))
@@ -349,52 +364,58 @@ class Capture:
 
     # -- running -----------------------------------------------------------------------------------------------
 
-    def _first_run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Compile when the guards hold for the first time: a capture that is never used again costs nothing."""
-        if not self.matches(args, kwargs):
-            return MISS
-        self.compile()
-        return self.run(args, kwargs)
+    def _stub(self, index: int) -> Callable[..., Any]:
+        """Stands for segment ``index`` until its first call: compiles it for the inputs at hand, then takes itself out."""
 
-    def compile(self) -> None:
-        """Compile every segment; raises CaptureFailed when the backend can't."""
-        import time
+        def compile_and_call(*inputs: Any) -> Any:
+            with _COMPILING:
+                fn = self._namespace[f"graph{index}"]
+                if fn is compile_and_call:
+                    fn = self._namespace[f"graph{index}"] = self._compile_segment(index, inputs)
+            return fn(*inputs)
 
-        from magpy_core.findings import Unsupported
+        return compile_and_call
 
-        if self._compiled:
-            return
+    def _compile_segment(self, index: int, inputs: tuple[Any, ...]) -> Callable[..., Any]:
+        """The backend's callable of one segment; raises CaptureFailed when the backend can't."""
         start = time.perf_counter()
-        backend = get_backend(self._backend)
-        checks: list[tuple[Any, list[int]]] = []
-        position = {n: i for i, n in enumerate(self._inputs_in_order)}
-        values: dict[torch.fx.Node, Any] = {}
+        segment = self.segments[index]
+        gm = segment.module()
+        placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+        dims: dict[int, set[int]] = {}
+        for i, (node, value) in enumerate(zip(placeholders, inputs, strict=True)):
+            if self.is_dynamic and isinstance(value, torch.Tensor):
+                inner = segment.inputs[i].op != "placeholder"
+                varying = {d for d, n in enumerate(value.shape) if n > 1} if inner else self._dims(node)
+                if varying:
+                    dims[i] = varying
         try:
-            for i, segment in enumerate(self.segments):
-                gm = segment.module(values)
-                fakes = self._examples(gm.graph)
-                compiled = backend.compile(gm, fakes, dynamic=self.is_dynamic, same_random=self._same_random)
-                self._namespace[f"graph{i}"] = compiled.fn
-                if compiled.generated_code:
-                    self.generated_code.append(compiled.generated_code)
-                if compiled.guards and all(n in position for n in segment.inputs):
-                    checks.append((compiled.guards, [position[n] for n in segment.inputs]))
-                elif compiled.guards:
-                    raise Unsupported("MP902", "The backend specialised a later segment on sizes nothing guards.")
-                if i + 1 < len(self.segments):
-                    segment.example_outputs(gm, fakes, values)
+            fakes = make_fake_inputs(inputs, dims or None).fakes
+            for node, value, fake in zip(placeholders, inputs, fakes, strict=True):
+                node.meta["example_value"] = fake
+                if not isinstance(value, torch.Tensor):
+                    node.meta["magpy_scalar"] = type(value)
+            compiled = get_backend(self._backend).compile(gm, fakes, dynamic=self.is_dynamic, same_random=self._same_random)
         except Unsupported as error:
             raise CaptureFailed(error.code, error.message) from error
-        if checks:
-            self._namespace["shapes_ok"] = _shape_check(checks)
-        self.compile_seconds = time.perf_counter() - start
-        self._compiled = True
-        self.run = self._namespace["run"]
+        if compiled.generated_code:
+            self.generated_code.append(compiled.generated_code)
+        if compiled.guards:
+            position = {n: i for i, n in enumerate(self._inputs_in_order)}
+            if not all(n in position for n in segment.inputs):
+                raise CaptureFailed("MP902", "The backend specialised a later part of the region on sizes nothing guards.")
+            self._checks[index] = (list(compiled.guards), [position[n] for n in segment.inputs])
+            self._namespace["shapes_ok"] = _shape_check(list(self._checks.values()))
+        self.compile_seconds = (self.compile_seconds or 0.0) + time.perf_counter() - start
+        return compiled.fn
+
+    @property
+    def is_compiled(self) -> bool:
+        return self.compile_seconds is not None
 
     @property
     def bare_callable(self) -> Callable[..., Any]:
-        """The backend's callable of a complete capture, without guards and replay."""
-        self.compile()
+        """The backend's callable of a complete capture, without guards and replay. It must have run once."""
         fn: Callable[..., Any] = self._namespace["graph0"]
         return fn
 
@@ -434,5 +455,3 @@ def _set_rng(state: Any) -> None:
     if state[1] is not None:
         torch.cuda.set_rng_state_all(state[1])
 
-
-_ = operator

@@ -243,6 +243,18 @@ class Recording(FrameEvents):
         node.contents_read = False
         self.contents(node, None)
 
+    def release(self) -> None:
+        """Forget what only the run itself needed; tensors above all."""
+        self.refgraph.assumed_internal.clear()
+        for node in self.refgraph.nodes.values():
+            node.summary = node.summary or repr(node)
+            if node.kind == kinds.TENSOR and not isinstance(node.obj, torch.nn.Parameter):
+                node.obj = None
+            node.snapshot = None
+        self.refgraph.nodes = dict(self.refgraph.nodes)
+        self._young = None
+        self._entry_facts = {}
+
     def canonical_numbers(self) -> None:
         """No private copy of a small int stays in the user's world: put the shared object back where one was stored."""
         if not self.scalars:

@@ -1,0 +1,68 @@
+"""A compiled nn.Module usable in the module's place: same class, same state, another ``__call__``. Key function: compiled_module.
+
+The compiled object is an instance of a subclass of the module's own class that *shares the module's ``__dict__``*, so
+parameters, buffers, train/eval, hooks and attributes are one state under two handles.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+_OWN: dict[type, type] = {}
+_FIELDS = ("__magpy_region__", "__magpy_module__", "__magpy_options__")
+
+
+class CompiledModule:
+    """Mixin of compiled modules. ``__magpy_module__`` is the module whose state is shared."""
+
+    __magpy_slots__: dict[str, Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return object.__getattribute__(self, "__magpy_region__")(*args, **kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        module = copy.deepcopy(object.__getattribute__(self, "__magpy_module__"), memo)
+        return _compile_again(module, object.__getattribute__(self, "__magpy_options__"))
+
+    def __copy__(self) -> Any:
+        return _compile_again(copy.copy(object.__getattribute__(self, "__magpy_module__")), self.__magpy_options__)  # type: ignore[attr-defined]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _compile_again, (object.__getattribute__(self, "__magpy_module__"), object.__getattribute__(self, "__magpy_options__"))
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _FIELDS:
+            return _STATE[id(self)][name]
+        return super().__getattribute__(name)
+
+    def __del__(self) -> None:
+        _STATE.pop(id(self), None)
+
+
+# The shared __dict__ must not show our own fields (state_dict, pickling, deepcopy of the module), so they live here.
+_STATE: dict[int, dict[str, Any]] = {}
+
+
+def compiled_module(module: nn.Module, make_region: Callable[[nn.Module], Any], options: tuple[Any, ...]) -> nn.Module:
+    """The compiled handle of ``module``."""
+    if isinstance(module, CompiledModule):
+        module = _STATE[id(module)]["__magpy_module__"]
+    cls = type(module)
+    own = _OWN.get(cls)
+    if own is None:
+        own = _OWN[cls] = type(cls.__name__, (CompiledModule, cls), {"__module__": cls.__module__, "__qualname__": cls.__qualname__})
+    handle = own.__new__(own)
+    object.__setattr__(handle, "__dict__", module.__dict__)
+    _STATE[id(handle)] = {"__magpy_region__": make_region(module), "__magpy_module__": module, "__magpy_options__": options}
+    return handle  # type: ignore[no-any-return]
+
+
+def _compile_again(module: nn.Module, options: tuple[Any, ...]) -> nn.Module:
+    from magpy_core.runtime.api import compile
+
+    backend, fullgraph, name, same_random = options
+    return compile(module, backend=backend, fullgraph=fullgraph, name=name, same_random=same_random)

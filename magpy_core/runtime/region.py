@@ -1,0 +1,305 @@
+"""Region: what is captured as a unit, its cache of captures, and the dispatch of its calls. Key types: Region, Options."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from magpy_core._compat.versions import UnsupportedVersion
+from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Severity, Value
+from magpy_core.guards.explain import Failure
+from magpy_core.runtime.capture import MISS, Capture, CaptureFailed
+from magpy_core.runtime.recording.base import Learned
+from magpy_core.runtime.recording.recording import Recorded, Recording
+from magpy_core.runtime.reporting import capture_findings, recompile_finding
+
+_recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
+_thread = threading.local()
+
+
+def busy() -> bool:
+    """Whether this thread is inside a region call (inner regions are part of the outer one)."""
+    return getattr(_thread, "depth", 0) > 0
+
+
+@dataclass
+class Options:
+    """How regions run. ``mode``: ``observe`` (results always come from plain Python) or ``compiled``."""
+
+    mode: str = "compiled"
+    backend: str = "inductor"
+    cache_limit: int = 8
+    fullgraph: bool = False
+    measure: bool = False
+    same_random: bool = False
+
+
+class Region:
+    """One region. Calling it runs the target: by replay where a capture's guards hold, monitored where they do not."""
+
+    def __init__(
+        self,
+        id: str,
+        kind: str,
+        name: str,
+        location: Location,
+        target: Callable[..., Any],
+        options: Options,
+        report: Callable[[Finding], None] | None = None,
+        changed: Callable[[Region], None] | None = None,
+        step: Callable[[], int] | None = None,
+    ) -> None:
+        self.id, self.kind, self.name, self.location = id, kind, name, location
+        self.target = target
+        self.options = options
+        self.captures: list[Capture] = []
+        self.findings: dict[Any, Finding] = {}
+        self.recompiles: list[Recompile] = []
+        self.learned = Learned()
+        self.calls = self.hits = self.recordings = 0
+        self.breaks = 0
+        self.disabled = ""
+        self.captures_after_step_3 = 0
+        self.eager_seconds: list[float] = []
+        self.compiled_seconds: list[float] = []
+        self._report = report
+        self._changed = changed
+        self._step = step or (lambda: 0)
+        self._dead: list[Capture] = []
+        self._last_recorded: Recorded | None = None
+        self._measured_since_capture = 0
+
+    # -- dispatch ----------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if getattr(_thread, "depth", 0):
+            return self.target(*args, **kwargs)
+        _thread.depth = 1
+        try:
+            self.calls += 1
+            if self.options.measure:
+                return self._measured(args, kwargs)
+            return self.dispatch(args, kwargs)
+        finally:
+            _thread.depth = 0
+
+    def dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.options.mode == "compiled":
+            for capture in self.captures:
+                try:
+                    result = capture.run(args, kwargs)
+                except CaptureFailed as failure:
+                    self._drop(capture, failure)
+                    return self.target(*args, **kwargs)
+                if result is not MISS:
+                    self.hits += 1
+                    capture.hits += 1
+                    return result
+        else:
+            for capture in self.captures:
+                if capture.matches(args, kwargs):
+                    self.hits += 1
+                    capture.hits += 1
+                    return self.target(*args, **kwargs)
+        return self._miss(args, kwargs)
+
+    def _drop(self, capture: Capture, failure: CaptureFailed) -> None:
+        """A capture that can't run is replaced by plain Python, and said so once."""
+        self.captures = [c for c in self.captures if c is not capture]
+        self._dead.append(capture)
+        self.disabled = failure.message
+        self.report(Finding(failure.code, failure.message, self.location, region=self.id))
+
+    def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.disabled or not _recording_lock.acquire(blocking=False):
+            return self.target(*args, **kwargs)
+        try:
+            if self.recordings >= self.options.cache_limit:
+                return self._over_limit(args, kwargs)
+            self._learn(args, kwargs)
+            return self.record(args, kwargs)
+        finally:
+            _recording_lock.release()
+
+    def _over_limit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        changed = f"; last changed: `{self.recompiles[-1].name}`" if self.recompiles else ""
+        self.disabled = f"{self.recordings} captures"
+        self.report(
+            Finding(
+                "MP203",
+                f"{self.name} was captured {self.recordings} times and runs as plain Python from now on{changed}.",
+                self.location,
+                region=self.id,
+            )
+        )
+        return self.target(*args, **kwargs)
+
+    # -- recording ---------------------------------------------------------------------------------------------
+
+    def _learn(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Find out why no capture holds, and what to carry symbolically from now on."""
+        if not self.captures:
+            return
+        best: list[Failure] | None = None
+        for capture in self.captures:
+            failures = capture.guards.explain(args, kwargs, global_ok=capture.globals_hold())
+            if failures and (best is None or len(failures) < len(best)):
+                best = failures
+        if not best:
+            best = [Failure("MP201", "a data-dependent branch", "as captured", "another outcome", None)]
+        learned = []
+        for failure in best:
+            source = failure.source
+            if source is None:
+                continue
+            if failure.number and source.path not in self.learned.exact:
+                self.learned.numbers.add(source.path)
+                learned.append(failure)
+            elif failure.dims:
+                base = source.path
+                self.learned.dims.setdefault(base, set()).update(failure.dims)
+                learned.append(failure)
+        first = next((f for f in best if f not in learned), best[0])
+        place = first.location or self.location
+        self.recompiles.append(
+            Recompile(self.calls, first.name, first.old, first.new, place.file, place.range.start.line + 1)
+        )
+        for failure in best:
+            self.report(recompile_finding(self, failure, failure in learned, self.recordings))
+
+    def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """One monitored run; its result or exception is the caller's."""
+        self.recordings += 1
+        recorded = None
+        try:
+            recording = Recording(self.learned, self.id, self.location)
+        except UnsupportedVersion:
+            raise
+        except Exception as error:  # the monitor must never take the program down
+            self._monitor_failed(error)
+            return self.target(*args, **kwargs)
+        recorded = recording.run(self.target, args, kwargs)
+        result, exception = recorded.result, recorded.exception
+        try:
+            self.adopt(recorded, args, kwargs)
+        except Exception as error:  # as above: the result is already there
+            self._monitor_failed(error)
+        if exception is not None:
+            raise exception
+        return result
+
+    def adopt(self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
+        """Turn a monitored run into a capture and findings."""
+        capture = None
+        if recorded.plan is not None:
+            capture = Capture(recorded, self.options.backend, len(args), tuple(kwargs), self.options.same_random)
+        for finding in [*recorded.findings, *(capture_findings(self, capture) if capture else [])]:
+            self.report(finding)
+        self.breaks += 0 if capture is not None and capture.is_complete else 1
+        if capture is not None:
+            capture.release()
+            self.captures = [capture, *self.captures]
+            self._measured_since_capture = 0
+            if self._step() >= 3:
+                self.captures_after_step_3 += 1
+        else:
+            self.disabled = recorded.findings[0].message if recorded.findings else "it could not be captured"
+        if self._changed is not None:
+            self._changed(self)
+        return capture
+
+    def _monitor_failed(self, error: Exception) -> None:
+        import os
+        import traceback
+
+        self.disabled = "the monitor failed"
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        if os.environ.get("MAGPY_DEBUG"):
+            traceback.print_exception(error)
+        self.report(
+            Finding(
+                "MP901",
+                f"MagPy's monitor failed on {self.name} ({type(error).__name__}: {str(error)[:160]}); it runs as plain Python.",
+                self.location,
+                region=self.id,
+                values=(Value("at", f"{where.filename.rsplit('/', 2)[-1]}:{where.lineno}"),),
+            )
+        )
+
+    def report(self, finding: Finding) -> None:
+        known = self.findings.get(finding.key)
+        if known is not None:
+            known.count += 1
+            finding = known
+        else:
+            self.findings[finding.key] = finding
+        if self._report is not None:
+            self._report(finding)
+
+    # -- measuring ---------------------------------------------------------------------------------------------
+
+    def _measured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Steady calls alternate for a while between compiled and plain Python, so that the two are timed side by side."""
+        hits, captures = self.hits, self.recordings
+        self._measured_since_capture += 1
+        turn = self._measured_since_capture
+        steady = 4 <= turn <= 24 and self.options.mode == "compiled" and bool(self.captures) and not self.disabled
+        if steady and turn % 2 == 0 and any(c.is_compiled and c.matches(args, kwargs) for c in self.captures):
+            start = time.perf_counter()
+            result = self.target(*args, **kwargs)
+            self.eager_seconds.append(time.perf_counter() - start)
+            return result
+        start = time.perf_counter()
+        result = self.dispatch(args, kwargs)
+        if self.hits > hits and self.recordings == captures and turn >= 4:
+            self.compiled_seconds.append(time.perf_counter() - start)
+        return result
+
+    # -- summary -----------------------------------------------------------------------------------------------
+
+    def summary(self) -> RegionSummary:
+        effects = max((len(c.replay.effects) + len(c.mutated) for c in self.captures), default=0)
+        breaks = sum(1 for f in self.findings.values() if f.code.startswith("MP1"))
+
+        def ms(values: list[float]) -> float | None:
+            return round(median(values) * 1e3, 4) if values else None
+
+        seconds = [c.compile_seconds for c in [*self.captures, *self._dead] if c.compile_seconds is not None]
+        return RegionSummary(
+            id=self.id,
+            kind=self.kind,
+            name=self.name,
+            file=self.location.file,
+            line=self.location.range.start.line + 1,
+            calls=self.calls,
+            captures=len(self.captures),
+            complete=bool(self.captures) and not self.disabled and all(c.is_complete for c in self.captures),
+            graph_breaks=breaks,
+            guards=max((len(c.guards) for c in self.captures), default=0),
+            side_effects=effects,
+            hits=self.hits,
+            eager_ms=ms(self.eager_seconds),
+            compiled_ms=ms(self.compiled_seconds),
+            compile_s=round(sum(seconds), 3) if seconds else None,
+            captures_after_step_3=self.captures_after_step_3,
+            recompiles=list(self.recompiles),
+        )
+
+    def __repr__(self) -> str:
+        return f"<Region {self.name}: {self.calls} calls, {len(self.captures)} captures, {self.hits} hits>"
+
+
+def line_location(file: str, line: int, function: str = "") -> Location:
+    """A whole source line (1-based) as a Location."""
+    import linecache
+
+    text = linecache.getline(file, line).rstrip("\n")
+    start = len(text) - len(text.lstrip())
+    return Location(file, Range(Position(line - 1, start), Position(line - 1, max(len(text), start + 1))), function)
+
+
+_ = Severity

@@ -1,0 +1,56 @@
+"""Session: the regions of one running program, with one set of options and listeners. Key type: Session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, Literal
+
+from magpy_core.backends.registry import get_backend
+from magpy_core.findings import Finding
+from magpy_core.runtime.region import Options, Region, busy, line_location
+
+
+class Session:
+    """Regions by key. ``on_finding`` is called for new findings and for one seen again (its count raised); ``on_region``
+    after a capture. Raises UnknownBackend for a backend that does not exist."""
+
+    def __init__(
+        self,
+        *,
+        mode: Literal["observe", "compiled"],
+        backend: str = "inductor",
+        cache_limit: int = 8,
+        on_finding: Callable[[Finding], None] | None = None,
+        on_region: Callable[[Region], None] | None = None,
+        measure: bool = False,
+    ) -> None:
+        get_backend(backend)
+        self.options = Options(mode=mode, backend=backend, cache_limit=cache_limit, measure=measure)
+        self.current_step = 0
+        self._on_finding, self._on_region = on_finding, on_region
+        self._regions: dict[Hashable, Region] = {}
+        self._names: dict[str, int] = {}
+
+    def region(self, key: Hashable, *, kind: str, name: str, file: str, line: int, target: Callable[..., Any]) -> Region:
+        """The region of ``key``, made when it is new."""
+        found = self._regions.get(key)
+        if found is None:
+            n = self._names[name] = self._names.get(name, 0) + 1
+            region_id = name if n == 1 else f"{name}#{n}"
+            found = self._regions[key] = Region(
+                region_id, kind, name, line_location(file, line, name), target, self.options,
+                self._on_finding, self._on_region, lambda: self.current_step,
+            )  # fmt: skip
+        return found
+
+    @property
+    def regions(self) -> list[Region]:
+        return list(self._regions.values())
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [f for region in self._regions.values() for f in region.findings.values()]
+
+    @property
+    def in_region(self) -> bool:
+        return busy()
