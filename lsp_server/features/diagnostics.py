@@ -6,13 +6,13 @@ union over entrypoints, because two scripts may run the same module.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lsprotocol import types
-from pygls import uris
 
-from lsp_server.features.documents import Document, Documents, LineEdit, key_of
+from lsp_server.features.documents import Document, Documents, LineEdit, key_of, uri_of
 from lsp_server.features.positions import lsp_range, split_lines
 from lsp_server.features.settings import Settings
 from lsp_server.features.tracking import Tracker, read_source
@@ -31,6 +31,10 @@ def _is_library(path: str) -> bool:
     return "site-packages" in parts or "dist-packages" in parts
 
 
+def _keys(findings: Iterable[Finding]) -> set[str]:
+    return {key_of(f.location.file) for f in findings if os.path.isabs(f.location.file)}
+
+
 class RunFindings:
     """Findings and regions of one run, and the files they are in."""
 
@@ -41,10 +45,10 @@ class RunFindings:
         self.findings: dict[Any, Finding] = {}
         self.regions: dict[str, RegionSummary] = {}
 
-    def add(self, finding: Finding) -> str:
-        """Add or replace a finding; returns the key of its file."""
+    def add(self, finding: Finding) -> set[str]:
+        """Add or replace a finding; returns the key of its file, if it is in one (generated code is not)."""
         self.findings[finding.key] = finding
-        return key_of(finding.location.file)
+        return _keys([finding])
 
     def shown(self) -> Iterator[tuple[Finding, Severity]]:
         """Findings that settings leave on, with the severity they have under them."""
@@ -58,7 +62,7 @@ class RunFindings:
             yield finding, severity
 
     def keys(self) -> set[str]:
-        return {key_of(f.location.file) for f in self.findings.values()}
+        return _keys(self.findings.values())
 
     def region_line_of(self, region: RegionSummary) -> tuple[str, int] | None:
         """The file key and the current line of a region's definition."""
@@ -144,9 +148,7 @@ class Board:
             if same not in seen:  # two entrypoints reach the same line the same way
                 seen.add(same)
                 items.append(self._diagnostic(finding, severity, where))
-        uri = document.uri if document else uris.from_fs_path(key)
-        if uri is None:
-            raise ValueError(f"no URI for {key!r}")
+        uri = document.uri if document else uri_of(key)
         out = [types.PublishDiagnosticsParams(uri, items, document.version if document else None)]
         before = self._published.get(key)
         if before is not None and before != uri:  # opened or closed through a symbolic link
@@ -197,8 +199,8 @@ class Board:
             for step in finding.path:
                 where = self._range(run.tracker, step)
                 document = self._documents.of_key(key_of(step.file))
-                uri = document.uri if document else uris.from_fs_path(step.file)
-                if where is not None and uri is not None:
+                if where is not None:
+                    uri = document.uri if document else uri_of(step.file)
                     text = f"called in {step.function}" if step.function else "called here"
                     related.append(types.DiagnosticRelatedInformation(types.Location(uri, where), text))
         return related

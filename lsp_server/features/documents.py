@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from lsprotocol import types
 from pygls import uris
@@ -30,6 +31,11 @@ def path_of(uri: str) -> str | None:
     if not uri.startswith("file:"):
         return None
     return uris.to_fs_path(uri)
+
+
+def uri_of(path: str) -> str:
+    """The URI of an absolute path, also of one whose bytes are no text (a lone surrogate in it)."""
+    return PurePath(path).as_uri()
 
 
 def key_of(path: str) -> str:

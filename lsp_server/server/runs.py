@@ -222,7 +222,7 @@ class RunManager:
             run.state = run.stop_as
         except Refused as refusal:
             self._begin(run)
-            self._client.changed({run.found.add(finding) for finding in refusal.findings})
+            self._client.changed({key for finding in refusal.findings for key in run.found.add(finding)})
             run.state, run.failure = RunState.FAILED, str(refusal)
         except Exception as error:
             log.exception("run %d of %s failed", run.id, run.target.entrypoint)
@@ -297,7 +297,7 @@ class RunManager:
                 finding = _worded(Finding.from_json(body["finding"]))
                 kept = run.sieve.one(finding) if run.sieve is not None else finding
                 if kept is not None:
-                    self._client.changed({run.found.add(kept)})
+                    self._client.changed(run.found.add(kept))
                     run.changed()
             case "region":
                 self._begin(run)

@@ -100,8 +100,9 @@ class Worker:
 
     def _chunk(self, stream: str, data: bytes) -> None:
         # On a thread of the runner's. The bound makes a flood wait in the program's pipe and not in our memory.
-        if not self._room.acquire(timeout=_PATIENCE):
-            return  # the event loop is stuck or gone: dropping output beats holding up the end of the run
+        while not self._room.acquire(timeout=_PATIENCE):
+            if self._loop.is_closed():
+                return
         try:
             self._loop.call_soon_threadsafe(self._arrived, stream, data)
         except RuntimeError:

@@ -1,0 +1,93 @@
+"""A stand-in for the user's Python: speaks the runner's protocol as a scenario says, hangs, crashes, babbles.
+
+Installed as an executable by the ``lab`` fixture; the runner starts it as it starts any interpreter
+(``-c SOURCE COMMANDS OUT``). The scenario is Python text beside it, run with the names defined below.
+"""
+
+import json
+import os
+import signal  # noqa: F401  for scenarios
+import subprocess  # noqa: F401  for scenarios
+import sys
+from pathlib import Path
+
+HERE = Path(sys.argv[0]).resolve().parent
+COMMANDS, OUT = int(sys.argv[-2]), int(sys.argv[-1])
+
+
+def read_request():
+    data = b""
+    while not data.endswith(b"\n"):
+        chunk = os.read(COMMANDS, 65536)
+        if not chunk:
+            sys.exit(1)
+        data += chunk
+    return json.loads(data)
+
+
+def raw(data):
+    os.write(OUT, data)
+
+
+def send(**message):
+    raw(json.dumps(message).encode() + b"\n")
+
+
+def hello():
+    send(type="hello", python="3.11.0", torch="2.13.0", pid=os.getpid())
+    send(type="started")
+
+
+def span(line, start, end, last=None):
+    last = line if last is None else last
+    return {"start": {"line": line, "character": start}, "end": {"line": last, "character": end}}
+
+
+def finding(code, line, start, end, message, *, file=None, path=(), values=(), count=1, severity="warning", region="r0"):
+    send(
+        type="finding",
+        finding={
+            "code": code, "name": "", "severity": severity, "message": message, "hint": "Do it outside.",
+            "file": file or request["script"], "range": span(line, start, end), "function": "main", "region": region,
+            "count": count, "cost_ms": 1.5, "values": [{"name": n, "repr": r} for n, r in values],
+            "path": [{"file": file or request["script"], "range": span(*at), "function": "main"} for at in path],
+        },
+    )  # fmt: skip
+
+
+def region(line, **fields):
+    seen.append(line)
+    base = {
+        "id": "r0", "kind": "module", "name": "Net", "file": request["script"], "line": line, "calls": 3, "captures": 1,
+        "complete": True, "graph_breaks": 0, "guards": 14, "side_effects": 2, "hits": 2,
+    }  # fmt: skip
+    send(type="region", region={**base, **fields})
+
+
+def gate(name):
+    """Blocks until the test opens the gate (a FIFO)."""
+    with open(HERE / f"gate.{name}") as fifo:
+        fifo.read()
+
+
+def note(name, text):
+    """Leaves a fact for the test; appears whole or not at all."""
+    partial = HERE / f"{name}.partial"
+    partial.write_text(text)
+    partial.rename(HERE / name)
+
+
+def end(code=0, number=None):
+    """The end of the process; a good one has done its steps and called a region, or the runner would remark on it."""
+    if code == 0:
+        send(type="step", n=request["steps"], unit="module")
+        if not seen:
+            region(5)
+    send(type="exit", code=code, signal=number)
+    sys.exit(0)
+
+
+seen = []
+request = read_request()
+note("request.json", json.dumps(request))
+exec(compile((HERE / "scenario.py").read_text(), "scenario", "exec"))
