@@ -110,7 +110,7 @@ class _Program:
         from magpy_core.runner.discovery import Discovery, TorchHook
         from magpy_core.runner.monitoring import Monitoring
 
-        self.monitoring = Monitoring(self._request, self._channel, self.clock, self.entry.file)
+        self.monitoring = Monitoring(self._request, self._channel, self.clock, self._request["file"])
         self.clock.on_step = self.monitoring.stepped
         self._discovery = Discovery(self.monitoring)
         atexit.register(self._close)  # registered first, so called last: the program's own atexit functions count
@@ -186,7 +186,16 @@ class _Program:
                 "MP910", f"[tool.magpy] regions names {name}, but no such function was defined: check the name."
             )
 
+    def _report_source(self) -> None:
+        spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+        file = self.entry.file or getattr(spec, "origin", None)
+        if isinstance(file, str) and file.endswith(".pyc"):
+            text = f"{os.path.basename(file)} has no source beside it, so nothing can be shown on its lines: run the source."
+            self.monitoring.add("MP911", text, file=file)
+
     def _close(self) -> None:
+        if self._channel.open:
+            self._report_source()
         if self._channel.open and self._request["regions"] and not self._failed:
             self._report_missing()
         self.monitoring.close(self._request["entrypoint"])

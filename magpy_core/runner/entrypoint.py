@@ -39,7 +39,6 @@ class Entrypoint:
     def __init__(self, script: str | None, module: str | None, args: list[str]) -> None:
         self.script, self.module, self.args = script, module, args
         self.compiler: Compiler = _plain
-        self.has_source = True
         self._code: CodeType | None = None
         self._importer = False
         self.file = os.path.join(os.getcwd(), script) if script is not None else ""
@@ -89,7 +88,6 @@ class Entrypoint:
             ) from None
         if script.endswith(".pyc"):
             self._code = _unmarshal(data, script)
-            self.has_source = False
         else:
             self._code = self._compile(data)
 
@@ -114,7 +112,7 @@ class Entrypoint:
                     raise
                 raise BadEntrypoint(self._not_found(str(exc.code))) from None
             return
-        loader: Any = SourceFileLoader if self.has_source else SourcelessFileLoader
+        loader: Any = SourcelessFileLoader if self.file.endswith(".pyc") else SourceFileLoader
         namespace = sys.modules["__main__"].__dict__
         namespace["__file__"] = self.file
         namespace["__cached__"] = None

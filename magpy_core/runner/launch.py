@@ -113,7 +113,6 @@ class RunHandle:
         root = os.path.dirname(os.path.abspath(magpy_core.__file__))
         wanted = {
             **self.request.to_child(),
-            "entrypoint": self.request.entrypoint,
             "version": magpy_core.__version__,
             "root": root if _is_this_interpreter(python) else None,
             "python_versions": bootstrap.SUPPORTED_PYTHON,

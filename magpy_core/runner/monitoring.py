@@ -108,20 +108,20 @@ class Monitoring:
         message = f"{what} ({type(exc).__name__}: {exc}); the program runs as plain Python."
         self._add(Finding("MP901", message, self._top_of_file()))
 
-    def add(self, code: str, message: str, hint: str = "") -> None:
+    def add(self, code: str, message: str, *, file: str | None = None) -> None:
         """A finding of the runner's own, about the entrypoint as a whole."""
         from magpy_core.findings import Finding
 
-        self._add(Finding(code, message, self._top_of_file(), hint=hint))
+        self._add(Finding(code, message, self._top_of_file(file)))
 
     def _add(self, finding: Finding) -> None:
         self._findings.append(finding)
         self._forward.finding(finding)
 
-    def _top_of_file(self) -> Any:
+    def _top_of_file(self, file: str | None = None) -> Any:
         from magpy_core.findings import Location, Position, Range
 
-        return Location(os.path.abspath(self._file), Range(Position(0, 0), Position(0, 0)))
+        return Location(os.path.abspath(file or self._file), Range(Position(0, 0), Position(0, 0)))
 
     def close(self, entrypoint: str) -> None:
         """Send the report. Once: the program may end in more than one way."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -48,10 +49,24 @@ class RunRequest:
         """As the user would say it."""
         return f"-m {self.module}" if self.module is not None else str(self.script)
 
+    @property
+    def file(self) -> str:
+        """The entrypoint's file, as well as it can be told without importing anything."""
+        folder = os.path.abspath(self.cwd or os.getcwd())
+        if self.script is not None:
+            return os.path.normpath(os.path.join(folder, self.script))
+        stem = os.path.join(folder, *(self.module or "").split("."))
+        for path in (f"{stem}.py", os.path.join(stem, "__main__.py")):
+            if os.path.exists(path):
+                return path
+        return f"{stem}.py"
+
     def to_child(self) -> dict[str, Any]:
         """What the child needs to know, as JSON."""
         return {
             "mode": self.mode,
+            "entrypoint": self.entrypoint,
+            "file": self.file,
             "script": self.script,
             "module": self.module,
             "args": self.args,

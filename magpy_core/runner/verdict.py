@@ -134,21 +134,10 @@ class Collector:
 
     def _location(self, place: dict[str, Any] | None) -> Location:
         if place is None:
-            return Location(self._file(), Range(Position(0, 0), Position(0, 0)))
+            return Location(self.request.file, Range(Position(0, 0), Position(0, 0)))
         line = max(int(place["line"]) - 1, 0)
         found = Range(Position(line, int(place["start"])), Position(line, int(place["end"])))
         return Location(str(place["file"]), found, str(place["function"]))
-
-    def _file(self) -> str:
-        """The entrypoint's file as well as it can be told from here."""
-        folder = os.path.abspath(self.request.cwd or os.getcwd())
-        if self.request.script is not None:
-            return os.path.normpath(os.path.join(folder, self.request.script))
-        stem = os.path.join(folder, *(self.request.module or "").split("."))
-        for path in (f"{stem}.py", os.path.join(stem, "__main__.py")):
-            if os.path.exists(path):
-                return path
-        return f"{stem}.py"
 
 
 def _killed(number: int) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 from magpy_core.runner.launch import Message, Outcome, RunRequest, launch
 
 ROOT = Path(__file__).parents[2]
+PYTHON = os.environ.get("MAGPY_TEST_PYTHON", sys.executable)
+"""The interpreter that programs run in: the runner's own tests run with any supported one from any supported one."""
 FAKE = "tests.programs.runner_fake:FakeSession"
 
 
@@ -53,6 +55,7 @@ def write(folder: Path, source: str, name: str = "prog.py") -> str:
 
 def request(folder: Path, **options: Any) -> RunRequest:
     options = {
+        "python": PYTHON,
         "cwd": str(folder),
         "env": environment(),
         "stdin": "null",
@@ -72,9 +75,14 @@ def under_magpy(folder: Path, **options: Any) -> Ran:
         return Ran(messages, handle.outcome, b"".join(out), b"".join(err))
 
 
+def byte_compile(folder: Path, source: str, target: str) -> None:
+    call = f"import py_compile; py_compile.compile({source!r}, cfile={target!r}, doraise=True)"
+    subprocess.run([PYTHON, "-c", call], cwd=folder, check=True)
+
+
 def plainly(folder: Path, *args: str, **env: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, *args],
+        [PYTHON, *args],
         cwd=folder,
         env=environment(**env),
         stdin=subprocess.DEVNULL,

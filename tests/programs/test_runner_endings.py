@@ -5,14 +5,13 @@ from __future__ import annotations
 import signal
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from magpy_core.runner import bootstrap
 from magpy_core.runner.launch import RunRequest, launch
-from tests.programs.runner_help import ROOT, environment, plainly, under_magpy, write
+from tests.programs.runner_help import PYTHON, ROOT, byte_compile, environment, plainly, under_magpy, write
 
 TRAIN = """
     import sys
@@ -59,13 +58,12 @@ def one_sentence(message: str) -> bool:
     ids=lambda v: " ".join(map(str, v.values())) if isinstance(v, dict) else "",
 )
 def test_a_bad_entrypoint(tmp_path: Path, options: dict[str, str], says: str) -> None:
-    import importlib.util
-
     write(tmp_path, "", "folder/thing.py")
     write(tmp_path, "", "package/__init__.py")
     write(tmp_path, "print('ok')", "ok.py")
     (tmp_path / "stale.pyc").write_bytes(b"\0" * 30)
-    (tmp_path / "short.pyc").write_bytes(importlib.util.MAGIC_NUMBER + b"\0" * 12 + b"\xe3")
+    byte_compile(tmp_path, "ok.py", "short.pyc")
+    (tmp_path / "short.pyc").write_bytes((tmp_path / "short.pyc").read_bytes()[:17])
     ran = under_magpy(tmp_path, **options)
     assert ran.outcome.kind == "bad-entrypoint" and ran.outcome.cli_exit_code == 2
     assert says in ran.outcome.message and one_sentence(ran.outcome.message.replace("...", "")), ran.outcome.message
@@ -117,7 +115,7 @@ def test_no_such_working_folder(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("bare")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    subprocess.run([PYTHON, "-m", "venv", "--without-pip", str(folder)], check=True)
     return str(folder / "bin" / "python")
 
 
@@ -248,6 +246,17 @@ def test_it_ends_before_the_last_step(tmp_path: Path) -> None:
     assert "after 2 of 3 steps" in ran.finding("MP909").message
     to_the_end = under_magpy(tmp_path, script="prog.py", steps=0)
     assert to_the_end.outcome.kind == "ok" and "MP909" not in to_the_end.codes
+
+
+@pytest.mark.parametrize("options", [{"script": "prog.pyc"}, {"module": "prog"}], ids=["script", "module"])
+def test_a_program_without_source(tmp_path: Path, options: dict[str, str]) -> None:
+    train(tmp_path, "step(1)\n")
+    byte_compile(tmp_path, "prog.py", "prog.pyc")
+    (tmp_path / "prog.py").unlink()
+    ran = under_magpy(tmp_path, **options, steps=0)
+    assert ran.outcome.kind == "ok" and ran.stdout == b"step 1\n" and ran.codes.count("MP911") == 1
+    assert ran.finding("MP911").location.file == str(tmp_path / "prog.pyc")
+    assert one_sentence(ran.finding("MP911").message) and ran.regions() == {"net: Linear": 1, "opt: SGD": 1}
 
 
 def test_it_leaves_by_os_exit(tmp_path: Path) -> None:

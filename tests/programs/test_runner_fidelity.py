@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import py_compile
 import re
 import zipfile
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.programs.runner_help import plainly, under_magpy, write
+from tests.programs.runner_help import byte_compile, plainly, under_magpy, write
 
 PROBE = """
     import sys
@@ -71,8 +70,8 @@ def test_the_program_sees_the_same_world(tmp_path: Path, args: list[str]) -> Non
     write(tmp_path, "", "package/__init__.py")
     (tmp_path / "sub" / "linked.py").symlink_to(tmp_path / "prog.py")
     (tmp_path / "sub" / "linked").symlink_to(tmp_path / "prog.py")
-    py_compile.compile(str(tmp_path / "prog.py"), cfile=str(tmp_path / "prog.pyc"))
-    py_compile.compile(str(tmp_path / "sub" / "compiled.py"), cfile=str(tmp_path / "compiled.pyc"))
+    byte_compile(tmp_path, "prog.py", "prog.pyc")
+    byte_compile(tmp_path, "sub/compiled.py", "compiled.pyc")
     with zipfile.ZipFile(tmp_path / "app.zip", "w") as z:
         z.write(tmp_path / "prog.py", "__main__.py")
     plain, ours = both(tmp_path, args)
