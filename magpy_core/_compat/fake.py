@@ -45,7 +45,7 @@ def fakify(mode: FakeTensorMode, tensor: torch.Tensor, name: str, dynamic_dims: 
     if not dynamic_dims:
         return mode.from_tensor(tensor, static_shapes=True)
     sizes = [DimDynamic.DYNAMIC if dim in dynamic_dims else DimDynamic.STATIC for dim in range(tensor.dim())]
-    base_context = None
+    base_context: Any = None
     if tensor._is_view() and tensor._base is not None:
         base_context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.STATIC] * tensor._base.dim())
     context: Any = StatelessSymbolicContext(dynamic_sizes=sizes, view_base_context=base_context)
@@ -55,17 +55,21 @@ def fakify(mode: FakeTensorMode, tensor: torch.Tensor, name: str, dynamic_dims: 
 def symbolic_int(shape_env: ShapeEnv, value: int, name: str) -> torch.SymInt | int:
     """A Python int that varies from call to call, as a backed symbol."""
     symbol = shape_env.create_unspecified_symint_and_symbol(value, source(name), DimDynamic.DYNAMIC)
-    return symbol  # type: ignore[no-any-return]
+    return symbol
 
 
-def shape_guards(shape_env: ShapeEnv, placeholders: Sequence[object], names: Sequence[str]) -> list[str]:
+def shape_guards(shape_env: Any, placeholders: Sequence[object], names: Sequence[str]) -> list[str]:
     """Python expressions over ``names`` for everything the shape environment assumed about the placeholders."""
     pairs = [(p, source(n)) for p, n in zip(placeholders, names, strict=True) if isinstance(p, torch.Tensor | torch.SymInt)]
     if not any(_is_symbolic(p) for p, _ in pairs):
         return []
-    return [
-        str(guard) for guard in shape_env.produce_guards([p for p, _ in pairs], [s for _, s in pairs], ignore_static=True)
-    ]
+    guards = [str(g) for g in shape_env.produce_guards([p for p, _ in pairs], [s for _, s in pairs], ignore_static=True)]
+    # ``ignore_static`` leaves out every size that is a number now, so also those that were symbols until they were fixed.
+    for symbol, sources in shape_env.var_to_sources.items():
+        value = shape_env.replace(symbol)
+        if value.is_number:
+            guards += [f"{s.name} == {value}" for s in sources]
+    return guards
 
 
 def _is_symbolic(value: object) -> bool:

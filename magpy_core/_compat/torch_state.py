@@ -12,6 +12,9 @@ import torch
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 from torch.utils._python_dispatch import _disable_current_modes
 
+#: Calls that only switch state of the thread: they have no tensors and no result.
+STATE_CALLS: frozenset[Any] = frozenset({torch._C._set_grad_enabled})
+
 
 @contextmanager
 def no_function_modes() -> Iterator[None]:

@@ -12,6 +12,7 @@ import torch.fx
 from magpy_core._compat import fake as fake_compat
 from magpy_core._compat import hoist
 from magpy_core._compat import inductor as compat
+from magpy_core._compat.fx_targets import printable_targets
 from magpy_core._compat.torch_state import preserve_torch_state
 from magpy_core.backends.base import CompiledGraph, ShapeGuard
 from magpy_core.backends.calling import adapt, is_identity
@@ -48,6 +49,7 @@ class AotBackend(ABC):
             if needs_lowering(gm):
                 lowered = lower_scalars(gm, fakes, mode, self._hoist())
                 graph, graph_inputs = lowered.graph, lowered.fakes
+                printable_targets(graph)
             else:
                 graph, graph_inputs = _copy(gm), fakes
             compiled = self._build(graph, graph_inputs, mode, same_random)
@@ -93,7 +95,9 @@ def _copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """The compilers own and change the graph they are given."""
     graph = torch.fx.Graph()
     graph.output(graph.graph_copy(gm.graph, {}))
-    return torch.fx.GraphModule(gm, graph)
+    copied = torch.fx.GraphModule(gm, graph)
+    printable_targets(copied)
+    return copied
 
 
 def _reason(backend: str, error: BaseException) -> str:

@@ -22,7 +22,10 @@ def adapt(
     fn: Callable[..., Sequence[Any]],
     boxed: Callable[[list[Any]], Sequence[Any]] | None,
 ) -> Callable[..., Sequence[Any]]:
-    """``fn`` under the original graph's calling convention. Written out as source: a loop over a plan costs more than the call."""
+    """``fn`` under the original graph's calling convention.
+
+    Written out as source: a loop over a plan at each call would cost more than the call.
+    """
     names = [f"a{i}" for i in range(arity)]
     space: dict[str, Any] = {"inner": boxed or fn, "T": torch.scalar_tensor}
     passed = []

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch.fx
 
+from magpy_core._compat.fx_targets import printable_targets
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.findings import Unsupported
 
@@ -20,8 +21,11 @@ class EagerBackend:
         self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, dynamic: bool, same_random: bool = False
     ) -> CompiledGraph:
         try:
-            gm.graph.lint()
-            gm.recompile()
+            graph = torch.fx.Graph()
+            graph.output(graph.graph_copy(gm.graph, {}))
+            graph.lint()
+            gm = torch.fx.GraphModule(gm, graph)
+            printable_targets(gm)
         except Exception as error:
             raise Unsupported("MP902", f"The operator graph is not valid: {error}") from error
         # The bound method of the class that fx generated: Module.__call__ and its hooks would only add time.

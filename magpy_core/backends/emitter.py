@@ -25,7 +25,7 @@ class Value:
 class Scalar:
     """A Python number that varies from call to call, in the forms the new graph can hold it.
 
-    ``tensor_form`` is a 0-d tensor of the type's dtype, ``symbol_form`` a SymInt/SymFloat; both are emitted when first asked for.
+    `tensor()` is a 0-d tensor of the type's dtype, `symbol()` a SymInt or SymFloat; both are emitted when first asked for.
     ``computed``: its tensor form is the result of arithmetic, not an input or a cast.
     """
 
@@ -123,7 +123,7 @@ class Emitter:
         scalar.casts[dtype] = value
         return value
 
-    def constant(self, value: float | int | bool, kind: ScalarType) -> Value:
+    def constant(self, value: Any, kind: ScalarType) -> Value:
         made: Value = self.call(torch.full, (), value, dtype=DTYPE[kind], device="cpu")
         return made
 

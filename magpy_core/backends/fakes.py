@@ -1,4 +1,7 @@
-"""Example inputs for a backend: fakes with the real requires_grad, leaf-ness, strides and aliasing. Key: `make_fake_inputs`."""
+"""Example inputs for a backend: fakes with the real requires_grad, leaf-ness, strides and aliasing.
+
+Key function: `make_fake_inputs`.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,14 @@
 """Scalar lowering: Python numbers that vary from call to call become 0-d tensors inside the graph, so nothing recompiles.
 
-Input is the recorded torch-level graph: scalar placeholders (``meta["magpy_scalar"]`` is the Python type), ``x.item()`` nodes,
-`operator`/`math` nodes on numbers, tensor operations that take them. Output is a graph that AOTAutograd takes as it is, and
-how to call it. A float becomes a 0-d float64 CPU tensor and stays one through Python's arithmetic (bit-equal); where a tensor
-operation takes it, it is rounded to the dtype the kernel computes in. An int becomes a SymInt where a shape needs it and an
-int64 tensor where a value does. Every operation is run on fakes in its original and its lowered form; if dtype, shape or
-strides differ, the graph is refused. Key function: `lower_scalars`; key type: Lowered.
+Input is the recorded torch-level graph: scalar placeholders (``meta["magpy_scalar"]`` is the Python type), ``x.item()``
+nodes, `operator`/`math` nodes on numbers, tensor operations that take them. Output is a graph that AOTAutograd takes as it
+is, and how to call it. A float becomes a 0-d float64 CPU tensor and stays one through Python's arithmetic (bit-equal); where
+a tensor operation takes it, it is rounded to the dtype the kernel computes in. An int becomes a SymInt where a shape needs
+it and an int64 tensor where a value does. Every operation is run on fakes in its original and its lowered form; if dtype,
+shape or strides differ, the graph is refused. Key function: `lower_scalars`; key type: Lowered.
+
+Symbolic floats are no way out: Inductor has no kernel argument for a float input, and passes one that comes from ``.item()``
+as float32.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import torch
 import torch.fx
 from torch.fx.node import map_aggregate
 
+from magpy_core._compat.torch_state import STATE_CALLS
 from magpy_core.backends import scalar_math, scalar_ops
 from magpy_core.backends.emitter import Emitter, Scalar, Value, fakes_of, find
 from magpy_core.backends.scalar_math import DTYPE, ScalarType
@@ -28,18 +32,18 @@ from magpy_core.findings import Unsupported
 
 _HOST_READS: dict[Any, ScalarType | None] = {"item": None, "__float__": float, "__int__": int, "__bool__": bool}
 _CONVERSIONS: dict[Any, ScalarType] = {builtins.float: float, builtins.int: int, builtins.bool: bool}
-_ON_SYMBOLS = {
+_ON_SYMBOLS: dict[Any, Any] = {
     math.sqrt: torch.sym_sqrt, builtins.float: torch.sym_float, builtins.max: torch.sym_max, builtins.min: torch.sym_min,
     operator.not_: torch.sym_not,
 }  # fmt: skip
-_STATE = {torch._C._set_grad_enabled}
 
 
 @dataclass
 class Lowered:
-    """``inputs[i]`` is (index of the original input, dtype to wrap it in or None); ``outputs[i]`` says how to hand output i back.
+    """A graph of tensors and SymInts, and how to call it.
 
-    An output is ("graph", index), ("item", index) for a 0-d tensor standing for a number, or ("constant", value).
+    ``inputs[i]`` is (index of the original input, dtype to wrap it in or None). ``outputs[i]`` says how to hand output i
+    back: ("graph", index), ("item", index) for a 0-d tensor standing for a number, or ("constant", value).
     """
 
     graph: torch.fx.GraphModule
@@ -138,7 +142,7 @@ class _Lowering:
 
     def _node(self, node: torch.fx.Node) -> Any:
         args, kwargs = self._arguments(node.args), self._arguments(node.kwargs)
-        if node.target in _STATE:
+        if node.target in STATE_CALLS:
             return self.emit.create(node.op, node.target, args, kwargs, node.meta, run=False)
         if node.target is operator.getitem and isinstance(args[0], list | tuple) and isinstance(args[1], int):
             return args[0][args[1]]
@@ -214,12 +218,16 @@ class _Lowering:
 
         def tensor() -> Value:
             forms: list[Any] = [self.emit.cast_exact(o, DTYPE[kind]) if isinstance(o, Scalar) else kind(o) for o in operands]
+            if scalar_math.needs_tensors(node.target):
+                forms = [f if isinstance(f, Value) else self.emit.constant(f, kind) for f in forms]
             made: Value = scalar_math.tensor_form(self.emit.call, node.target, forms, result, any_float)
             return made
 
         def symbol() -> Value:
             forms = tuple(o.symbol() if isinstance(o, Scalar) else o for o in operands)
-            return self.emit.call(_ON_SYMBOLS.get(node.target, node.target), *forms)  # type: ignore[no-any-return]
+            target: Any = node.target
+            made: Value = self.emit.call(_ON_SYMBOLS.get(target, target), *forms)
+            return made
 
         cheap = result is int and all(not isinstance(o, Scalar) or o.symbol_is_cheap for o in operands)
         scalar = Scalar(result, tensor, symbol, symbol_is_cheap=cheap, computed=True)
@@ -236,8 +244,7 @@ class _Lowering:
         if isinstance(fake, bool | int | float):
             return fake
         kind: ScalarType = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}[type(fake)]
-        made = lambda: self.emit.constant(value, kind)  # type: ignore[arg-type]  # noqa: E731
-        return Scalar(kind, made, lambda: value, symbol_is_cheap=True)
+        return Scalar(kind, lambda: self.emit.constant(value, kind), lambda: value, symbol_is_cheap=True)
 
     # --- tensor operations that take numbers ----------------------------------------------------------------------------
 
@@ -258,7 +265,9 @@ class _Lowering:
         return result
 
     def _with_symbols(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
-        symbols = lambda leaf: leaf.symbol() if isinstance(leaf, Scalar) else leaf  # noqa: E731
+        def symbols(leaf: Any) -> Any:
+            return leaf.symbol() if isinstance(leaf, Scalar) else leaf
+
         return self._plain(node, map_aggregate(args, symbols), map_aggregate(kwargs, symbols))
 
     def _allow_symbols(self, node: torch.fx.Node, args: Any, kwargs: Any, scalars: list[Scalar]) -> None:

@@ -40,6 +40,11 @@ def plain(target: Any) -> Any:
     return _PLAIN.get(target, target)
 
 
+def needs_tensors(target: Any) -> bool:
+    """Whether a constant operand must be a tensor too: these torch functions take no Python number on the left."""
+    return plain(target) not in {operator.add, operator.sub, operator.mul, operator.pow}
+
+
 def result_type(target: Any, operands: Sequence[ScalarType], constants: Sequence[Any]) -> ScalarType | None:
     """The type Python gives ``target(*operands)``, None where it depends on the values or is not known here.
 

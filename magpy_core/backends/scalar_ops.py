@@ -18,13 +18,15 @@ from magpy_core.backends.emitter import Emitter, Scalar, Value
 _HALF = (torch.float16, torch.bfloat16)
 _COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
 _BINARY: dict[str, Callable[..., Any]] = {
-    "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "pow": torch.pow, "floor_divide": torch.floor_divide,
-    "remainder": torch.remainder, "fmod": torch.fmod, "maximum": torch.maximum, "minimum": torch.minimum, "eq": torch.eq,
+    "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "pow": torch.pow,
+    "floor_divide": torch.floor_divide, "remainder": torch.remainder,
+    "fmod": torch.fmod, "maximum": torch.maximum, "minimum": torch.minimum, "eq": torch.eq,
     "ne": torch.ne, "lt": torch.lt, "le": torch.le, "gt": torch.gt, "ge": torch.ge,
 }  # fmt: skip
 _SPELLINGS = {
-    "truediv": "div", "true_divide": "div", "divide": "div", "subtract": "sub", "multiply": "mul", "floordiv": "floor_divide",
-    "mod": "remainder", "clip": "clamp", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le",
+    "truediv": "div", "true_divide": "div", "divide": "div", "subtract": "sub", "multiply": "mul",
+    "floordiv": "floor_divide", "mod": "remainder",
+    "clip": "clamp", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le",
     "not_equal": "ne",
 }  # fmt: skip
 _IN_PLACE_OPERATORS = {"iadd", "isub", "imul", "itruediv", "ipow", "ifloordiv", "imod", "idiv"}
@@ -241,7 +243,8 @@ def _foreach(emit: Emitter, name: str, args: tuple[Any, ...], kwargs: dict[str, 
     results = []
     plain = name.removesuffix("_")
     if plain in ("addcmul", "addcdiv") and len(args) == 4:
-        args, kwargs = args[:3], {**kwargs, "value": args[3]}
+        *lists_only, factor = args
+        args, kwargs = tuple(lists_only), {**kwargs, "value": factor}
     if "scalars" in kwargs:
         kwargs = {**kwargs, "value" if plain in ("addcmul", "addcdiv") else "other": kwargs["scalars"]}
         del kwargs["scalars"]

@@ -1,4 +1,4 @@
-"""Whole optimizer steps with a learning rate and a step count that vary: one compiled graph, no recompile, eager's values."""
+"""Whole optimizer steps with a learning rate and a step count that vary: one compiled graph and eager's values."""
 
 from __future__ import annotations
 
