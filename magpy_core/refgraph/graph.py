@@ -28,7 +28,7 @@ class Read:
 class Node:
     """One external object. ``snapshot`` is its shallow state at first write (or first pass to unknown native code)."""
 
-    __slots__ = ("contents_read", "forced", "kind", "obj", "reads", "snapshot", "source", "written_at")
+    __slots__ = ("contents_read", "forced", "kind", "obj", "reads", "snapshot", "source", "summary", "was_written", "written_at")
 
     def __init__(self, obj: Any, source: Source, kind: int) -> None:
         self.obj = obj
@@ -38,11 +38,15 @@ class Node:
         self.written_at: list[Any] = []
         self.reads: int = 0
         self.contents_read = False
+        self.summary = ""
+        self.was_written = False
         # slots written by name: part of the effect even when the write left them as they were (rule: a later call may
         # start from another value that nothing guards)
         self.forced: list[tuple[str, Any]] = []
 
     def __repr__(self) -> str:
+        if self.summary:
+            return self.summary
         return f"Node({self.source.describe()}: {kinds.NAMES[self.kind]} {type(self.obj).__name__})"
 
 
@@ -82,6 +86,7 @@ class RefGraph:
     def snapshot(self, node: Node) -> Snapshot:
         """The node's state now, taken once, before its first write."""
         if node.snapshot is None:
+            node.was_written = True
             node.snapshot = take(node.obj, node.kind)
         return node.snapshot
 

@@ -68,11 +68,11 @@ class Source:
 
     def describe(self) -> str:
         """The access path as a user would write it."""
+        if self.kind in ("const", "arg", "kwarg"):
+            return self.label
         base = self.base.describe() if self.base is not None else ""
         key = self.key.describe() if isinstance(self.key, Source) else repr(self.key)
         match self.kind:
-            case "const" | "arg" | "kwarg":
-                return self.label
             case "attr" | "field":
                 return f"{base}.{self.key}"
             case "dict_item" | "item":

@@ -22,17 +22,17 @@ class CompiledModule:
     __magpy_slots__: dict[str, Any]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return object.__getattribute__(self, "__magpy_region__")(*args, **kwargs)
+        return _STATE[id(self)]["__magpy_region__"](*args, **kwargs)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        module = copy.deepcopy(object.__getattribute__(self, "__magpy_module__"), memo)
-        return _compile_again(module, object.__getattribute__(self, "__magpy_options__"))
+        module = copy.deepcopy(_STATE[id(self)]["__magpy_module__"], memo)
+        return _compile_again(module, _STATE[id(self)]["__magpy_options__"])
 
     def __copy__(self) -> Any:
-        return _compile_again(copy.copy(object.__getattribute__(self, "__magpy_module__")), self.__magpy_options__)  # type: ignore[attr-defined]
+        return _compile_again(copy.copy(_STATE[id(self)]["__magpy_module__"]), _STATE[id(self)]["__magpy_options__"])
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _compile_again, (object.__getattribute__(self, "__magpy_module__"), object.__getattribute__(self, "__magpy_options__"))
+        return _compile_again, (_STATE[id(self)]["__magpy_module__"], _STATE[id(self)]["__magpy_options__"])
 
     def __getattribute__(self, name: str) -> Any:
         if name in _FIELDS:

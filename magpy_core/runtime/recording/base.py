@@ -51,6 +51,19 @@ class Output:
     site: Any
 
 
+@dataclass(frozen=True)
+class Slot:
+    """Where a number was read, so that the program can be handed a private copy of it."""
+
+    get: Callable[[], Any]
+    set: Callable[[Any], None]
+
+    def put_back(self, copy: Any, value: Any) -> None:
+        """The original again, unless the program stored something else there."""
+        if self.get() is copy:
+            self.set(value)
+
+
 class RecordingState(Observer):
     """State and services shared by the event mixins."""
 
@@ -176,7 +189,7 @@ class RecordingState(Observer):
 
     # -- values ------------------------------------------------------------------------------------------------
 
-    def value(self, source: Source, value: Any, site: Any, store: Callable[[Any], None] | None = None) -> Any:
+    def value(self, source: Source, value: Any, site: Any, store: Slot | None = None) -> Any:
         """``value`` was read from outside by ``source``: guard it. Returns it, or the private copy that carries its symbol."""
         refgraph = self.refgraph
         kind = kinds.kind_of(value)
@@ -187,9 +200,8 @@ class RecordingState(Observer):
                 refgraph.read(source, "type", type(value), site)
                 copy = self.scalars.bind(value, self.scalars.source(source, value))
                 if store is not None:
-                    store(copy)
-                    self.restores.append(lambda: store(value))
-                    return copy
+                    store.set(copy)
+                    self.restores.append(lambda: store.put_back(copy, value))
                 return copy
             refgraph.read(source, "eq", value, site)
             return value
@@ -258,32 +270,34 @@ class RecordingState(Observer):
             return self.sources.make(how, node.source, self.sources.const(key, kinds.bounded_repr(key)))
         return self.sources.make(how, node.source, key)
 
-    def item_store(self, node: Node, key: Any) -> Callable[[Any], None] | None:
+    def item_store(self, node: Node, key: Any) -> Slot | None:
         obj, kind = node.obj, node.kind
         if kind == kinds.LIST:
-            def store_list(v: Any) -> None:
-                list.__setitem__(obj, key, v)
-                if node.snapshot is not None:
+            def set_list(v: Any) -> None:
+                if node.snapshot is not None and node.snapshot.content[key] is list.__getitem__(obj, key):
                     node.snapshot.content[key] = v
-            return store_list
+                list.__setitem__(obj, key, v)
+            return Slot(lambda: list.__getitem__(obj, key) if -len(obj) <= key < len(obj) else None, set_list)
         if kind == kinds.DICT:
-            def store_dict(v: Any) -> None:
-                dict.__setitem__(obj, key, v)
+            def set_dict(v: Any) -> None:
                 if node.snapshot is not None:
-                    node.snapshot.content = [(k, v if k is key or k == key else old) for k, old in node.snapshot.content]
-            return store_dict
+                    old = dict.get(obj, key)
+                    node.snapshot.content = [(k, v if e is old and (k is key or k == key) else e) for k, e in node.snapshot.content]
+                dict.__setitem__(obj, key, v)
+            return Slot(lambda: dict.get(obj, key), set_dict)
         return None
 
-    def attr_store(self, obj: Any, name: str, node: Node | None) -> Callable[[Any], None] | None:
+    def attr_store(self, obj: Any, name: str, node: Node | None) -> Slot | None:
         d = obj.__dict__ if isinstance(obj, types.ModuleType) else instance_dict(obj)
         if d is None:
             return None
 
-        def store(v: Any) -> None:
-            d[name] = v
+        def set_attr(v: Any) -> None:
             if node is not None and node.snapshot is not None and node.snapshot.attrs is not None:
-                node.snapshot.attrs[name] = v
-        return store
+                if node.snapshot.attrs.get(name) is d.get(name):
+                    node.snapshot.attrs[name] = v
+            d[name] = v
+        return Slot(lambda: d.get(name), set_attr)
 
     # -- symbols -----------------------------------------------------------------------------------------------
 

@@ -47,6 +47,7 @@ _LIBRARY_FOLDERS = (
     _TORCH + "_higher_order_ops" + os.sep, _TORCH + "_logging" + os.sep, _STDLIB + "logging" + os.sep, _STDLIB + "importlib" + os.sep,
 )  # fmt: skip
 
+_CONTEXTLIB = _STDLIB + "contextlib.py"
 _HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _module = nn.modules.module
 
@@ -74,7 +75,14 @@ class FrameEvents(ValueEvents):
         filename = code.co_filename
         if _is_library(filename) or is_own_file(filename):
             return False
-        return True
+        return not (filename == _CONTEXTLIB and self._called_by_library())
+
+    def _called_by_library(self) -> bool:
+        """contextlib is monitored for the user's context managers, not for those of the torch files that are left alone."""
+        frame: types.FrameType | None = sys._getframe(1)
+        while frame is not None and (is_own_file(name := frame.f_code.co_filename) or name == _CONTEXTLIB):
+            frame = frame.f_back
+        return frame is not None and _is_library(frame.f_code.co_filename)
 
     # -- pausing -----------------------------------------------------------------------------------------------
 

@@ -13,8 +13,8 @@ from torch import nn
 from magpy_core.monitor.positions import current_globals
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
-from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict
-from magpy_core.runtime.recording.base import RecordingState
+from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict, slot_value
+from magpy_core.runtime.recording.base import RecordingState, Slot
 
 _BUILTINS = vars(builtins)
 # C-level attributes of built-in objects that are fixed once the object's identity is.
@@ -59,10 +59,13 @@ class ReadEvents(RecordingState):
             if entry is not None and all(k != name for k, _ in entry):
                 return  # made by the region
 
-            def store(v: Any) -> None:
+            def set_global(v: Any) -> None:
+                if root.snapshot is not None:
+                    old = g.get(name)
+                    root.snapshot.content = [(k, v if k == name and e is old else e) for k, e in root.snapshot.content]
                 g[name] = v
 
-            self.value(source, g[name], site, store)
+            self.value(source, g[name], site, Slot(lambda: g.get(name), set_global))
         elif name in _BUILTINS:
             self.refgraph.read(source, "absent", None, site)
             b = self.refgraph.node(_BUILTINS) or self.refgraph.add(_BUILTINS, self.sources.const(_BUILTINS, "builtins"))
@@ -82,12 +85,12 @@ class ReadEvents(RecordingState):
         if node.snapshot is not None and node.snapshot.content is not value:
             return
 
-        def store(v: Any) -> None:
-            cell.cell_contents = v
-            if node.snapshot is not None:
+        def set_cell(v: Any) -> None:
+            if node.snapshot is not None and node.snapshot.content is cell_value(cell):
                 node.snapshot.content = v
+            cell.cell_contents = v
 
-        self.value(self.sources.make("cell", node.source, None), value, site, store)
+        self.value(self.sources.make("cell", node.source, None), value, site, Slot(lambda: cell_value(cell), set_cell))
 
     # -- attributes --------------------------------------------------------------------------------------------
 
@@ -190,10 +193,13 @@ class ReadEvents(RecordingState):
             if found.value is not ABSENT:
                 source = self.sources.make("field", node.source, name)
 
-                def store(v: Any) -> None:
-                    setattr(obj, name, v)
+                def set_slot(v: Any) -> None:
+                    if node.snapshot is not None and node.snapshot.slots is not None:
+                        if node.snapshot.slots.get(name) is slot_value(obj, name):
+                            node.snapshot.slots[name] = v
+                    lookup.class_lookup(type(obj), name)[0].__set__(obj, v)
 
-                self.value(source, found.value, site, store)
+                self.value(source, found.value, site, Slot(lambda: slot_value(obj, name), set_slot))
         elif where == "class":
             self.absent_attr(node, obj, name, site)
             if found.owner is not None and found.owner.__flags__ & (1 << 9):

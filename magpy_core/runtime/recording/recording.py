@@ -208,6 +208,9 @@ class Recording(FrameEvents):
         if isinstance(fn, types.FunctionType):
             self.const_root(fn)
             self.function_fact(fn)
+        elif kinds.kind_of(fn) == kinds.OBJECT:
+            self.refgraph.add(fn, self.sources.const(fn, "self"))
+            self.class_fact(type(fn), "__call__", None)
         names = parameter_names(target)
         new_args = [
             self.argument(self.sources.arg(i, names[i] if i < len(names) else f"args[{i}]"), a) for i, a in enumerate(args)
