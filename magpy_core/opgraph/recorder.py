@@ -189,6 +189,8 @@ class OpRecorder(TorchFunctionMode):
         if name.startswith(("get:", "set:", "del:")):
             return self._before_attribute(name, args)
         short = name
+        if str(getattr(func, "_qualified_op_name", func)).startswith(("profiler::", "profiler.")):
+            return ("quiet", None)  # a profiler's range changes nothing
         if short in fns.METADATA_CALLS:
             return ("meta", None)
         if short in fns.SHAPE_CALLS:
@@ -230,7 +232,7 @@ class OpRecorder(TorchFunctionMode):
         what, info = before
         if what == "op":
             return self._record(func, result, info)
-        tensor = args[0] if args else next(iter(kwargs.values()))
+        tensor = args[0] if args else next(iter(kwargs.values()), None)
         if not isinstance(tensor, torch.Tensor):
             return result
         if what == "set_field":

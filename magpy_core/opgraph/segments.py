@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
-
 import torch
 import torch.fx
 
@@ -22,30 +20,20 @@ class Segment:
     def has_work(self) -> bool:
         return bool(self.nodes)
 
-    def module(self, values: dict[torch.fx.Node, Any]) -> torch.fx.GraphModule:
-        """A GraphModule of this segment; ``values`` holds example values of earlier segments' outputs."""
+    def module(self) -> torch.fx.GraphModule:
+        """A GraphModule of this segment alone; its placeholders are ``inputs``, in order."""
         graph = torch.fx.Graph()
         mapping: dict[torch.fx.Node, torch.fx.Node] = {}
         for node in self.inputs:
             copy = graph.placeholder(node.name)
-            copy.meta.update(node.meta)
-            copy.meta["magpy_input"] = node.name
-            if node.op != "placeholder":
-                copy.meta["magpy_value"] = values.get(node)
-                if isinstance(values.get(node), (int, float)):
-                    copy.meta["magpy_scalar"] = type(values[node])
+            if node.op == "placeholder":
+                copy.meta.update(node.meta)
             mapping[node] = copy
         for node in self.nodes:
             mapping[node] = graph.node_copy(node, lambda n: mapping[n])
         graph.output(tuple(mapping[n] for n in self.outputs))
         graph.lint()
         return torch.fx.GraphModule(torch.nn.Module(), graph)
-
-    def example_outputs(self, gm: torch.fx.GraphModule, fakes: list[Any], values: dict[torch.fx.Node, Any]) -> None:
-        """Real, zero-filled example values of this segment's outputs, for the segments after it."""
-        recorded = {n: n.meta.get("magpy_example") for n in self.outputs}
-        for node, example in recorded.items():
-            values[node] = example
 
 
 def split(graph: torch.fx.Graph, cuts: list[torch.fx.Node], wanted: list[list[torch.fx.Node]]) -> list[Segment]:
