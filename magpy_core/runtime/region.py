@@ -168,8 +168,9 @@ class Region:
         self.recompiles.append(
             Recompile(self.calls, first.name, first.old, first.new, place.file, place.range.start.line + 1)
         )
-        for failure in best:
-            self.report(recompile_finding(self, failure, failure in learned, self.recordings))
+        others = [f for f in best if f not in learned]
+        for failure in learned + others[:1]:
+            self.report(recompile_finding(self, failure, failure in learned, self.recordings, len(others) - 1))
 
     def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """One monitored run; its result or exception is the caller's."""

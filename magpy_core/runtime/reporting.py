@@ -77,7 +77,7 @@ def _effect_message(code: str, what: str) -> str:
     return f"`{what}` {verb} by the region; replay repeats it." if code != "MP305" else f"The region outputs {what}; replay repeats it."
 
 
-def recompile_finding(region: Region, failure: Failure, learned: bool, recordings: int) -> Finding:
+def recompile_finding(region: Region, failure: Failure, learned: bool, recordings: int, more: int = 0) -> Finding:
     """Why a region is captured again."""
     place = failure.location or region.location
     values = (Value(failure.name, f"{failure.old} -> {failure.new}"),)
@@ -87,7 +87,7 @@ def recompile_finding(region: Region, failure: Failure, learned: bool, recording
     if learned:
         text = f"`{failure.name}` changed from {failure.old} to {failure.new}: from now on it is carried as a symbolic scalar."
         return Finding("MP202", text, place, region=region.id, values=values)
-    text = f"`{failure.name}` changed from {failure.old} to {failure.new}, so {region.name} was captured again."
+    text = f"`{failure.name}` changed from {failure.old} to {failure.new}, so {region.name} was captured again{f' (with {more} other values)' if more > 0 else ''}."
     finding = Finding("MP201", text, place, region=region.id, values=values)
     if recordings == 1 or failure.name.endswith(".training") or failure.name.startswith("torch's"):
         # the second capture is warm-up (state made on the first call, train and eval): worth knowing, nothing to mend
