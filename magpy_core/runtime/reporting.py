@@ -43,12 +43,12 @@ def user_site(sites: list[Any]) -> Location | None:
 
 
 def capture_findings(region: Region, capture: Capture) -> list[Finding]:
-    """Guards at the user's lines, and every side effect."""
+    """Guards at the user's lines, and every side effect (one finding a line and kind)."""
     out: list[Finding] = []
     for read in capture.refgraph.reads:
         if read.op in _TOLD or read.op.startswith("sym:"):
             place = user_site([read.site])
-            if place is None:
+            if place is None or (read.op == "truth" and read.source.describe().endswith("_hooks")):
                 continue
             if read.op.startswith("sym:"):
                 sym, outcome = read.expected
@@ -58,37 +58,50 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
             out.append(
                 Finding("MP204", f"The capture holds while `{name}` is {value}.", place, region=region.id, values=(Value(name, value),))
             )
+    effects: dict[tuple[str, Location], list[str]] = {}
     for effect in capture.replay.effects:
         code = _EFFECT_CODES.get(effect.op, "MP302")
         if code == "MP302" and effect.target is not None and "globals of" in getattr(effect.target.source, "label", ""):
             code = "MP303"
         sites = [s for s in effect.sites if s is not None and (s.name == effect.key or code != "MP301")] or effect.sites
         place = user_site(sites) or user_site(effect.sites) or region.location
-        out.append(Finding(code, _effect_message(code, effect.describe), place, region=region.id, values=(Value("target", effect.describe),)))
+        effects.setdefault((code, place), []).append(effect.describe)
     for _, source, site in capture._recorded.recording.tensor_writes:
-        name = source.describe()
-        place = user_site([site]) or region.location
-        out.append(Finding("MP306", f"`{name}` is changed in place; the graph repeats it.", place, region=region.id, values=(Value("tensor", name),)))
+        effects.setdefault(("MP306", user_site([site]) or region.location), []).append(source.describe())
+    for (code, place), names in effects.items():
+        names = list(dict.fromkeys(names))
+        values = tuple(Value("changed", name) for name in names[:20])
+        out.append(Finding(code, _effect_message(code, names), place, region=region.id, values=values))
     return out
 
 
-def _effect_message(code: str, what: str) -> str:
-    verb = {"MP301": "is written", "MP302": "is changed", "MP303": "is written", "MP304": "is written", "MP305": "is output"}[code]
-    return f"`{what}` {verb} by the region; replay repeats it." if code != "MP305" else f"The region outputs {what}; replay repeats it."
+def _effect_message(code: str, names: list[str]) -> str:
+    what = f"`{names[0]}`" if len(names) == 1 else f"`{names[0]}` and {len(names) - 1} more"
+    are = "is" if len(names) == 1 else "are"
+    if code == "MP305":
+        return f"The region outputs {names[0] if len(names) == 1 else f'text {len(names)} times'}; replay repeats it."
+    if code == "MP306":
+        return f"{what} {are} changed in place; the graph repeats it."
+    verb = {"MP301": "written", "MP302": "changed", "MP303": "written", "MP304": "written"}[code]
+    return f"{what} {are} {verb} by the region; replay repeats it."
 
 
 def recompile_finding(region: Region, failure: Failure, learned: bool, recordings: int, more: int = 0) -> Finding:
     """Why a region is captured again."""
-    place = failure.location or region.location
+    place = failure.location
+    path: tuple[Location, ...] = ()
+    if place is None or not is_user_file(place.file):
+        path = () if place is None else (region.location, place)
+        place = region.location
     values = (Value(failure.name, f"{failure.old} -> {failure.new}"),)
     if learned and failure.dims:
         text = f"`{failure.name}` changed from {failure.old} to {failure.new}: captured again with the dimension dynamic."
-        return Finding("MP205", text, place, region=region.id, values=values)
+        return Finding("MP205", text, place, region=region.id, values=values, path=path)
     if learned:
         text = f"`{failure.name}` changed from {failure.old} to {failure.new}: from now on it is carried as a symbolic scalar."
-        return Finding("MP202", text, place, region=region.id, values=values)
+        return Finding("MP202", text, place, region=region.id, values=values, path=path)
     text = f"`{failure.name}` changed from {failure.old} to {failure.new}, so {region.name} was captured again{f' (with {more} other values)' if more > 0 else ''}."
-    finding = Finding("MP201", text, place, region=region.id, values=values)
+    finding = Finding("MP201", text, place, region=region.id, values=values, path=path)
     if recordings == 1 or failure.name.endswith(".training") or failure.name.startswith("torch's"):
         # the second capture is warm-up (state made on the first call, train and eval): worth knowing, nothing to mend
         finding.severity_override = Severity.INFORMATION

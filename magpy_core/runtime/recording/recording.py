@@ -212,9 +212,10 @@ class Recording(FrameEvents):
             self.refgraph.add(fn, self.sources.const(fn, "self"))
             self.class_fact(type(fn), "__call__", None)
         names = parameter_names(target)
-        new_args = [
-            self.argument(self.sources.arg(i, names[i] if i < len(names) else f"args[{i}]"), a) for i, a in enumerate(args)
-        ]
+        names += [f"args[{i}]" for i in range(len(names), len(args))]
+        if args and isinstance(args[0], torch.optim.Optimizer):
+            names[0] = "optimizer"
+        new_args = [self.argument(self.sources.arg(i, names[i]), a) for i, a in enumerate(args)]
         new_kwargs = {k: self.argument(self.sources.kwarg(k), v) for k, v in kwargs.items()}
         return tuple(new_args), new_kwargs
 
