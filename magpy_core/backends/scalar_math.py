@@ -41,8 +41,12 @@ def plain(target: Any) -> Any:
 
 
 def needs_tensors(target: Any) -> bool:
-    """Whether a constant operand must be a tensor too: these torch functions take no Python number on the left."""
-    return plain(target) not in {operator.add, operator.sub, operator.mul, operator.pow}
+    """Whether a constant operand must be a tensor too.
+
+    Most of these torch functions take no Python number on the left. And pow with a number for exponent takes short cuts
+    (sqrt for 0.5) that differ from C's pow, which Python calls, in the last bit.
+    """
+    return plain(target) not in {operator.add, operator.sub, operator.mul}
 
 
 def result_type(target: Any, operands: Sequence[ScalarType], constants: Sequence[Any]) -> ScalarType | None:
