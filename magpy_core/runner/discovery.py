@@ -60,28 +60,34 @@ class TorchHook:
 
 
 class _Instances:
-    """Regions of one kind, one per live object, without keeping the object alive.
+    """Regions of one kind, one per object, without keeping the object alive.
 
-    An object that has died leaves its region to the next one of its class that is called from the same place: a loss
-    module made anew in each step is one region, not one per step.
+    An object that has died leaves its region to the next one of its class that is called from the same place. An object
+    made anew each time (a loss module inside the step) shares the region of its place from the start: the engine may keep
+    the first one alive.
     """
 
     def __init__(self) -> None:
         self._live: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._left: dict[tuple[type, CodeType | None, int], list[Any]] = {}
+        self._shared: dict[tuple[type, CodeType | None, int], Any] = {}
         self._lock = threading.RLock()  # re-entrant: a weak reference may be cleared while we hold it
 
     def get(self, obj: Any) -> Any:
         entry = self._live.get(id(obj))
         return entry[1] if entry is not None and entry[0]() is obj else None
 
-    def get_or_make(self, obj: Any, caller: FrameType | None, make: Callable[[], Any]) -> Any:
+    def get_or_make(self, obj: Any, caller: FrameType | None, make: Callable[[], Any], *, shared: bool = False) -> Any:
         place = (type(obj), caller.f_code if caller else None, caller.f_lasti if caller else -1)
         with self._lock:
             left = self._left.get(place)
-            region = left.pop() if left else make()
+            region = self._shared.get(place) if shared else left.pop() if left else None
+            if region is None:
+                region = make()
             if region is None:
                 return None
+            if shared:
+                self._shared[place] = region
             number = id(obj)
 
             def died(ref: weakref.ref[Any]) -> None:
@@ -89,7 +95,8 @@ class _Instances:
                     entry = self._live.get(number)
                     if entry is not None and entry[0] is ref:
                         del self._live[number]
-                        self._left.setdefault(place, []).append(entry[1])
+                        if not shared:
+                            self._left.setdefault(place, []).append(entry[1])
 
             self._live[number] = (weakref.ref(obj, died), region)
             return region
@@ -207,9 +214,9 @@ class Discovery:
         variable = naming.variable_of(module, caller)
         forward = module.__dict__.get("forward") or type(module).forward
         place = naming.definition_of(forward) or naming.call_site(naming.user_frame(caller))
-        return self._modules.get_or_make(
-            module, caller, lambda: self._make("module", f"{variable}: {name}" if variable else name, place, original)
-        )
+        label = f"{variable}: {name}" if variable else name
+        shared = naming.made_for_this_call(caller)
+        return self._modules.get_or_make(module, caller, lambda: self._make("module", label, place, original), shared=shared)
 
     def _patch_optimizers(self, base: Any, is_compiling: Callable[[], bool]) -> None:
         todo = list(base.__subclasses__())

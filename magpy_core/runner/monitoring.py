@@ -9,9 +9,9 @@ import importlib
 import os
 import threading
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from magpy_core.runner.channel import Channel, Forwarder
+from magpy_core.runner.channel import Channel, Forwarder, error_message
 from magpy_core.runner.steps import StepClock
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class Monitoring:
                 try:
                     self._session = self._make()
                 except Exception as exc:
+                    if type(exc).__name__ == "UnknownBackend":
+                        self._refuse(str(exc))
                     self.failed("MagPy could not start monitoring", exc)
             return self._session
 
@@ -80,6 +82,11 @@ class Monitoring:
             on_finding=self._forward.finding,
             on_region=self._on_region,
         )
+
+    def _refuse(self, message: str) -> NoReturn:
+        """The request makes no sense: better no run than one that pretends. The names can't be checked without torch."""
+        self._channel.send(error_message("MP910", message, exit_code=2))
+        os._exit(2)
 
     def _extend_policy(self) -> None:
         if not self._request["call_policy"]:

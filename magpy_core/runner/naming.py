@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import inspect
 import itertools
 import linecache
@@ -46,7 +47,27 @@ def variable_of(value: object, caller: FrameType | None, *, method: bool = False
     return None
 
 
-def _called_name(frame: FrameType, method: bool) -> str | None:
+def made_for_this_call(caller: FrameType | None) -> bool:
+    """Whether the code that calls a module is also what makes it: ``nn.MSELoss()(a, b)``, or ``f = nn.MSELoss(); f(a, b)``.
+
+    Such a module is another one each time the code runs, and all of them are one to the reader.
+    """
+    if caller is None or (function := _called(caller)) is None:
+        return False
+    if any(isinstance(part, ast.Call) for part in ast.walk(function)):
+        return True
+    if not isinstance(function, ast.Name):
+        return False
+    before = ""
+    for instruction in dis.get_instructions(caller.f_code):
+        if instruction.argval == function.id and instruction.opname.startswith("STORE_") and before.startswith("CALL"):
+            return True
+        before = instruction.opname
+    return False
+
+
+def _called(frame: FrameType) -> ast.expr | None:
+    """The expression that is being called at the instruction that ``frame`` is at."""
     text = _expression_at(frame)
     if text is None:
         return None
@@ -54,9 +75,13 @@ def _called_name(frame: FrameType, method: bool) -> str | None:
         call = ast.parse(f"({text}\n)", mode="eval").body
     except (SyntaxError, ValueError):
         return None
-    if not isinstance(call, ast.Call):
+    return call.func if isinstance(call, ast.Call) else None
+
+
+def _called_name(frame: FrameType, method: bool) -> str | None:
+    function = _called(frame)
+    if function is None:
         return None
-    function: ast.expr = call.func
     if method:
         if not isinstance(function, ast.Attribute):
             return None

@@ -15,7 +15,7 @@ from magpy_core.runner.tracebacks import is_user
 Ended = Literal["itself", "timeout", "cancelled"]
 
 _DUMPED_FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)$')
-_KINDS: dict[str, Kind] = {"MP908": "bad-entrypoint", "MP903": "tool-error", "MP901": "tool-error"}
+_KINDS: dict[str, Kind] = {"MP908": "bad-entrypoint", "MP903": "tool-error", "MP901": "tool-error", "MP910": "tool-error"}
 _ADVICE = {
     signal.SIGKILL: "the system may have run out of memory: try a smaller batch, or see what ended it",
     signal.SIGSEGV: "native code crashed: run it with `python -X faulthandler` to see where",

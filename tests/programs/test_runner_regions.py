@@ -84,6 +84,31 @@ def test_a_loss_made_anew_each_step_is_one_region(tmp_path: Path) -> None:
     assert ran.regions() == {"a: Linear": 6, "MSELoss": 5, "layer: Linear": 1, "k: ReLU": 1, "k: ReLU #2": 1}
 
 
+def test_a_module_made_anew_shares_its_region_though_something_keeps_it(tmp_path: Path) -> None:
+    source = """
+        import torch
+        from torch import nn
+        kept = []
+        def criterion_of(x):
+            criterion = nn.MSELoss()
+            kept.append(criterion)
+            return criterion(x, x)
+        def keep(m):
+            kept.append(m)
+            return m
+        def run(net, x):
+            return net(x)
+        for i in range(3):
+            criterion_of(torch.ones(2))
+            keep(nn.ReLU())(torch.ones(2))
+        for net in (nn.Tanh(), nn.Tanh()):
+            kept.append(net)
+            for i in range(2):
+                run(net, torch.ones(2))
+    """
+    assert run(tmp_path, source).regions() == {"criterion: MSELoss": 3, "ReLU": 3, "net: Tanh": 2, "net: Tanh #2": 2}
+
+
 def test_dead_modules_are_not_kept_alive(tmp_path: Path) -> None:
     source = """
         import torch, weakref
