@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 _INTERVAL = 0.05
 _BATCH = 128 * 1024
+_END = 8 * 1024
 
 
 class OutputPump:
@@ -21,7 +22,8 @@ class OutputPump:
         self._send = send
         self._loop = asyncio.get_running_loop()
         self._decoders: dict[str, codecs.IncrementalDecoder] = {}
-        self._pending: list[tuple[str, str]] = []
+        self._head: list[tuple[str, str]] = []
+        self._ends: dict[str, str] = {}
         self._size = 0
         self._dropped = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -39,9 +41,11 @@ class OutputPump:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        pending, self._pending = self._pending, []
+        pending, self._head = self._head, []
         if self._dropped:
-            pending.insert(max(len(pending) - 1, 0), ("report", f"\n[{self._dropped} characters of output left out]\n"))
+            pending.append(("report", f"\n[{self._dropped} characters of output left out]\n"))
+        pending += self._ends.items()
+        self._ends = {}
         self._size = self._dropped = 0
         for stream, text in _joined(pending):
             self._send(stream, text)
@@ -55,14 +59,16 @@ class OutputPump:
         self.flush()
 
     def _add(self, stream: str, text: str) -> None:
-        # The first _BATCH characters of an interval are kept, and of the rest the newest piece.
-        if self._size > _BATCH:
-            self._dropped += len(self._pending.pop()[1])
-        if len(text) > _BATCH:
-            self._dropped += len(text) - _BATCH
-            text = text[-_BATCH:]
-        self._pending.append((stream, text))
-        self._size += len(text)
+        # The first _BATCH characters of an interval are kept, and after them each stream's end. Reports are ours
+        # and short: none is lost.
+        if self._size + len(text) <= _BATCH and not self._ends:
+            self._head.append((stream, text))
+            self._size += len(text)
+        else:
+            end = self._ends.pop(stream, "") + text
+            kept = end if stream == "report" else end[-_END:]
+            self._dropped += len(end) - len(kept)
+            self._ends[stream] = kept
         if self._timer is None:
             self._timer = self._loop.call_later(_INTERVAL, self.flush)
 

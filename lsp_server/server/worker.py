@@ -94,9 +94,19 @@ class Worker:
         return await self._handle.wait()
 
     async def close(self) -> None:
-        """End the process tree if it is still there, and wait until it is gone."""
-        if self._handle is not None:
-            await self._handle.aclose()
+        """End the process tree if it is still there, and wait until it is gone, however often the task is cancelled."""
+        if self._handle is None:
+            return
+        closing = asyncio.ensure_future(self._handle.aclose())
+        cancelled = False
+        while not closing.done():
+            try:
+                await asyncio.shield(closing)
+            except asyncio.CancelledError:
+                cancelled = True  # a shutdown cancels all tasks, some of which cancel us once more
+        if cancelled:
+            raise asyncio.CancelledError
+        closing.result()
 
     def _chunk(self, stream: str, data: bytes) -> None:
         # On a thread of the runner's. The bound makes a flood wait in the program's pipe and not in our memory.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import psutil
 import pytest
 
 from tests.lsp.client import VSCODE, Client, ServerError
@@ -193,7 +192,7 @@ async def test_a_new_run_supersedes(client: Client, lab: Lab) -> None:
     second = await client.command("magpy.check", {"uri": uri})
     assert (await first)["state"] == "superseded"
     assert second["state"] == "done"
-    assert not any(psutil.pid_exists(pid) for pid in hanging)
+    assert not set(hanging) & set(lab.processes())
     states = [(s["runId"], s["state"]) for s in client.all("magpy/status")]
     assert states.index((1, "superseded")) < states.index((2, "starting"))
     await client.diagnostics_where(uri, lambda d: [x["message"] for x in d] == ["`x.sum().item()` is read by Python"], "new")

@@ -1,0 +1,132 @@
+"""The server's own life: start, capabilities, what it loads, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from tests.lsp.client import PATIENCE, Client
+from tests.lsp.conftest import Lab
+from tests.lsp.test_server_runs import HANG
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_capabilities(server: Client, lab: Lab) -> None:
+    capabilities = (await server.initialize(folder=lab.folder))["capabilities"]
+    assert capabilities["hoverProvider"] and capabilities["codeLensProvider"] is not None
+    assert capabilities["textDocumentSync"]["change"] == 2
+    assert set(capabilities["executeCommandProvider"]["commands"]) == {
+        "magpy.check", "magpy.runCompiled", "magpy.cancel", "magpy.clear",
+    }  # fmt: skip
+    registration = await server.until(
+        lambda: [m for m in server.requested if m["method"] == "client/registerCapability"], "registrations"
+    )
+    methods = {r["method"] for r in registration[0]["params"]["registrations"]}
+    assert methods == {"workspace/didChangeConfiguration", "workspace/didChangeWatchedFiles"}
+
+
+async def test_start_is_quick() -> None:
+    """Processor time, and the best of five: what else the machine does must not decide."""
+    best = PATIENCE
+    for _ in range(5):
+        client = await Client.start()
+        await client.initialize()
+        await client.sync()
+        times = psutil.Process(client.process.pid).cpu_times()
+        best = min(best, times.user + times.system)
+        await client.stop()
+    assert best <= 1.0
+
+
+async def test_no_torch_in_the_server() -> None:
+    code = (
+        "import sys, lsp_server.server.main, lsp_server.server.worker, lsp_server.features.summary;"
+        "import lsp_server.formats.run_table, magpy_core.findings.docs;"
+        "assert not [m for m in sys.modules if m.split('.')[0] == 'torch']"
+    )
+    await asyncio.to_thread(subprocess.run, [sys.executable, "-c", code], check=True)
+
+
+async def test_a_stray_print_does_not_touch_the_wire(lab: Lab) -> None:
+    hooks = lab.folder / "hooks"
+    hooks.mkdir()
+    (hooks / "sitecustomize.py").write_text(
+        "import asyncio\n_run = asyncio.run\n"
+        "def run(main, **kw):\n    print('stray')\n    import os; os.write(1, b'stray')\n    return _run(main, **kw)\n"
+        "asyncio.run = run\n"
+    )
+    from tests.lsp.client import ROOT
+
+    client = await Client.start({"PYTHONPATH": f"{ROOT}:{hooks}"})
+    await client.initialize(folder=lab.folder)
+    await client.sync()
+    await client.stop()
+    assert b"stray" in client.stderr
+
+
+async def _hang(client: Client, lab: Lab) -> None:
+    client.settings = {"interpreter": str(lab.python)}
+    lab.scenario(HANG)
+    uri = client.open(lab.program)
+    _, answer = client.begin_command("magpy.check", {"uri": uri})
+    answer.add_done_callback(lambda f: f.cancelled() or f.exception())  # it may break off with the server
+    await client.diagnostics_where(uri, lambda d: d, "it hangs")
+    assert len(lab.processes()) == 2
+
+
+async def test_shutdown_stops_runs(server: Client, lab: Lab) -> None:
+    await server.initialize(folder=lab.folder)
+    await _hang(server, lab)
+    await server.request("shutdown", None)
+    assert lab.processes() == []
+    server.notify("exit", None)
+    assert await asyncio.wait_for(server.process.wait(), PATIENCE) == 0
+
+
+async def test_exit_without_shutdown_stops_runs(server: Client, lab: Lab) -> None:
+    await server.initialize(folder=lab.folder)
+    await _hang(server, lab)
+    server.notify("exit", None)
+    assert await asyncio.wait_for(server.process.wait(), PATIENCE) == 1
+    assert lab.processes() == []
+
+
+async def test_end_of_input_stops_runs(server: Client, lab: Lab) -> None:
+    await server.initialize(folder=lab.folder)
+    await _hang(server, lab)
+    assert server.process.stdin is not None
+    server.process.stdin.close()
+    await asyncio.wait_for(server.process.wait(), PATIENCE)
+    assert lab.processes() == []
+
+
+async def test_the_editors_death_stops_runs_though_input_stays_open(server: Client, lab: Lab) -> None:
+    editor = subprocess.Popen(["sleep", "600"])
+    try:
+        await server.initialize(folder=lab.folder, process_id=editor.pid)
+        await _hang(server, lab)
+    finally:
+        editor.kill()
+        editor.wait()
+    assert await asyncio.wait_for(server.process.wait(), PATIENCE) == 1
+    assert lab.processes() == []
+
+
+async def test_sigterm_stops_runs(server: Client, lab: Lab) -> None:
+    await server.initialize(folder=lab.folder)
+    await _hang(server, lab)
+    server.process.send_signal(signal.SIGTERM)
+    await asyncio.wait_for(server.process.wait(), PATIENCE)
+    assert lab.processes() == []
+
+
+async def test_an_editor_in_another_container_is_no_dead_editor(server: Client, lab: Lab) -> None:
+    await server.initialize(folder=lab.folder, process_id=2**22 - 1)
+    await server.sync()
+    assert server.process.returncode is None
