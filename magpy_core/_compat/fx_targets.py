@@ -1,4 +1,6 @@
-"""Call targets that torch.fx prints wrongly. Key function: `printable_targets`.
+"""Call targets in fx graphs: those that fx prints wrongly, those that make tensors.
+
+Key functions: `printable_targets`, `device_constructors`.
 
 fx writes a function that belongs to torch by its qualified name and looks that name up again when the code runs. For
 ``MyFunction.apply`` (a method bound to a class, inherited from torch) the name is ``torch.autograd.function.apply``, which
@@ -16,6 +18,13 @@ from typing import Any
 import torch.fx
 from torch.fx.graph import _is_from_torch
 from torch.fx.node import _get_qualified_name
+
+
+def device_constructors() -> frozenset[Any]:
+    """The functions to which a default device (`torch.set_default_device`, ``with torch.device(...)``) applies."""
+    from torch.utils._device import _device_constructors
+
+    return frozenset(_device_constructors())
 
 
 def _resolves(target: Any) -> bool:

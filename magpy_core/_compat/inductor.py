@@ -78,13 +78,18 @@ def _run(
 ) -> Compiled:
     from torch._functorch import config as functorch_config
 
+    context = TracingContext(fake_mode)
     with ExitStack() as stack:
         stack.enter_context(compile_lock())
-        stack.enter_context(tracing(TracingContext(fake_mode)))
+        stack.enter_context(tracing(context))
         # The backward is compiled here and now: a failure must surface as ours, never inside the program's backward().
-        stack.enter_context(functorch_config.patch(force_non_lazy_backward_lowering=True))
+        # And a backward whose buffers are donated refuses backward(retain_graph=True), which eager allows.
+        stack.enter_context(functorch_config.patch(force_non_lazy_backward_lowering=True, donated_buffer=False))
         stack.enter_context(_collect_sources(sources))
         forward = compile_it()
+        if context.fw_metadata is not None and context.fw_metadata.bw_donated_idxs is None:
+            # The check at run time takes None, "not looked at", for "some are donated".
+            context.fw_metadata.bw_donated_idxs = []
     fn, boxed = _unwrap(forward)
     if any(True for _ in graph.parameters()) or any(True for _ in graph.buffers()):
         boxed = None  # state of the graph module itself is prepended by ``fn`` only

@@ -10,10 +10,24 @@ from typing import Any
 
 import torch
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
+from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _disable_current_modes
 
 #: Calls that only switch state of the thread: they have no tensors and no result.
 STATE_CALLS: frozenset[Any] = frozenset({torch._C._set_grad_enabled})
+
+
+#: Made once: making a device is an operation that the program's modes see.
+_CPU = torch.device("cpu")
+
+
+def default_device() -> torch.device:
+    """`torch.get_default_device`, without the operation that it runs to find out, which the program's modes would see."""
+    for mode in reversed(_get_current_function_mode_stack()):
+        if isinstance(mode, DeviceContext):
+            device: torch.device = mode.device
+            return device
+    return _CPU
 
 
 @contextmanager

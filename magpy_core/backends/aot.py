@@ -12,12 +12,12 @@ import torch.fx
 from magpy_core._compat import fake as fake_compat
 from magpy_core._compat import hoist
 from magpy_core._compat import inductor as compat
-from magpy_core._compat.fx_targets import printable_targets
-from magpy_core._compat.torch_state import preserve_torch_state
+from magpy_core._compat.torch_state import default_device, preserve_torch_state
 from magpy_core.backends.base import CompiledGraph, ShapeGuard
 from magpy_core.backends.calling import adapt, is_identity
 from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.backends.lowering import lower_scalars, needs_lowering
+from magpy_core.backends.preparation import prepare
 from magpy_core.findings import Unsupported
 
 
@@ -31,31 +31,32 @@ class AotBackend(ABC):
     ) -> CompiledGraph:
         """Compiles for the grad mode and autocast state of the caller; ``gm`` itself is left as it is."""
         try:
-            return self._compile(gm, example_inputs, same_random=same_random)
+            return self._compile(gm, example_inputs, dynamic=dynamic, same_random=same_random)
         except Unsupported:
             raise
         except Exception as error:  # a compiler stack may raise anything; the program goes on as plain Python
             raise Unsupported("MP902", _reason(self.name, error)) from error
 
-    def _compile(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, same_random: bool) -> CompiledGraph:
+    def _compile(
+        self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, dynamic: bool, same_random: bool
+    ) -> CompiledGraph:
+        device = default_device()
         fakes = [n.meta.get("example_value") for n in gm.graph.nodes if n.op == "placeholder"]
         mode = fake_compat.fake_mode_of(fakes) or fake_compat.fake_mode_of(example_inputs)
         if mode is None:
-            mode, _, fakes = make_fake_inputs(example_inputs)
+            mode, _, fakes = make_fake_inputs(example_inputs, _every_dimension(example_inputs) if dynamic else None)
         elif fake_compat.fake_mode_of(fakes) is None:
             fakes = list(example_inputs)
         with preserve_torch_state():
-            lowered = None
-            if needs_lowering(gm):
-                lowered = lower_scalars(gm, fakes, mode, self._hoist())
+            graph = prepare(gm, device)
+            lowered, graph_inputs = None, fakes
+            if needs_lowering(graph):
+                lowered = lower_scalars(graph, fakes, mode, self._hoist())
                 graph, graph_inputs = lowered.graph, lowered.fakes
-                printable_targets(graph)
-            else:
-                graph, graph_inputs = _copy(gm), fakes
             compiled = self._build(graph, graph_inputs, mode, same_random)
             names = [f"L[{i}]" for i in range(len(fakes))]
             expressions = fake_compat.shape_guards(mode.shape_env, fakes, names)
-        guards = [ShapeGuard(e, f"{self.name} compiled this capture for {e}") for e in expressions]
+        guards = [ShapeGuard(e, f"{self.name} compiled this capture under the assumption {e}") for e in expressions]
         code = "\n\n".join(compiled.sources) or None
         fn, boxed = compiled.fn, compiled.boxed
         if lowered is not None and not is_identity(lowered, len(fakes)):
@@ -91,13 +92,10 @@ class InductorBackend(AotBackend):
         return compat.inductor_compile(graph, fakes, mode, fallback_random=same_random)
 
 
-def _copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """The compilers own and change the graph they are given."""
-    graph = torch.fx.Graph()
-    graph.output(graph.graph_copy(gm.graph, {}))
-    copied = torch.fx.GraphModule(gm, graph)
-    printable_targets(copied)
-    return copied
+def _every_dimension(values: Sequence[Any]) -> dict[int, set[int]]:
+    """All dimensions of all inputs but parameters."""
+    inputs = [(i, v) for i, v in enumerate(values) if isinstance(v, torch.Tensor) and not isinstance(v, torch.nn.Parameter)]
+    return {i: set(range(v.dim())) for i, v in inputs}
 
 
 def _reason(backend: str, error: BaseException) -> str:

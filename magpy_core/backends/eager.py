@@ -21,7 +21,7 @@ class EagerBackend:
         self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, dynamic: bool, same_random: bool = False
     ) -> CompiledGraph:
         try:
-            graph = torch.fx.Graph()
+            graph = torch.fx.Graph()  # a copy: what is done to the capture's own graph later must not change this one
             graph.output(graph.graph_copy(gm.graph, {}))
             graph.lint()
             gm = torch.fx.GraphModule(gm, graph)

@@ -130,6 +130,40 @@ def test_threads_take_turns(backend: str) -> None:
     assert failures == []
 
 
+@pytest.mark.parametrize("backend", COMPILING)
+def test_the_default_device_of_the_compile_is_the_graphs(backend: str) -> None:
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    graph.output((graph.call_function(torch.ones, (3,)), graph.call_function(torch.zeros, (2,), {"device": "cpu"}), x))
+    with torch.device("meta"):
+        compiled = compile_recorded(torch.fx.GraphModule({}, graph), [torch.zeros(1, device="cpu")], backend)
+        made = compiled.fn(torch.zeros(1, device="cpu"))
+    assert [t.device.type for t in made] == ["meta", "cpu", "cpu"]
+
+
+@pytest.mark.parametrize("backend", COMPILING)
+def test_backward_twice_through_one_forward(backend: str) -> None:
+    x = torch.randn(3, requires_grad=True)
+    gm, inputs = record(lambda x: (x * 2).exp().sin(), x)
+    out = compile_recorded(gm, inputs, backend).fn(*inputs)[0].sum()
+    out.backward(retain_graph=True)
+    first = x.grad.clone() if x.grad is not None else None
+    out.backward()
+    torch.testing.assert_close(x.grad, first * 2 if first is not None else None)
+
+
+def test_memory_outside_the_tensor_is_refused() -> None:
+    gm, inputs = record(lambda x: x.as_strided((2,), (1,), 1) + 1, torch.randn(4))
+    with pytest.raises(Unsupported, match="as_strided with a storage offset"):
+        compile_recorded(gm, inputs, "aot_eager")
+
+
+def test_real_example_inputs_are_enough() -> None:
+    gm, _ = record(lambda x: x * 2, torch.randn(4, 3))
+    compiled = get_backend("aot_eager").compile(gm, [torch.randn(4, 3)], dynamic=True)
+    assert compiled(torch.ones(7, 2))[0].tolist() == [[2.0, 2.0]] * 7
+
+
 def test_it_lives_beside_torch_compile() -> None:
     theirs = torch.compile(lambda x: x.sin() + 1, backend="aot_eager")
     x = torch.randn(3)
