@@ -82,7 +82,9 @@ def read_failure(
     if op == "is_len":
         return None if value == expected else no(f"{value} attributes", f"{expected} attributes")
     if op == "truth":
-        return None if bool(value) is expected else no("not empty" if value else "empty", "not empty" if expected else "empty")
+        return (
+            None if bool(value) is expected else no("not empty" if value else "empty", "not empty" if expected else "empty")
+        )
     if op == "keys":
         return None if same_keys(value, expected) else no(bounded_repr(list(value)), f"keys {bounded_repr(list(expected))}")
     if op == "elements":
@@ -94,7 +96,12 @@ def read_failure(
 
 
 def tensor_failure(
-    source: Source, recorded: TensorFacts, args: tuple[Any, ...], kwargs: dict[str, Any], free: set[int], where: Location | None
+    source: Source,
+    recorded: TensorFacts,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    free: set[int],
+    where: Location | None,
 ) -> Failure | None:
     """How a graph input differs from the recorded one; None when a capture would accept it."""
     value = source.evaluate(args, kwargs)

@@ -228,7 +228,9 @@ class OpRecorder(TorchFunctionMode):
             return ("set_field", attr)
         raise Unsupported("MP106", f"Assigning `.{attr}` of a tensor inside the region can't be recorded safely yet.")
 
-    def _after(self, result: Any, before: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _after(
+        self, result: Any, before: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         what, info = before
         if what == "op":
             return self._record(func, result, info)
@@ -284,7 +286,11 @@ class OpRecorder(TorchFunctionMode):
             node = self.graph.call_function(func, fx_args, fx_kwargs)
         node.meta["magpy_site"] = self.host.site_mark()
         self.op_count += 1
-        shaped = any(id(t) in self.data_shaped for t in tensors) or name in fns.DATA_SHAPED or self._masked(name, tensors, fx_args)
+        shaped = (
+            any(id(t) in self.data_shaped for t in tensors)
+            or name in fns.DATA_SHAPED
+            or self._masked(name, tensors, fx_args)
+        )
         for t, version in versions:
             if t._version != version:
                 source = self.guarded[id(t)][1] if id(t) in self.guarded else None
@@ -329,4 +335,6 @@ class OpRecorder(TorchFunctionMode):
             return
         if isinstance(result, (bool, int, float, complex)) and not node.all_input_nodes:
             return
-        raise Unsupported("MP106", f"An operation gives a {type(result).__name__}, which can't be part of an operator graph.")
+        raise Unsupported(
+            "MP106", f"An operation gives a {type(result).__name__}, which can't be part of an operator graph."
+        )

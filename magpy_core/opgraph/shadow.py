@@ -19,7 +19,9 @@ class ShadowRecorder(TorchDispatchMode):
         self.recorder = recorder
         self.unrecorded = unrecorded
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         recorder = self.recorder
         if recorder.op_depth == 0 and not recorder.host.paused():
             self.unrecorded(str(func))

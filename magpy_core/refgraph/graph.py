@@ -28,7 +28,18 @@ class Read:
 class Node:
     """One external object. ``snapshot`` is its shallow state at first write (or first pass to unknown native code)."""
 
-    __slots__ = ("contents_read", "forced", "kind", "obj", "reads", "snapshot", "source", "summary", "was_written", "written_at")
+    __slots__ = (
+        "contents_read",
+        "forced",
+        "kind",
+        "obj",
+        "reads",
+        "snapshot",
+        "source",
+        "summary",
+        "was_written",
+        "written_at",
+    )
 
     def __init__(self, obj: Any, source: Source, kind: int) -> None:
         self.obj = obj

@@ -29,7 +29,7 @@ _IDENTITY_TYPES = frozenset({
     types.WrapperDescriptorType, types.MethodWrapperType, types.GetSetDescriptorType, types.MemberDescriptorType,
     types.ClassMethodDescriptorType, property, classmethod, staticmethod, functools.cached_property, type,
     type(functools.lru_cache(lambda: None)), types.GenericAlias, types.UnionType, re.Pattern,
-    type(typing.List[int]), type(typing.Union[int, str]), torch._ops.OpOverloadPacket, torch._ops.OpOverload,
+    type(list[int]), type(typing.Union[int, str]), torch._ops.OpOverloadPacket, torch._ops.OpOverload,
 })  # fmt: skip
 
 _PLAIN_BASES = (object, dict, list, tuple, set, collections.OrderedDict, collections.defaultdict, collections.deque)

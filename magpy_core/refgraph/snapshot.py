@@ -78,7 +78,9 @@ class Snapshot:
             if (op, id(key) if not isinstance(key, (str, int)) else key) in done:
                 continue
             change = self._forced(op, key)
-            if change is not None and not any(c.op == change.op and c.key is change.key and c.value is change.value for c in out):
+            if change is not None and not any(
+                c.op == change.op and c.key is change.key and c.value is change.value for c in out
+            ):
                 out.append(change)
         return out
 
@@ -122,7 +124,9 @@ class Snapshot:
             out += _dict_changes(self.content, self.obj)
         elif self.kind == kinds.SET:
             now = set(self.obj)
-            out += [Change("discard", value=v) for v in self.content - now] + [Change("add", value=v) for v in now - self.content]
+            out += [Change("discard", value=v) for v in self.content - now] + [
+                Change("add", value=v) for v in now - self.content
+            ]
         elif isinstance(self.obj, types.CellType):
             value = cell_value(self.obj)
             if value is not self.content:

@@ -65,7 +65,9 @@ class Planner:
         if found is not None:
             return found[1]
         if self.is_young(value) is False:
-            raise Unsupported("MP111", f"A {type(value).__name__} that leaves the region was reached in a way the monitor can't follow.")
+            raise Unsupported(
+                "MP111", f"A {type(value).__name__} that leaves the region was reached in a way the monitor can't follow."
+            )
         return self.build(value, kind)
 
     def tensor(self, value: torch.Tensor) -> Expr:
@@ -201,12 +203,16 @@ class Planner:
                 out.append(Effect("log", None, caller, value, "a log record", [output.site]))
         return out
 
-    def plan(self, result: Any, raises: bool, contents: Callable[[Node], None], items: Iterable[Any], fields: Iterable[Any]) -> Plan:
+    def plan(
+        self, result: Any, raises: bool, contents: Callable[[Node], None], items: Iterable[Any], fields: Iterable[Any]
+    ) -> Plan:
         """The whole plan; raises Unsupported when something can't be replayed."""
         expr = self.expression(result)
         effects = self.effects(contents)
         for tensor, name, value, site in fields:
-            effects.append(Effect("set_field", self.expression(tensor), name, self.expression(value), f".{name} of a tensor", [site]))
+            effects.append(
+                Effect("set_field", self.expression(tensor), name, self.expression(value), f".{name} of a tensor", [site])
+            )
         effects += self.calls(items)
         return Plan(expr, raises, effects, list(self.outputs))
 

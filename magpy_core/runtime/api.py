@@ -20,7 +20,17 @@ from magpy_core.runtime.capture import Capture
 from magpy_core.runtime.compiled_module import compiled_module
 from magpy_core.runtime.region import Options, Region, line_location
 
-__all__ = ["Capture", "GraphBreak", "Monitored", "UnknownBackend", "UnsupportedVersion", "captures", "compile", "monitor", "reset"]
+__all__ = [
+    "Capture",
+    "GraphBreak",
+    "Monitored",
+    "UnknownBackend",
+    "UnsupportedVersion",
+    "captures",
+    "compile",
+    "monitor",
+    "reset",
+]
 
 F = TypeVar("F")
 _regions: weakref.WeakSet[Region] = weakref.WeakSet()
@@ -95,13 +105,20 @@ def _region(target: Callable[..., Any], options: Options, name: str | None) -> R
 
 
 @overload
-def compile(target: F, *, backend: str = ..., fullgraph: bool = ..., name: str | None = ..., same_random: bool = ...) -> F: ...
+def compile(
+    target: F, *, backend: str = ..., fullgraph: bool = ..., name: str | None = ..., same_random: bool = ...
+) -> F: ...
 @overload
 def compile(
     target: None = ..., *, backend: str = ..., fullgraph: bool = ..., name: str | None = ..., same_random: bool = ...
 ) -> Callable[[F], F]: ...
 def compile(
-    target: Any = None, *, backend: str = "inductor", fullgraph: bool = False, name: str | None = None, same_random: bool = False
+    target: Any = None,
+    *,
+    backend: str = "inductor",
+    fullgraph: bool = False,
+    name: str | None = None,
+    same_random: bool = False,
 ) -> Any:
     """Compile a function, bound method or nn.Module; with no target, a decorator.
 
@@ -115,7 +132,9 @@ def compile(
         raise TypeError(f"magpy_core.compile takes a function, a method or an nn.Module, not a {type(target).__name__}")
     options = Options("compiled", backend, fullgraph=fullgraph, same_random=same_random)
     if isinstance(target, nn.Module):
-        return compiled_module(target, lambda module: _region(module, options, name), (backend, fullgraph, name, same_random))
+        return compiled_module(
+            target, lambda module: _region(module, options, name), (backend, fullgraph, name, same_random)
+        )
     if isinstance(target, type):
         raise TypeError("magpy_core.compile takes an instance of a module, not its class")
     region = _region(target, options, name)

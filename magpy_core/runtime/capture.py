@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.tensor_guards import global_check, global_reason, storage_key, tensor_check
+from magpy_core._compat.tensor_guards import global_reason, storage_key, tensor_check
 from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.backends.registry import get_backend
 from magpy_core.findings import Finding, Location, Unsupported
@@ -73,7 +73,9 @@ class Guards:
             try:
                 failure = tensor_failure(source, facts, args, kwargs, dims, None)
             except Exception as error:  # as above
-                failure = Failure("MP201", source.describe(), facts.describe(), f"not reachable ({type(error).__name__})", None)
+                failure = Failure(
+                    "MP201", source.describe(), facts.describe(), f"not reachable ({type(error).__name__})", None
+                )
             if failure is not None:
                 out.append(failure)
         return out
@@ -104,7 +106,9 @@ def _note(site: Any) -> str:
 class Capture:
     """One capture of a region. ``run(args, kwargs)`` gives the call's result, or MISS when the guards do not hold."""
 
-    def __init__(self, recorded: Recorded, backend: str, n_args: int, kwarg_names: tuple[str, ...], same_random: bool) -> None:
+    def __init__(
+        self, recorded: Recorded, backend: str, n_args: int, kwarg_names: tuple[str, ...], same_random: bool
+    ) -> None:
         assert recorded.plan is not None
         self._recorded = recorded
         self._plan = recorded.plan
@@ -256,7 +260,11 @@ class Capture:
         def body(lines: list[str], indent: str) -> str:
             return "".join(f"{indent}{line}\n" for line in lines)
 
-        shape_check = "        if not shapes_ok((" + ", ".join(self._input_text(gather)) + ")): return MISS\n" if self.is_dynamic else ""
+        shape_check = (
+            "        if not shapes_ok((" + ", ".join(self._input_text(gather)) + ")): return MISS\n"
+            if self.is_dynamic
+            else ""
+        )
         text = (
             "def run(args, kwargs):\n    try:\n" + body(guard, " " * 8) + shape_check
             + f"    except {_GUARD_ERRORS}:\n        return MISS\n" + body(graph, " " * 4) + body(replay, " " * 4)
@@ -327,7 +335,11 @@ class Capture:
                 groups.setdefault(type(node.obj), []).append(node)
         for tp, nodes in groups.items():
             if len(nodes) > 1 and tp is not tuple and any(n.snapshot is not None for n in nodes):
-                nodes = [n for n in nodes if not (n.source.kind == "attr" and n.source.key in ("_parameters", "_buffers", "_modules"))]
+                nodes = [
+                    n
+                    for n in nodes
+                    if not (n.source.kind == "attr" and n.source.key in ("_parameters", "_buffers", "_modules"))
+                ]
                 if len(nodes) > 1:
                     w.distinct([n.source for n in nodes])
 
@@ -454,4 +466,3 @@ def _set_rng(state: Any) -> None:
     torch.set_rng_state(state[0])
     if state[1] is not None:
         torch.cuda.set_rng_state_all(state[1])
-

@@ -56,7 +56,13 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
             else:
                 name, value = read.source.describe(), bounded_repr(read.expected)
             out.append(
-                Finding("MP204", f"The capture holds while `{name}` is {value}.", place, region=region.id, values=(Value(name, value),))
+                Finding(
+                    "MP204",
+                    f"The capture holds while `{name}` is {value}.",
+                    place,
+                    region=region.id,
+                    values=(Value(name, value),),
+                )
             )
     effects: dict[tuple[str, Location], list[str]] = {}
     for effect in capture.replay.effects:
@@ -70,7 +76,7 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
         effects.setdefault(("MP306", user_site([site]) or region.location), []).append(source.describe())
     for (code, place), names in effects.items():
         names = list(dict.fromkeys(names))
-        values = tuple(Value("changed", name) for name in names[:20])
+        values = tuple(Value("changed", name) for name in names[:5])
         out.append(Finding(code, _effect_message(code, names), place, region=region.id, values=values))
     return out
 
@@ -98,7 +104,9 @@ def recompile_finding(region: Region, failure: Failure, learned: bool, recording
         text = f"`{failure.name}` changed from {failure.old} to {failure.new}: captured again with the dimension dynamic."
         return Finding("MP205", text, place, region=region.id, values=values, path=path)
     if learned:
-        text = f"`{failure.name}` changed from {failure.old} to {failure.new}: from now on it is carried as a symbolic scalar."
+        text = (
+            f"`{failure.name}` changed from {failure.old} to {failure.new}: from now on it is carried as a symbolic scalar."
+        )
         return Finding("MP202", text, place, region=region.id, values=values, path=path)
     text = f"`{failure.name}` changed from {failure.old} to {failure.new}, so {region.name} was captured again{f' (with {more} other values)' if more > 0 else ''}."
     finding = Finding("MP201", text, place, region=region.id, values=values, path=path)

@@ -254,7 +254,9 @@ class RecordingState(Observer):
             return
         node.contents_read = True
         if len(pairs) > _PY_CONTENT_LIMIT:
-            self.refuse("MP111", f"A {type(obj).__name__} of {len(pairs)} elements is read whole; a guard can't watch it.", site=site)
+            self.refuse(
+                "MP111", f"A {type(obj).__name__} of {len(pairs)} elements is read whole; a guard can't watch it.", site=site
+            )
             return
         for k, v, how in pairs:
             self.value(self.item_source(node, k, how), v, site, self.item_store(node, k))
@@ -273,17 +275,23 @@ class RecordingState(Observer):
     def item_store(self, node: Node, key: Any) -> Slot | None:
         obj, kind = node.obj, node.kind
         if kind == kinds.LIST:
+
             def set_list(v: Any) -> None:
                 if node.snapshot is not None and node.snapshot.content[key] is list.__getitem__(obj, key):
                     node.snapshot.content[key] = v
                 list.__setitem__(obj, key, v)
+
             return Slot(lambda: list.__getitem__(obj, key) if -len(obj) <= key < len(obj) else None, set_list)
         if kind == kinds.DICT:
+
             def set_dict(v: Any) -> None:
                 if node.snapshot is not None:
                     old = dict.get(obj, key)
-                    node.snapshot.content = [(k, v if e is old and (k is key or k == key) else e) for k, e in node.snapshot.content]
+                    node.snapshot.content = [
+                        (k, v if e is old and (k is key or k == key) else e) for k, e in node.snapshot.content
+                    ]
                 dict.__setitem__(obj, key, v)
+
             return Slot(lambda: dict.get(obj, key), set_dict)
         return None
 
@@ -297,6 +305,7 @@ class RecordingState(Observer):
                 if node.snapshot.attrs.get(name) is d.get(name):
                     node.snapshot.attrs[name] = v
             d[name] = v
+
         return Slot(lambda: d.get(name), set_attr)
 
     # -- symbols -----------------------------------------------------------------------------------------------

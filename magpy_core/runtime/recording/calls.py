@@ -25,7 +25,9 @@ from magpy_core.runtime.recording.writes import WriteEvents
 _BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
 _DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
 _LRU = type(functools.lru_cache(lambda: None))
-_CONTAINER_TYPES = frozenset({list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict, collections.defaultdict})
+_CONTAINER_TYPES = frozenset(
+    {list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict, collections.defaultdict}
+)
 _ITERATING = frozenset({
     list, tuple, set, frozenset, dict, enumerate, zip, map, filter, reversed, sorted, sum, min, max, any, all, iter, bytes, bytearray,
     functools.reduce,
@@ -194,14 +196,18 @@ class CallEvents(WriteEvents):
 
     def _plain(self, tree: Any) -> bool:
         items = tree.values() if isinstance(tree, dict) else tree
-        return all(kinds.kind_of(v) == kinds.SCALAR or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v)) for v in items)
+        return all(
+            kinds.kind_of(v) == kinds.SCALAR or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v)) for v in items
+        )
 
     def host_call(self, site: Any, fn: Any, what: str) -> None:
         name = policy.dotted_name(fn)
         name = name.removeprefix("builtins.")
         values = (Value("call", name),)
         if what == policy.IO:
-            self.refuse("MP113", f"`{name}` does input or output inside the region.", hint=_HOST_HINT, values=values, site=site)
+            self.refuse(
+                "MP113", f"`{name}` does input or output inside the region.", hint=_HOST_HINT, values=values, site=site
+            )
         elif what == policy.UNKNOWN or what == policy.PURE:
             self.refuse(
                 "MP104",
@@ -262,7 +268,11 @@ class CallEvents(WriteEvents):
             return
         if cls is super or cls is types.MethodType or cls is types.SimpleNamespace or cls is slice:
             return
-        if cls.__module__ in ("builtins", "types") or policy.verdict(cls) == policy.PURE or cls.__module__ in ("collections",):
+        if (
+            cls.__module__ in ("builtins", "types")
+            or policy.verdict(cls) == policy.PURE
+            or cls.__module__ in ("collections",)
+        ):
             if cls not in (list, tuple, set, frozenset, dict, enumerate, zip, map, filter, reversed, collections.deque):
                 self.escape_all(site, args, kwargs)
             self.read_deep(site, args, kwargs, shallow=cls in _ITERATING or cls in _CONTAINER_TYPES)
@@ -428,7 +438,9 @@ class CallEvents(WriteEvents):
                 self.contents(node, site)
             budget -= len(v)
             if budget < 0:
-                self.refuse("MP111", "A very large container is passed to native code; a guard can't watch it whole.", site=site)
+                self.refuse(
+                    "MP111", "A very large container is passed to native code; a guard can't watch it whole.", site=site
+                )
                 return
             if shallow and depth >= 1:
                 continue
@@ -511,7 +523,11 @@ class CallEvents(WriteEvents):
                 if node is not None:
                     self.refgraph.read(node.source, "identity", obj, site)
                 else:
-                    self.refuse("MP103", f"The text of a {type(obj).__name__} holds its address, which differs at every call.", site=site)
+                    self.refuse(
+                        "MP103",
+                        f"The text of a {type(obj).__name__} holds its address, which differs at every call.",
+                        site=site,
+                    )
 
     def b_iterate(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if fn in CARRYING and self.carries(args, kwargs):
@@ -537,7 +553,9 @@ class CallEvents(WriteEvents):
         if node is not None and not isinstance(obj, (type, types.ModuleType)):
             self.getset(node, obj, "__dict__", site)
         elif node is not None:
-            self.refuse("MP111", f"`{fn.__name__}()` of a {type(obj).__name__} is read; the monitor can't watch it.", site=site)
+            self.refuse(
+                "MP111", f"`{fn.__name__}()` of a {type(obj).__name__} is read; the monitor can't watch it.", site=site
+            )
 
     def b_print(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if any(not self.printable(a) for a in args) or set(kwargs) - {"end", "sep", "flush"}:

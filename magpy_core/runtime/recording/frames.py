@@ -119,7 +119,12 @@ class FrameEvents(ValueEvents):
         if not self._global_hooks_read:
             self._global_hooks_read = True
             root = self.const_root(_module, "torch.nn.modules.module").source
-            for name in ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks"):
+            for name in (
+                "_global_forward_hooks",
+                "_global_forward_pre_hooks",
+                "_global_backward_hooks",
+                "_global_backward_pre_hooks",
+            ):
                 self.refgraph.read(self.sources.attr(root, name), "truth", bool(getattr(_module, name)), site)
         if any(getattr(_module, n) for n in ("_global_forward_hooks", "_global_forward_pre_hooks")):
             return True
@@ -130,7 +135,9 @@ class FrameEvents(ValueEvents):
         if node is not None and node.snapshot is None:
             for name in _HOOK_DICTS:
                 self.refgraph.read(self.sources.attr(node.source, name), "truth", bool(d[name]), site)
-            self.refgraph.read(self.sources.item(self.sources.make("dict", node.source, None), "forward"), "absent", None, site)
+            self.refgraph.read(
+                self.sources.item(self.sources.make("dict", node.source, None), "forward"), "absent", None, site
+            )
         self.class_fact(type(module), "forward", site)
         self.class_fact(type(module), "__call__", site)
         return any(d.get(name) for name in _HOOK_DICTS) or "forward" in d
@@ -173,8 +180,15 @@ class FrameEvents(ValueEvents):
         """``Logger._log``: the record's fields are kept; replay makes a new record with them and the time of then."""
         loc = frame.f_locals
         args = loc.get("args") or ()
-        if loc.get("exc_info") or loc.get("extra") or loc.get("stack_info") or any(not self.printable(a) for a in (loc["msg"], *args)):
-            self.refuse("MP113", "A log record that replay can't write again the same way (exc_info, extra, or objects in it).")
+        if (
+            loc.get("exc_info")
+            or loc.get("extra")
+            or loc.get("stack_info")
+            or any(not self.printable(a) for a in (loc["msg"], *args))
+        ):
+            self.refuse(
+                "MP113", "A log record that replay can't write again the same way (exc_info, extra, or objects in it)."
+            )
         caller = self.user_caller(frame)
         self.read_deep(self.site, (args,), {})
         self.outputs.append(Output("log", (loc["self"], loc["level"], loc["msg"], args, caller), self.site))

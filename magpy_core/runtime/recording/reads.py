@@ -18,7 +18,9 @@ from magpy_core.runtime.recording.base import RecordingState, Slot
 
 _BUILTINS = vars(builtins)
 # C-level attributes of built-in objects that are fixed once the object's identity is.
-_FIXED_FIELDS = frozenset({"__name__", "__qualname__", "__module__", "__doc__", "__class__", "__objclass__", "__mro__", "__bases__"})
+_FIXED_FIELDS = frozenset(
+    {"__name__", "__qualname__", "__module__", "__doc__", "__class__", "__objclass__", "__mro__", "__bases__"}
+)
 
 
 class ReadEvents(RecordingState):
@@ -279,7 +281,9 @@ class ReadEvents(RecordingState):
             root = self.const_root(fn)
             self.value(self.sources.attr(root.source, name), fn.__dict__[name], site, self.attr_store(fn, name, None))
         elif name in ("__closure__", "__globals__", "__dict__", "__builtins__"):
-            self.refuse("MP111", f"`{name}` of a function is read; the monitor can't watch what is reached through it.", site=site)
+            self.refuse(
+                "MP111", f"`{name}` of a function is read; the monitor can't watch what is reached through it.", site=site
+            )
 
     # -- items -------------------------------------------------------------------------------------------------
 
@@ -301,7 +305,9 @@ class ReadEvents(RecordingState):
         elif node.kind in (kinds.LIST, kinds.TUPLE, kinds.DEQUE):
             self.read_sequence_item(node, key, site)
         elif node.kind == kinds.OPAQUE:
-            self.refuse("MP104", f"An item of a {type(obj).__name__} from outside is read; the monitor can't watch it.", site=site)
+            self.refuse(
+                "MP104", f"An item of a {type(obj).__name__} from outside is read; the monitor can't watch it.", site=site
+            )
         elif node.kind == kinds.OBJECT and type(obj) in (types.MappingProxyType, range):
             if type(obj) is range:
                 return

@@ -193,7 +193,9 @@ class ValueEvents(CallEvents):
             for leaf in sym.leaves():
                 if what == "value" and leaf is sym:
                     self.learned.exact.add(leaf.payload.path)
-            self.refgraph.read(self.sources.const(sym, "outcome of " + sym.describe()), f"sym:{outcome!r}", (sym, outcome), site)
+            self.refgraph.read(
+                self.sources.const(sym, "outcome of " + sym.describe()), f"sym:{outcome!r}", (sym, outcome), site
+            )
             return
         last = next(iter(reversed(self.ops.graph.nodes)), None)
         self.branches.append(Branch(sym, outcome, last, site))

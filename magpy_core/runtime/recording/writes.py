@@ -46,7 +46,9 @@ class WriteEvents(ReadEvents):
             if owner is None or not lookup.is_data_descriptor(raw):
                 node = self.refgraph.node(obj)
                 if node is not None or id(obj) not in self.ops.values:
-                    self.refuse("MP110", f"`.{name}` is set on a tensor from outside; replay can't repeat it yet.", site=site)
+                    self.refuse(
+                        "MP110", f"`.{name}` is set on a tensor from outside; replay can't repeat it yet.", site=site
+                    )
             return
         if isinstance(obj, (type, types.FunctionType)):
             self.refuse("MP110", f"`{name}` is set on a class or function; replay can't repeat it yet.", site=site)
@@ -81,7 +83,9 @@ class WriteEvents(ReadEvents):
             return
         self.escape_all(site, key)
         if kinds.kind_of(obj) == kinds.OPAQUE and self.refgraph.node(obj) is not None:
-            self.refuse("MP110", f"An item of a {type(obj).__name__} from outside is written; replay can't repeat it.", site=site)
+            self.refuse(
+                "MP110", f"An item of a {type(obj).__name__} from outside is written; replay can't repeat it.", site=site
+            )
             return
         self.class_fact(type(obj), "__setitem__", site)
         node = self.writing(obj, site)
