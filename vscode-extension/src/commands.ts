@@ -1,7 +1,7 @@
 /** The extension's commands. The server's own (`magpy.check` ...) are registered by the language client. */
 
 import * as vscode from "vscode";
-import { codeOf, codePage } from "./codePage";
+import { codeOf } from "./findingCode";
 import { CODES, type CodeInfo, type Mode, type RunStatus, SERVER_COMMANDS } from "./protocol";
 import type { Server } from "./server";
 
@@ -145,7 +145,7 @@ class CodePages implements vscode.TextDocumentContentProvider {
 
   put(info: CodeInfo): vscode.Uri {
     const uri = vscode.Uri.from({ scheme: PAGE_SCHEME, path: `/${info.code} ${info.name}.md` });
-    this.texts.set(uri.toString(), codePage(info));
+    this.texts.set(uri.toString(), info.page);
     return uri;
   }
 

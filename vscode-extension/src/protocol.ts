@@ -32,11 +32,9 @@ export interface CodeInfo {
   code: string;
   name: string;
   title: string;
-  severity: SeverityName;
-  explanation: string;
-  hints: string[];
-  example: string;
   url: string;
+  /** Markdown. */
+  page: string;
 }
 
 export const STATUS = "magpy/status";

@@ -1,0 +1,83 @@
+// End to end: the packaged extension in a real VS Code in a real Chromium, as a person uses it.
+//
+//   npm run e2e            checks and runs examples/char_gpt/train.py with MAGPY_PYTHON (default: the repository's .venv)
+//
+// MAGPY_E2E_CACHE     where VS Code's server is installed (default: .cache/e2e of the repository)
+// MAGPY_E2E_PROGRAM   another program, relative to examples/
+// Screenshots go to artifacts/e2e of the repository.
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, rmSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+import { findChromium, install } from "./install.mjs";
+import { cancels, checks, explains, hovers, listsProblems, opens, refusesUntrusted, runsCompiled } from "./stories.mjs";
+import { startServer, Window } from "./vscode.mjs";
+
+const extension = resolve(dirname(fileURLToPath(import.meta.url)), "..");
+const repository = resolve(extension, "..");
+const cache = resolve(process.env.MAGPY_E2E_CACHE ?? join(repository, ".cache", "e2e"));
+const shots = join(repository, "artifacts", "e2e");
+const python = resolve(process.env.MAGPY_PYTHON ?? join(repository, ".venv", "bin", "python"));
+const program = process.env.MAGPY_E2E_PROGRAM ?? "char_gpt/train.py";
+
+if (!existsSync(python)) {
+  console.error(`There is no Python at ${python}: run \`make e2e\`, or set MAGPY_PYTHON to one that has MagPy installed.`);
+  process.exit(2);
+}
+execFileSync("npm", ["run", "--silent", "package"], { cwd: extension, stdio: ["ignore", "ignore", "inherit"] });
+const { node, entry } = install(cache);
+const executablePath = findChromium();
+rmSync(shots, { recursive: true, force: true });
+mkdirSync(shots, { recursive: true });
+
+// A copy: the program writes checkpoints, and the test must not touch the repository.
+const workspace = join(cache, "workspace");
+rmSync(workspace, { recursive: true, force: true });
+cpSync(join(repository, "examples", dirname(program)), workspace, { recursive: true });
+const file = join(workspace, basename(program));
+
+const common = {
+  node,
+  entry,
+  vsix: join(extension, "magpy.vsix"),
+  env: { PYTHONPATH: repository, OMP_NUM_THREADS: process.env.OMP_NUM_THREADS ?? "1" },
+  settings: { "magpy.interpreter": python },
+};
+const browser = await chromium.launch({
+  executablePath,
+  args: [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+  ],
+});
+let failed = false;
+
+async function within(name, trust, stories) {
+  const server = await startServer({ ...common, trust, folder: join(cache, `profile-${name}`) });
+  let window;
+  try {
+    window = await Window.open(browser, { port: server.port, workspace, file, shots });
+    for (const story of stories) {
+      const begin = Date.now();
+      await story(window, { file });
+      console.log(`ok    ${story.name} (${((Date.now() - begin) / 1000).toFixed(1)} s)`);
+    }
+  } catch (error) {
+    failed = true;
+    console.error(`FAIL  ${name}: ${error instanceof Error ? error.stack : String(error)}`);
+    await window?.shot(`failed-${name}`);
+  } finally {
+    await window?.close();
+    await server.stop();
+  }
+}
+
+try {
+  await within("trusted", true, [opens, checks, hovers, listsProblems, explains, runsCompiled, cancels]);
+  await within("restricted", false, [refusesUntrusted]);
+} finally {
+  await browser.close();
+}
+console.log(failed ? "end to end: FAILED" : `end to end: passed, screenshots in ${shots}`);
+process.exitCode = failed ? 1 : 0;

@@ -1,0 +1,152 @@
+// A real VS Code, served to a real browser. Exports: startServer, Window.
+import { spawn } from "node:child_process";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+
+const PATIENCE = 60_000;
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.on("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const { port } = probe.address();
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+function finished(child, what) {
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("exit", (code) => (code === 0 ? resolve() : reject(new Error(`${what}: exit code ${code}`))));
+  });
+}
+
+/** Starts VS Code's server on a fresh profile with the extension in it. Returns { port, stop }. */
+export async function startServer({ node, entry, vsix, folder, trust, env, settings }) {
+  rmSync(folder, { recursive: true, force: true });
+  const user = join(folder, "user");
+  const extensions = join(folder, "extensions");
+  mkdirSync(join(user, "User"), { recursive: true });
+  mkdirSync(join(user, "Machine"), { recursive: true });
+  mkdirSync(extensions, { recursive: true });
+  const port = await freePort();
+  const config = join(folder, "config.yaml");
+  writeFileSync(config, `bind-addr: 127.0.0.1:${port}\nauth: none\ncert: false\n`);
+  writeFileSync(join(user, "User", "settings.json"), JSON.stringify({
+    "workbench.startupEditor": "none",
+    "telemetry.telemetryLevel": "off",
+    "chat.disableAIFeatures": true,
+    "workbench.secondarySideBar.defaultVisibility": "hidden",
+    "workbench.colorTheme": "Default Dark Modern",
+    "editor.minimap.enabled": false,
+    "editor.fontSize": 13,
+    "security.workspace.trust.startupPrompt": "never",
+  }));
+  // In User settings this raced with the start of the language server once in about twenty times.
+  writeFileSync(join(user, "Machine", "settings.json"), JSON.stringify(settings));
+  const common = ["--config", config, "--user-data-dir", user, "--extensions-dir", extensions];
+  const environment = { ...process.env, ...env, EXTENSIONS_GALLERY: '{"serviceUrl":""}' };
+  const options = { env: environment, stdio: ["ignore", "ignore", "inherit"] };
+  await finished(spawn(node, [entry, ...common, "--install-extension", vsix], options), "installing the extension");
+  const child = spawn(node, [
+    entry, ...common, "--disable-telemetry", "--disable-update-check", "--disable-getting-started-override",
+    "--reconnection-grace-time", "2", ...(trust ? ["--disable-workspace-trust"] : []),
+  ], { ...options, detached: true });
+  const stop = () => new Promise((resolve) => {
+    if (child.exitCode !== null) {
+      resolve();
+      return;
+    }
+    child.on("exit", () => resolve());
+    process.kill(-child.pid, "SIGTERM");
+  });
+  try {
+    await until(async () => (await fetch(`http://127.0.0.1:${port}/healthz`).catch(() => undefined))?.ok, "VS Code's server");
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { port, stop };
+}
+
+/** Polls `good` until it is true. */
+export async function until(good, what, patience = PATIENCE) {
+  const end = Date.now() + patience;
+  for (;;) {
+    const value = await good();
+    if (value) {
+      return value;
+    }
+    if (Date.now() > end) {
+      throw new Error(`never happened within ${patience / 1000} s: ${what}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+/** One VS Code window as a person sees it. */
+export class Window {
+  constructor(page, shots) {
+    this.page = page;
+    this.shots = shots;
+    page.setDefaultTimeout(PATIENCE);
+  }
+
+  static async open(browser, { port, workspace, file, shots }) {
+    const page = await browser.newPage({ viewport: { width: 1360, height: 850 } });
+    const window = new Window(page, shots);
+    const payload = JSON.stringify([["openFile", `vscode-remote://127.0.0.1:${port}${file}`]]);
+    const query = `folder=${encodeURIComponent(workspace)}&payload=${encodeURIComponent(payload)}`;
+    await page.goto(`http://127.0.0.1:${port}/?${query}`);
+    await page.locator(".monaco-editor .view-line").first().waitFor();
+    return window;
+  }
+
+  async shot(name) {
+    await this.page.screenshot({ path: join(this.shots, `${name}.png`) });
+  }
+
+  lens(title) {
+    return this.page.locator(".codelens-decoration a", { hasText: title }).first();
+  }
+
+  /** Clicking must hit the lens that is there now: lenses are drawn anew whenever they change. */
+  async clickLens(title) {
+    await this.lens(title).waitFor();
+    await this.lens(title).click();
+  }
+
+  get statusBar() {
+    return this.page.locator(".statusbar-item", { hasText: "MagPy" }).first();
+  }
+
+  async status(pattern, patience = PATIENCE) {
+    await until(async () => pattern.test(await this.statusBar.innerText().catch(() => "")), `status bar ${pattern}`, patience);
+  }
+
+  async text(selector) {
+    return (await this.page.locator(selector).allInnerTexts()).join("\n").replaceAll("\u00a0", " ");
+  }
+
+  /** What is written in the panel's output view. */
+  outputText() {
+    return this.text(".output-view .view-line, .panel .view-line");
+  }
+
+  async palette(text, pick = text) {
+    await this.page.keyboard.press("F1");
+    const input = this.page.locator(".quick-input-widget input.input");
+    await input.waitFor();
+    await input.fill(`>${text}`);
+    const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: pick }).first();
+    await row.waitFor();
+    await row.click();
+  }
+
+  async close() {
+    await this.page.close();
+  }
+}

@@ -1,0 +1,18 @@
+/** Values for tests. */
+
+import type { RunStatus } from "../src/protocol";
+
+export function run(changes: Partial<RunStatus> = {}): RunStatus {
+  return {
+    state: "running",
+    entrypoint: "/ws/train.py",
+    mode: "check",
+    uri: "file:///ws/train.py",
+    runId: 1,
+    summary: "Checking train.py",
+    step: 0,
+    findings: { error: 0, warning: 0, information: 0, hint: 0 },
+    failure: null,
+    ...changes,
+  };
+}
