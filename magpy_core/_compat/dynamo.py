@@ -80,7 +80,8 @@ Mark = tuple[int, int]
 """What torch does with frames of a code, and with those they call: 0 as usual, 1 skip, 2 run only."""
 
 
-def _set_mark(code: CodeType, mark: Mark) -> None:
+def set_mark(code: CodeType, mark: Mark) -> None:
+    """Leave a mark on a code object."""
     set_code_exec_strategy(code, _FrameExecStrategy(_FrameAction(mark[0]), _FrameAction(mark[1])))
 
 
@@ -98,14 +99,14 @@ class _Reader:
 
     def __init__(self) -> None:
         probe = compile("0", "<magpy probe>", "eval")
-        _set_mark(probe, (0, 0))
+        set_mark(probe, (0, 0))
         self.index = next((k for k in range(16) if _extra(probe, k)), -1)
         self.offset = -1
         if self.index < 0:
             return
         candidates = set(range(0, self._SEARCHED, 4))
         for mark in ((1, 2), (2, 1), (0, 1), (1, 0), (2, 2), (0, 0)):
-            _set_mark(probe, mark)
+            set_mark(probe, mark)
             address = _extra(probe, self.index)
             assert address is not None
             candidates = {offset for offset in candidates if self._at(address, offset) == mark}
@@ -177,10 +178,10 @@ class VisibleCode:
             if mark not in (None, (0, 0)) and id(code) not in self._keep:
                 assert mark is not None
                 self._marks.append((code, mark))
-                _set_mark(code, (0, 0))
+                set_mark(code, (0, 0))
 
     def lower(self) -> None:
         """Put the marks back."""
         while self._marks:
             code, mark = self._marks.pop()
-            _set_mark(code, mark)
+            set_mark(code, mark)

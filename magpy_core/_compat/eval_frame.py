@@ -14,8 +14,8 @@ another code object (a *clone* of the frame's own) evaluated in its place. What 
 * An intercepted call is a C call, where a plain one is not: deep recursion would end in RecursionError on 3.12, whatever
   the recursion limit, and in a crash on 3.11. An interception that is told to stop, or finds the stack too deep, has the
   next frame switch interception off for the thread (:func:`_escaping`), and plain Python goes on from there.
-* An exception in a callback reaches user code and switches interception off: nothing here raises, except what ``failed``
-  raises because it belongs to the user (Ctrl-C).
+* An exception in a callback reaches user code, and leaves torch's count of intercepting threads wrong: nothing here raises.
+  What belongs to the user (Ctrl-C) is raised by the frame that was about to start.
 * A code object with the SKIP strategy is evaluated without asking anybody; with recursive SKIP so is everything it calls.
   That is what :func:`never_intercept` sets on our own hot functions.
 
@@ -49,7 +49,7 @@ from torch._C._dynamo.eval_frame import (
 from torch._C._dynamo.guards import RootGuardManager
 
 from magpy_core._compat.assembler import Instr, assemble, decode
-from magpy_core._compat.dynamo import compiled_codes
+from magpy_core._compat.dynamo import compiled_codes, read_mark, set_mark, torch_has_compiled
 from magpy_core._compat.versions import PY312
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -101,9 +101,12 @@ class _CompileId:
 class _GuardManager:
     """The guard of a cache entry. torch needs both roots, or it aborts the process; it sets the two back references."""
 
-    def __init__(self, guard: Callable[[dict[str, Any]], bool]) -> None:
+    def __init__(self, guard: Callable[[dict[str, Any]], bool] | None) -> None:
         self.root = RootGuardManager()
-        self.root.add_lambda_guard(guard, ["magpy recording is active"], None)
+        if guard is None:  # never matches: a frame's variables are not None
+            self.root.add_none_match_guard(["a generator starts"], None)
+        else:
+            self.root.add_lambda_guard(guard, ["magpy recording is active"], None)
         self.diff_guard_root = self.root
         self.cache_entry: Any = None
         self.extra_state: Any = None
@@ -115,7 +118,7 @@ class _Delivery:
 
     __slots__ = ("code", "compile_id", "guard_manager", "trace_annotation")
 
-    def __init__(self, clone: CodeType, guard: Callable[[dict[str, Any]], bool]) -> None:
+    def __init__(self, clone: CodeType, guard: Callable[[dict[str, Any]], bool] | None) -> None:
         self.code = clone
         self.guard_manager = _GuardManager(guard)
         self.compile_id = _CompileId()
@@ -166,7 +169,7 @@ class Interception:
     """Frame interception on one thread, from :meth:`install` to :meth:`remove`; nestable (the inner one has the thread).
 
     ``clone_of(code)`` gives the clone to evaluate instead of ``code``, or None to leave its frames alone;
-    ``enter(frame)`` then decides for one frame. ``failed`` is told what either of them raised.
+    ``enter(frame)`` then decides for one frame. ``failed`` is told what either of them raised; it raises what is the user's.
     """
 
     def __init__(
@@ -183,12 +186,14 @@ class Interception:
         self._outer: Interception | None = None
         self._token: Token = None
         self._stopping = False
+        self.error: BaseException | None = None
         self._base_depth = 0
         self._starts_left = 0
         self.thread = -1
 
-    def install(self) -> None:
-        """Start on the current thread."""
+    def install(self, token: Token) -> None:
+        """Start on the current thread, where interception is off; ``token`` is what switching it off gave."""
+        self._token = token
         self.thread = get_ident()
         _preload(self._clone_of)
         self._base_depth = _depth()
@@ -196,24 +201,32 @@ class Interception:
         with _lock:
             self._outer = _active.get(self.thread)
             _active[self.thread] = self
-        self._token = set_eval_frame(cast(Any, _callback))
+        set_eval_frame(_CALLBACK)
 
     def stop(self) -> None:
         """Let the next frame that starts switch interception off; callable from anywhere on the thread."""
         self._stopping = True
 
-    def remove(self) -> None:
-        """Stop; what was installed on this thread before is in force again."""
-        set_eval_frame(self._token)
+    def remove(self) -> BaseException | None:
+        """Stop; what was installed on this thread before is in force again.
+
+        Returns an exception of the user's (Ctrl-C in a callback of ours) that no frame was there to raise.
+        """
+        set_eval_frame(None)
         with _lock:
             if self._outer is None:
                 _active.pop(self.thread, None)
             else:
                 _active[self.thread] = self._outer
             _release()
+        set_eval_frame(self._token)
+        return self._pending
 
-    def _check_depth(self) -> None:
-        """The stack grows by at most one frame a start, so counting it once in a while is enough."""
+    def _count_start(self) -> None:
+        """Stop if the stack is too deep: it grows by at most one frame a start, so it need not be counted each time."""
+        self._starts_left -= 1
+        if self._starts_left > 0 or self._stopping:
+            return
         depth = _depth() - self._base_depth
         self._starts_left = MAX_DEPTH - depth
         if self._starts_left <= 0:
@@ -223,48 +236,53 @@ class Interception:
     def _starts(self, frame: Any) -> _Answer:
         """The callback proper: a frame whose code has no matching cache entry."""
         code: CodeType = frame.f_code
-        if self._pending is not None:
-            error, self._pending = self._pending, None
-            raise error
         declined, self._declined = self._declined, None
-        if declined is code and not self._stopping:  # its entry's guard has just asked
-            return _PLAIN
+        replaceable = frame.f_lasti < 0 and code.co_flags & _CO_OPTIMIZED
+        clone: CodeType | None = None
         try:
-            self._starts_left -= 1
-            if self._starts_left <= 0 and not self._stopping:
-                self._check_depth()
-            if frame.f_lasti >= 0 or not code.co_flags & _CO_OPTIMIZED:
-                return _PLAIN
-            if self._stopping:
-                clone: CodeType | None = _escaping(code)
-            else:
-                clone = self._clone_of(code)
-                if clone is None or not self._enter(Frame(code, frame.f_locals)):
-                    return _PLAIN
-            assert clone is not None
-            guard = _never if self._stopping or code.co_flags & _GENERATOR else _guard_for(code)
-            answer = _Answer(_Delivery(clone, guard))
+            if not self._stopping and declined is not code:  # otherwise its entry's guard has just asked
+                self._count_start()
+                if replaceable and not self._stopping:
+                    clone = self._clone_of(code)
+                    if clone is not None and not self._enter(Frame(code, frame.f_locals)):
+                        clone = None
         except BaseException as error:
-            self._failed(error)
+            clone = None
+            self._contain(error)
+        if self._stopping and replaceable:
+            error, self._pending = self._pending, None
+            return _deliver(code, _escaping(code, error), None)
+        if clone is None:
             return _PLAIN
-        _entries[id(code)] = code
-        return answer
+        return _deliver(code, clone, None if code.co_flags & _GENERATOR else _guard_for(code))
+
+    def _contain(self, error: BaseException) -> None:
+        """An exception may not leave a callback or guard; one that is the user's is raised by the next frame that starts."""
+        if self.error is None:
+            self.error = error  # before anything is called: at the recursion limit nothing can be
+        self._stopping = True
+        try:
+            self._failed(error)
+        except RecursionError:
+            pass  # the user's code is at the limit, and its next call will say so
+        except BaseException as users:
+            self._pending = users
 
     def _starts_again(self, code: CodeType, f_locals: dict[str, Any]) -> bool:
         """The guard proper: a frame whose code has an entry of ours."""
         try:
-            self._starts_left -= 1
-            if self._starts_left <= 0 and not self._stopping:
-                self._check_depth()
+            self._count_start()
             if not self._stopping and self._enter(Frame(code, f_locals)):
                 return True
         except BaseException as error:
-            try:
-                self._failed(error)
-            except BaseException as passed_on:  # a guard cannot raise, and the callback, asked next, can
-                self._pending = passed_on
+            self._contain(error)
         self._declined = code
         return False
+
+
+def _deliver(code: CodeType, clone: CodeType, guard: Callable[[dict[str, Any]], bool] | None) -> _Answer:
+    _entries[id(code)] = code
+    return _Answer(_Delivery(clone, guard))
 
 
 def _depth() -> int:
@@ -276,20 +294,25 @@ def _depth() -> int:
     return depth
 
 
-def _escaping(code: CodeType) -> CodeType:
-    """``code`` with a first step that switches interception off for the thread.
+def _escaping(code: CodeType, error: BaseException | None) -> CodeType:
+    """``code`` with a first step that switches interception off for the thread, and then one that raises ``error`` if given.
 
     Only a frame can do that which is itself intercepted: whoever is called by us has it off, and on again when done.
     """
     decoded = decode(code)
     start = next(k for k, instr in enumerate(decoded.instrs) if instr.op in _STARTS)
     first = decoded.instrs[start]
-    consts = (*code.co_consts, set_eval_frame, None)
-    index = len(code.co_consts)
-    steps = [("LOAD_CONST", index), ("LOAD_CONST", index + 1), ("PRECALL", 0), ("CALL", 0), ("POP_TOP", 0)]
-    added = [Instr(dis.opmap[name], arg, first.pos) for name, arg in steps if name in dis.opmap]
+    consts = (*code.co_consts, set_eval_frame, None, _raise, error)
+    added = []
+    for index in range(len(code.co_consts), len(consts) if error is not None else len(consts) - 2, 2):
+        steps = [("LOAD_CONST", index), ("LOAD_CONST", index + 1), ("PRECALL", 0), ("CALL", 0), ("POP_TOP", 0)]
+        added += [Instr(dis.opmap[name], arg, first.pos) for name, arg in steps if name in dis.opmap]
     instrs = [*decoded.instrs[:start], *added, *decoded.instrs[start:]]
     return assemble(decoded, instrs, {first: added[0]}, consts, 2)
+
+
+def _raise(error: BaseException) -> None:
+    raise error.with_traceback(None)
 
 
 _STARTS = frozenset((dis.opmap["RETURN_GENERATOR"], dis.opmap["RESUME"]))
@@ -300,8 +323,7 @@ def _callback(frame: Any, cache_entry: Any, frame_state: Any) -> _Answer:
     return _PLAIN if interception is None else interception._starts(frame)
 
 
-def _never(f_locals: dict[str, Any]) -> bool:
-    return False
+_CALLBACK: Any = _callback
 
 
 def _guard_for(code: CodeType) -> Callable[[dict[str, Any]], bool]:
@@ -316,7 +338,8 @@ def generator_started(code: CodeType) -> None:
     """Called by a generator's clone before anything else: drop the entries that earlier starts left on its code."""
     if len(_debug_get_cache_entry_list(code)) > _MAX_GENERATOR_ENTRIES:
         with _lock:
-            if not _torch_compiling_elsewhere():
+            # Other threads' interceptions may be reading the entries at any time; they wait for the lock to begin.
+            if _active.keys() == {get_ident()} and not _torch_compiling_elsewhere():
                 reset_code(code)
 
 
@@ -372,11 +395,15 @@ def _release() -> None:
         else:
             _retire(code)
     preloaded = list(_preloaded.values())
+    marks = [(code, read_mark(code)) for code in alone] if torch_has_compiled() else []
     _entries.clear()
     _preloaded.clear()
     # C-level loops: no thread switch between the check above and the last reset.
     deque(map(reset_code, alone), maxlen=0)
     deque(map(_reset_precompile_entries, preloaded), maxlen=0)
+    for code, mark in marks:
+        if mark is not None and mark != (0, 0):
+            set_mark(code, mark)
 
 
 def disable() -> Token:
@@ -401,9 +428,8 @@ def suspended() -> Iterator[None]:
 
 def intercepting() -> bool:
     """Whether a frame that starts on this thread now would be intercepted."""
-    return cast(Any, get_eval_frame_callback()) is _callback
+    return get_eval_frame_callback() is _CALLBACK
 
 
 never_intercept(_callback)
-never_intercept(_never)
 never_intercept(generator_started)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 
@@ -38,6 +39,7 @@ def check(python: tuple[int, int], implementation: str, torch_version: str) -> N
         )
 
 
+@functools.cache
 def check_versions() -> None:
     """Raise UnsupportedVersion, in one sentence, when the running Python or torch is not supported."""
     import torch

@@ -330,7 +330,7 @@ def _is(self: _Instrumenter, instr: Instr) -> None:
 
 
 def _is_none(self: _Instrumenter, instr: Instr) -> None:
-    self.hook("is_", self.site("is not" if "NOT_NONE" in dis.opname[instr.op] else "is"))
+    self.hook("is_", self.site("is"))  # how it is written in the source is not to be known
     self.emit(_COPY, 3)
     self.const(None)
     self.call(2)

@@ -14,11 +14,12 @@ import os
 import sys
 import threading
 import traceback
+from _thread import get_ident
 from types import CodeType, TracebackType
 from typing import Final
 
 from magpy_core._compat.dynamo import VisibleCode, bypass, torch_has_compiled
-from magpy_core._compat.eval_frame import Frame, Interception, never_intercepted, prepare_clone
+from magpy_core._compat.eval_frame import Frame, Interception, disable, never_intercepted, prepare_clone, restore
 from magpy_core._compat.versions import check_versions
 from magpy_core.monitor.clone import instrument
 from magpy_core.monitor.events import Observer
@@ -109,7 +110,7 @@ class record:
 
     @property
     def observer_failure(self) -> BaseException | None:
-        return self._handlers.error
+        return self._handlers.error or self._interception.error
 
     def fail(self, error: BaseException) -> None:
         """End the recording because of ``error`` (the first one is kept); the program goes on."""
@@ -132,19 +133,27 @@ class record:
             raise error
 
     def __enter__(self) -> record:
-        check_versions()
-        _process_wide.enter()
-        self._interception.install()
-        thread = self._interception.thread
+        token = disable()  # an outer recording has nothing to do with what follows
+        try:
+            check_versions()
+            _process_wide.enter()
+        except BaseException:
+            restore(token)
+            raise
+        thread = get_ident()
         self._outer = active.get(thread)
         active[thread] = self._handlers
+        self._interception.install(token)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
-        self._interception.remove()
-        _process_wide.leave()
+        disable()  # the rest of this is nobody's business either
         thread = self._interception.thread
         if self._outer is None:
             active.pop(thread, None)
         else:
             active[thread] = self._outer
+        pending = self._interception.remove()
+        _process_wide.leave()  # last: taking entries off a code object takes torch's mark with them
+        if pending is not None and exc is None:
+            raise pending

@@ -1,0 +1,196 @@
+"""The static stack analysis agrees with what CPython does: checked on generated code and on the standard library."""
+
+from __future__ import annotations
+
+import dis
+import os
+import types
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from magpy_core._compat.assembler import decode
+from magpy_core._compat.slots import UnknownStack, stack_states
+from magpy_core.monitor import Observer, record
+from magpy_core.monitor.clone import instrument
+
+
+def codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from codes(const)
+
+
+def check(code: types.CodeType) -> None:
+    """Invariants that only hold if every state is right: a function returns with one value; a call finds no NULL above."""
+    decoded = decode(code)
+    states = stack_states(decoded)
+    for instr, state in states.items():
+        name = dis.opname[instr.op]
+        if name == "RETURN_VALUE":
+            assert state == "V", (code, instr, state)
+        elif name == "RETURN_CONST":
+            assert state == "", (code, instr, state)
+        elif name == "CALL":
+            assert state[-(instr.arg + 2)] in "NV", (code, instr, state)
+            assert set(state[len(state) - instr.arg - 1 :]) == {"V"}, (code, instr, state)
+        elif name == "CALL_FUNCTION_EX":
+            assert state[-(3 + (instr.arg & 1)) :] == "N" + "V" * (2 + (instr.arg & 1)), (code, instr, state)
+
+
+names = st.sampled_from(["a", "b", "c", "d"])
+atoms = st.one_of(names, st.sampled_from(["1", "None", "'s'", "len", "True"]))
+
+
+def expressions(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    two = st.tuples(inner, inner)
+    return st.one_of(
+        two.map(lambda p: f"({p[0]} + {p[1]})"),
+        two.map(lambda p: f"({p[0]} if {p[1]} else a.m({p[0]}))"),
+        two.map(lambda p: f"f({p[0]}, k={p[1]})"),
+        two.map(lambda p: f"f(*{p[0]}, **{p[1]})"),
+        two.map(lambda p: f"a.m(g({p[0]}), *{p[1]})"),
+        two.map(lambda p: f"[{p[0]} for a in {p[1]} if a]"),
+        two.map(lambda p: f"f(x for x in {p[0]} for y in {p[1]})"),
+        two.map(lambda p: f"(lambda b: {p[0]} < b <= {p[1]})"),
+        two.map(lambda p: f"({p[0]} and {p[1]} or not {p[0]})"),
+        st.tuples(names, names).map(lambda p: f"f'{{{p[0]}!r:>{{{p[1]}}}}}'"),
+        two.map(lambda p: f"{{**{p[0]}, 'k': {p[1]}}}"),
+        two.map(lambda p: f"super().m({p[0]}, super(A, {p[1]}).x)"),
+        two.map(lambda p: f"a[{p[0]}:{p[1]}]"),
+        inner.map(lambda e: f"({e} is not None)"),
+    )
+
+
+exprs = st.recursive(atoms, expressions, max_leaves=6)
+
+
+def indent(block: str) -> str:
+    return "\n".join("    " + line for line in block.splitlines())
+
+
+def statements(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    pair = st.tuples(exprs, inner)
+    two = st.tuples(inner, inner)
+    return st.one_of(
+        pair.map(lambda p: f"if {p[0]}:\n{indent(p[1])}\nelse:\n    a = {p[0]}"),
+        pair.map(lambda p: f"for a, *b in {p[0]}:\n{indent(p[1])}\n    if a: break\nelse:\n    pass"),
+        pair.map(lambda p: f"while {p[0]}:\n{indent(p[1])}\n    continue"),
+        pair.map(lambda p: f"with {p[0]} as c, a.m():\n{indent(p[1])}"),
+        two.map(lambda p: f"try:\n{indent(p[0])}\nexcept E as e:\n{indent(p[1])}\nfinally:\n    a.m(1)"),
+        two.map(lambda p: f"try:\n{indent(p[0])}\nexcept* E:\n{indent(p[1])}"),
+        pair.map(
+            lambda p: f"match {p[0]}:\n    case {{'k': [x, *y]}} if x:\n{indent(indent(p[1]))}\n    case C(z=1):\n        a"
+        ),
+        two.map(lambda p: f"{p[0]}\n{p[1]}"),
+        inner.map(lambda s: f"class D(a):\n{indent(s)}\n    def m(self): return __class__, super().m()"),
+    )
+
+
+simple = st.one_of(
+    exprs,
+    exprs.map(lambda e: f"a = {e}"),
+    exprs.map(lambda e: f"(w := {e}).m(w)"),
+    exprs.map(lambda e: f"a.x += {e}"),
+    exprs.map(lambda e: f"a[{e}] -= 1"),
+    exprs.map(lambda e: f"assert {e}, {e}"),
+    exprs.map(lambda e: f"raise E({e}) from a"),
+    exprs.map(lambda e: f"del a[{e}]"),
+)
+blocks = st.recursive(simple, statements, max_leaves=6)
+pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::hypothesis.errors.HypothesisWarning")
+
+
+@settings(max_examples=200, deadline=None)
+@given(blocks, st.sampled_from(["def f", "async def f"]), st.booleans())
+def test_generated_functions(block: str, kind: str, generator: bool) -> None:
+    extra = "    yield a\n" if generator else ""
+    if kind == "async def f":
+        extra += "    await a\n    async with a as q: await q\n    r = [x async for x in a]\n"
+    source = f"class A:\n  {kind}(self, a, b=1, *c, d=2):\n{indent(indent(block))}\n{indent(extra)}"
+    for code in codes(compile(source, "<generated>", "exec")):
+        check(code)
+        if code.co_flags & 0x1:
+            clone = instrument(code)
+            decode(clone)
+
+
+@settings(max_examples=150, deadline=None)
+@given(blocks)
+def test_generated_functions_do_the_same_when_instrumented(block: str) -> None:
+    """Most raise soon; what matters is that both ways end alike, and that the interpreter survives."""
+
+    class Thing:
+        x = 1
+
+        def m(self, *args: object, **kwargs: object) -> tuple[object, ...]:
+            return args
+
+        def __enter__(self) -> int:
+            return 1
+
+        def __exit__(self, *_: object) -> bool:
+            return True
+
+        def __getitem__(self, key: object) -> int:
+            if isinstance(key, int) and key > 2:
+                raise IndexError
+            return 5
+
+        def __setitem__(self, key: object, value: object) -> None:
+            pass
+
+        __delitem__ = __getitem__
+
+    source = f"def main(a, b=1, c=(), d=2):\n{indent(block)}\n    return a"
+
+    class E(Exception):
+        pass
+
+    def attempt() -> object:
+        budget = iter(range(200))
+
+        def step(*args: object, **kwargs: object) -> object:
+            next(budget)  # a loop without end stops here
+            return args[0] if args else None
+
+        scope = {"f": step, "g": step, "E": E, "C": Thing, "A": Thing, "x": 1, "y": 2, "w": 3}
+        exec(compile("while_budget = None\n" + source.replace("while ", "while g(1) and "), "<generated>", "exec"), scope)
+        try:
+            result = scope["main"](Thing())  # type: ignore[operator]
+            return type(result).__name__
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            return type(error).__name__, str(error).split(" object at ")[0]
+
+    plain = attempt()
+    with record(Observer()) as recording:
+        monitored = attempt()
+    assert recording.observer_failure is None, recording.failure_traceback
+    assert monitored == plain
+
+
+@pytest.mark.parametrize("package", ["", "asyncio", "concurrent/futures", "email", "unittest"])
+def test_standard_library(package: str) -> None:
+    folder = os.path.join(os.path.dirname(os.__file__), package)
+    count = 0
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".py"):
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                for code in codes(compile(file.read(), name, "exec")):
+                    check(code)
+                    count += 1
+    assert count > 20
+
+
+def test_code_that_does_not_fit_is_refused() -> None:
+    def f(a: int) -> int:
+        return a
+
+    code = f.__code__.replace(co_stacksize=0)
+    with pytest.raises(UnknownStack):
+        stack_states(decode(code))

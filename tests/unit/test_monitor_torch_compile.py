@@ -1,0 +1,178 @@
+"""A recording and the user's own torch.compile in one process leave each other alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch._dynamo
+from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list, _debug_get_precompile_entries
+
+from magpy_core._compat.dynamo import bypass, read_mark
+from tests.unit.monitor_log import Log, run
+
+X = torch.ones(2)
+
+
+class Backend:
+    """Counts compilations."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        self.count += 1
+        return module.forward
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def entered(log: Log) -> list[str]:
+    return [event[1] for event in log.events if event[0] == "enter"]
+
+
+def make() -> Callable[[torch.Tensor], torch.Tensor]:
+    def helper(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return x * 2
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return helper(x) + 1
+
+    return function
+
+
+def test_a_function_recorded_first_compiles_afterwards() -> None:
+    function, backend = make(), Backend()
+    run(function, X)
+    assert _debug_get_cache_entry_list(function.__code__) == []
+    compiled = torch.compile(function, backend=backend)
+    assert compiled(X).tolist() == [3, 3]
+    count = backend.count
+    assert count > 0
+    compiled(X)
+    assert backend.count == count
+
+
+def test_a_function_compiled_elsewhere_is_recorded_and_stays_compiled() -> None:
+    function, backend = make(), Backend()
+    compiled = torch.compile(function, backend=backend)
+    compiled(X)
+    count, entries = backend.count, len(_debug_get_cache_entry_list(function.__code__))
+    for _ in range(3):
+        result, log = run(function, X)
+        assert result.tolist() == [3, 3]
+        assert entered(log)[:2] == ["function", "helper"]
+    assert len(_debug_get_cache_entry_list(function.__code__)) == entries
+    assert _debug_get_precompile_entries(function.__code__) == []
+    compiled(X)
+    assert backend.count == count
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_inside_a_recording_compiled_functions_run_as_written(fullgraph: bool) -> None:
+    backend = Backend()
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    compiled = torch.compile(function, backend=backend, fullgraph=fullgraph)
+    for _ in range(2):
+        result, log = run(compiled, X)
+        assert result.tolist() == [2, 2]
+        assert entered(log)[-1] == "function" and ("binary", "+", X, 1) in log.events
+    assert backend.count == 0
+    compiled(X)
+    assert backend.count == 1
+    assert entered(run(compiled, X)[1])[-1] == "function"
+    compiled(X)
+    assert backend.count == 1
+
+
+def test_compiled_modules() -> None:
+    backend = Backend()
+    module = torch.nn.Linear(2, 2)
+    compiled = torch.compile(module, backend=backend)
+    expected = module(X)
+    for _ in range(2):
+        result, log = run(compiled, X)
+        assert torch.equal(result, expected)
+        assert "forward" in entered(log)
+        compiled(X)
+    assert backend.count == 1
+
+
+@pytest.mark.parametrize("recursive", [False, True])
+@pytest.mark.parametrize("compiler_ran", [False, True])
+def test_disabled_functions_are_seen(recursive: bool, compiler_ran: bool) -> None:
+    function = make()
+
+    @torch._dynamo.disable(recursive=recursive)  # type: ignore[untyped-decorator, unused-ignore]
+    def disabled(x: torch.Tensor) -> torch.Tensor:
+        return function(x)
+
+    if compiler_ran:
+        torch.compile(lambda x: disabled(x) + 1, backend=Backend())(X)
+    log = run(disabled, X)[1]
+    assert {"disabled", "function", "helper"} <= set(entered(log))
+
+
+def test_marks_are_lifted_and_put_back() -> None:
+    function = make()
+    torch._dynamo.eval_frame.skip_code(function.__code__)
+    torch.compile(lambda x: x + 1, backend=Backend())(X)
+    assert read_mark(function.__code__) == (1, 0)
+    log = run(function, X)[1]
+    assert entered(log)[:2] == ["function", "helper"]
+    assert read_mark(function.__code__) == (1, 0)
+
+
+def test_the_users_recompilation_limit_is_not_eaten_into() -> None:
+    backend = Backend()
+
+    def function(x: torch.Tensor, n: int) -> torch.Tensor:
+        return x + n
+
+    compiled = torch.compile(function, backend=backend, dynamic=False)
+    limit = torch._dynamo.config.recompile_limit
+    for n in range(limit):
+        compiled(X, n)
+        run(function, X, n)
+    assert backend.count == len(_debug_get_cache_entry_list(function.__code__)) == limit
+    compiled(X, limit)  # over the limit: torch marks the code "run only"
+    assert read_mark(function.__code__) != (0, 0)
+    assert entered(run(function, X, 3)[1]) == ["function"]
+    compiled(X, 3)
+    assert backend.count == limit
+
+
+def test_every_wrapper_of_torch_is_known() -> None:
+    """If torch renames them, recordings would silently see nothing inside."""
+    from torch._compile import _disable_dynamo
+
+    function = make()
+    compiled: Any = torch.compile(function, backend=Backend())
+    wrappers = [compiled, torch._dynamo.disable(function), _disable_dynamo(function)]
+    for wrapper in wrappers:
+        assert bypass(wrapper.__code__) is not None, wrapper
+    assert bypass(function.__code__) is None
+
+
+def test_an_optimizer_step_is_seen_whole() -> None:
+    module = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        module(X).sum().backward()
+        optimizer.step()
+
+    names = entered(run(step)[1])
+    assert {"zero_grad", "forward", "backward", "step", "sgd"} <= set(names)
