@@ -15,6 +15,10 @@ from collections.abc import Sequence
 from types import CodeType
 from typing import Any
 
+from magpy_core._compat.own_builtins import OWN_BUILTINS
+
+__builtins__ = OWN_BUILTINS
+
 EXTENDED_ARG: int = dis.opmap["EXTENDED_ARG"]
 _CACHES: Sequence[int] = opcode._inline_cache_entries  # type: ignore[attr-defined]
 _JUMPS = frozenset(dis.hasjrel)

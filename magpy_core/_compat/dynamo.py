@@ -20,7 +20,10 @@ from typing import Final
 from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
 
 from magpy_core._compat.assembler import Decoded, Instr, assemble, decode
+from magpy_core._compat.own_builtins import OWN_BUILTINS
 from magpy_core._compat.versions import PY312, UnsupportedVersion
+
+__builtins__ = OWN_BUILTINS
 
 _OP: Final = dis.opmap
 _WRAPPERS: Final = {

@@ -50,7 +50,10 @@ from torch._C._dynamo.guards import RootGuardManager
 
 from magpy_core._compat.assembler import Instr, assemble, decode
 from magpy_core._compat.dynamo import compiled_codes, read_mark, set_mark, torch_has_compiled
+from magpy_core._compat.own_builtins import OWN_BUILTINS
 from magpy_core._compat.versions import PY312
+
+__builtins__ = OWN_BUILTINS
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -13,7 +13,10 @@ import dis
 from itertools import pairwise
 
 from magpy_core._compat.assembler import Decoded, Instr
+from magpy_core._compat.own_builtins import OWN_BUILTINS
 from magpy_core._compat.versions import PY312
+
+__builtins__ = OWN_BUILTINS
 
 _OP = dis.opmap
 _NO_FALLTHROUGH = frozenset(

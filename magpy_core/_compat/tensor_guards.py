@@ -61,6 +61,16 @@ def global_reason() -> Callable[[], str]:
     return reason
 
 
+def is_tensor_base(cls: type) -> bool:
+    """Whether ``cls`` is ``torch.Tensor`` or the C class under it, where most tensor methods live."""
+    return issubclass(cls, torch._C.TensorBase)
+
+
+def keep_version(tensor: torch.Tensor) -> Any:
+    """Context manager: what is written to ``tensor`` inside does not count as a change for autograd."""
+    return torch.autograd._unsafe_preserve_version_counter(tensor)  # type: ignore[attr-defined]
+
+
 def no_torch_function() -> Any:
     """Context manager: tensor operations inside reach no tensor subclass and no mode."""
     return torch._C.DisableTorchFunction()
@@ -69,6 +79,6 @@ def no_torch_function() -> Any:
 def storage_key(tensor: torch.Tensor) -> int:
     """Identity of the memory a tensor views (0 when it has none)."""
     try:
-        return tensor.untyped_storage()._cdata
+        return int(tensor.untyped_storage()._cdata)
     except (RuntimeError, NotImplementedError):
         return 0

@@ -17,6 +17,7 @@ from magpy_core.refgraph.graph import Read
 from magpy_core.refgraph.kinds import same_scalar
 from magpy_core.refgraph.source import Source, peek
 
+_CACHED_NAMES = frozenset({"__slotnames__", "__abstractmethods__", "__doc__", "__dict__", "__weakref__", "__annotations__"})
 _INLINE = (bool, int, str, type(None))
 
 
@@ -33,6 +34,19 @@ def same_elements(container: Any, expected: tuple[Any, ...]) -> bool:
     return same_keys(tuple(container), expected)
 
 
+def names_changed(namespace: Any, state: list[Any]) -> bool:
+    """Whether a class gained or lost an attribute that could matter. Names Python itself caches on classes
+    (``__slotnames__`` by pickle, ``__abstractmethods__``) do not; the fast path then compares with the new size."""
+    if not same_names(namespace, state[1]):
+        return True
+    state[0] = len(namespace)
+    return False
+
+
+def same_names(namespace: Any, expected: frozenset[str]) -> bool:
+    return all(n in _CACHED_NAMES for n in expected.symmetric_difference(namespace))
+
+
 def nth(container: Any, index: int) -> Any:
     for i, value in enumerate(container):
         if i == index:
@@ -41,7 +55,7 @@ def nth(container: Any, index: int) -> Any:
 
 
 HELPERS: dict[str, Any] = {
-    "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "nth": nth, "peek": peek,
+    "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed, "nth": nth, "peek": peek,
     "dict_getitem": dict.__getitem__, "list_getitem": list.__getitem__, "getattr": getattr, "type": type, "len": len, "id": id,
     "tuple": tuple, "dict": dict, "list": list, "set": set, "bool": bool, "int": int, "float": float, "str": str,
 }  # fmt: skip
@@ -164,8 +178,10 @@ class GuardWriter:
             self.fail_if(f"type({self.var(source)}) is not {self.const(expected)}", site)
         elif op == "eq":
             self._equal(self.var(source), expected, site)
-        elif op == "is_len":
-            self.fail_if(f"{self.var(source)} != {expected}", site)
+        elif op == "names":
+            name = self.var(source)
+            state = self.const([len(expected), expected])
+            self.fail_if(f"len({name}) != {state}[0] and names_changed({name}, {state})", site)
         elif op == "truth":
             self.fail_if(f"not {self.var(source)}" if expected else self.var(source), site)
         elif op == "keys":

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from magpy_core.findings import Location
-from magpy_core.guards.codegen import same_elements, same_keys
+from magpy_core.guards.codegen import same_elements, same_keys, same_names
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph.graph import Read
 from magpy_core.refgraph.kinds import bounded_repr, same_scalar
@@ -79,8 +79,11 @@ def read_failure(
             return None
         number = type(value) is type(expected) and type(value) in (int, float)
         return no(bounded_repr(value), number=number)
-    if op == "is_len":
-        return None if value == expected else no(f"{value} attributes", f"{expected} attributes")
+    if op == "names":
+        if same_names(value, expected):
+            return None
+        changed = sorted(str(n) for n in expected.symmetric_difference(value))
+        return no("with other attributes", f"without a change of {', '.join(changed[:3])}")
     if op == "truth":
         return (
             None if bool(value) is expected else no("not empty" if value else "empty", "not empty" if expected else "empty")

@@ -20,10 +20,13 @@ from typing import Any, Final
 from magpy_core._compat.assembler import Decoded, Instr, Position, assemble, decode
 from magpy_core._compat.dynamo import local_names
 from magpy_core._compat.eval_frame import generator_started
+from magpy_core._compat.own_builtins import OWN_BUILTINS
 from magpy_core._compat.slots import UnknownStack, stack_states
 from magpy_core._compat.versions import PY312
 from magpy_core.monitor.events import Site
 from magpy_core.monitor.hooks import HOOKS
+
+__builtins__ = OWN_BUILTINS
 
 _OP: Final = dis.opmap
 _LOAD_CONST: Final = _OP["LOAD_CONST"]

@@ -16,7 +16,10 @@ from types import CellType, FunctionType, TracebackType
 from typing import Any, Final, cast
 
 from magpy_core._compat.eval_frame import never_intercept
+from magpy_core._compat.own_builtins import OWN_BUILTINS
 from magpy_core.monitor.events import Observer, Site
+
+__builtins__ = OWN_BUILTINS
 
 EVENTS: Final[tuple[str, ...]] = tuple(
     name for name, value in vars(Observer).items() if isinstance(value, FunctionType) and name != "enter_frame"

@@ -31,7 +31,9 @@ _TORCH_MODULES = ("torch", "torch._C", "torch._C._nn", "torch._C._fft", "torch._
 
 _HOST_BUILTINS = {builtins.input: IO, builtins.open: IO, builtins.exec: HOST, builtins.eval: HOST, builtins.compile: HOST,
                   builtins.breakpoint: IO, builtins.globals: HOST, builtins.locals: PURE}  # fmt: skip
-_PURE_SYS = frozenset({"intern", "getrecursionlimit", "exc_info", "exception", "is_finalizing", "getdefaultencoding", "audit"})
+_PURE_SYS = frozenset(
+    {"intern", "getrecursionlimit", "exc_info", "exception", "is_finalizing", "getdefaultencoding", "audit"}
+)
 _PURE_THREAD = frozenset({"get_ident", "allocate_lock", "RLock", "get_native_id"})
 
 _extra: dict[str, str] = {}
@@ -94,7 +96,7 @@ READ_METHODS = frozenset({
     "__ge__", "__add__", "__mul__", "__rmul__", "__or__", "__ror__", "__and__", "__sub__", "__xor__", "keys", "values", "items",
     "union", "intersection", "difference", "symmetric_difference", "issubset", "issuperset", "isdisjoint", "__repr__", "__str__",
     "__format__", "__sizeof__", "most_common", "elements", "__reduce__", "__reduce_ex__", "__copy__", "__hash__", "__rand__",
-    "__rsub__", "__rxor__", "__class_getitem__", "__rxor__",
+    "__rsub__", "__rxor__", "__class_getitem__",
 })  # fmt: skip
 WRITE_METHODS = frozenset({
     "append", "extend", "appendleft", "extendleft", "add", "update", "clear", "discard", "__setitem__", "__iadd__", "__ior__",

@@ -20,10 +20,13 @@ from typing import Final
 
 from magpy_core._compat.dynamo import VisibleCode, bypass, torch_has_compiled
 from magpy_core._compat.eval_frame import Frame, Interception, disable, never_intercepted, prepare_clone, restore
+from magpy_core._compat.own_builtins import OWN_BUILTINS
 from magpy_core._compat.versions import check_versions
 from magpy_core.monitor.clone import instrument
 from magpy_core.monitor.events import Observer
 from magpy_core.monitor.hooks import Handlers, active, belongs_to_user
+
+__builtins__ = OWN_BUILTINS
 
 OWN_DIRECTORY: Final[str] = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _CO_OPTIMIZED: Final = 0x1

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.tensor_guards import is_tensor_base
+
 # Answers that follow from what TensorGuards check (type, dtype, device, sizes, strides, requires_grad).
 METADATA_GETTERS = frozenset({
     "dtype", "device", "layout", "requires_grad", "ndim", "is_cuda", "is_cpu", "is_sparse", "is_quantized", "is_meta",
@@ -53,7 +55,7 @@ def function_name(func: Any) -> str:
 
 def is_tensor_method(func: Any) -> bool:
     if isinstance(func, (types.MethodDescriptorType, types.WrapperDescriptorType)):
-        return issubclass(func.__objclass__, torch._C.TensorBase) or func.__objclass__ is torch._C.TensorBase
+        return is_tensor_base(func.__objclass__)
     if isinstance(func, types.FunctionType):
         return getattr(torch.Tensor, func.__name__, None) is func
     return False

@@ -1,4 +1,4 @@
-"""Segments: an operator graph cut where Python needs a value before it can go on. Key types: Segment; function: ``split``."""
+"""Segments: an operator graph cut where Python needs a value before it can go on. Key type: Segment; key function: split."""
 
 from __future__ import annotations
 

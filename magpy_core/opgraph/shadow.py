@@ -1,5 +1,6 @@
-"""ShadowRecorder: the second recorder, below the first. It sees every ATen operation and checks that each ran inside a
-recorded call; an operation that did not (``torch.Tensor(...)``, ``from_numpy``, native extensions) fails the capture closed."""
+"""ShadowRecorder: the second recorder, below the first, sees every ATen operation.
+
+It checks that each ran inside a recorded call; an operation that did not (``torch.Tensor(...)``, ``from_numpy``, native extensions) fails the capture closed."""
 
 from __future__ import annotations
 

@@ -12,7 +12,9 @@ from typing import Any
 import sympy
 import torch
 
+from magpy_core._compat.fake import fakify, new_fake_mode
 from magpy_core._compat.sym_size import sym_expression
+from magpy_core.findings import Unsupported
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 
 
@@ -31,8 +33,6 @@ class ShapeTracker:
         expressions = self.expressions(host, tensor)
         if expressions is None or what in ("stride", "storage_offset"):
             if expressions is not None and any(isinstance(e, Sym) for e in expressions):
-                from magpy_core.findings import Unsupported
-
                 raise Unsupported("MP109", f"`.{what}()` of a tensor whose shape varies is read by Python.")
             return result
         if what in ("get:shape", "shape") or (what == "size" and not args):
@@ -71,8 +71,6 @@ class ShapeTracker:
 
     def to_sym(self, expr: sympy.Expr, hint: int) -> Any:
         """A sympy size expression as a Sym over graph-input sizes; raises Unsupported for one it can't write."""
-        from magpy_core.findings import Unsupported
-
         if expr.is_Symbol:
             return self._symbols[expr]
         if expr.is_Integer:
@@ -101,8 +99,6 @@ class ShapeTracker:
         return self._node_fake(host, found[1])
 
     def _node_fake(self, host: Any, wanted: Any) -> Any:
-        from magpy_core._compat.fake import new_fake_mode
-
         if self._env is None:
             self._mode, self._env = new_fake_mode(dynamic=True)
         order = []
@@ -121,8 +117,6 @@ class ShapeTracker:
         return self._fakes[wanted]
 
     def _execute(self, host: Any, node: Any) -> Any:
-        from magpy_core._compat.fake import fakify
-
         if node.op == "placeholder":
             for n, source, tensor in host.ops.inputs:
                 if n is node:

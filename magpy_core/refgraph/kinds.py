@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.tensor_guards import no_torch_function
+
 SCALAR, IDENTITY, TENSOR, LIST, TUPLE, DICT, SET, DEQUE, OBJECT, OPAQUE = range(10)
 NAMES = ("scalar", "identity", "tensor", "list", "tuple", "dict", "set", "deque", "object", "opaque")
 CONTAINERS = frozenset({LIST, TUPLE, DICT, SET, DEQUE})
@@ -29,7 +31,7 @@ _IDENTITY_TYPES = frozenset({
     types.WrapperDescriptorType, types.MethodWrapperType, types.GetSetDescriptorType, types.MemberDescriptorType,
     types.ClassMethodDescriptorType, property, classmethod, staticmethod, functools.cached_property, type,
     type(functools.lru_cache(lambda: None)), types.GenericAlias, types.UnionType, re.Pattern,
-    type(list[int]), type(typing.Union[int, str]), torch._ops.OpOverloadPacket, torch._ops.OpOverload,
+    type(typing.List[int]), type(typing.Union[int, str]), torch._ops.OpOverloadPacket, torch._ops.OpOverload,  # noqa: UP006, UP007
 })  # fmt: skip
 
 _PLAIN_BASES = (object, dict, list, tuple, set, collections.OrderedDict, collections.defaultdict, collections.deque)
@@ -80,7 +82,7 @@ def bounded_repr(value: Any, limit: int = 80) -> str:
     """A short text for messages. Never tensor data, never a user's ``__repr__``."""
     kind = kind_of(value)
     if kind == TENSOR:
-        with torch._C.DisableTorchFunctionSubclass():
+        with no_torch_function():
             return f"Tensor{tuple(value.shape)} {value.dtype}".replace("torch.", "")
     if kind == SCALAR:
         text = repr(value)

@@ -15,10 +15,10 @@ import torch
 
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph.recorder import OpRecorder
-from magpy_core.opgraph.scalars import ScalarTable, Sym
+from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node, RefGraph
-from magpy_core.refgraph.snapshot import Change, instance_dict, slot_names, slot_value
+from magpy_core.refgraph.snapshot import ABSENT, Change, instance_dict, slot_names, slot_value
 from magpy_core.replay.ir import Build, Const, Effect, Expr, GraphValue, Outside, Plan, Scalar
 
 _YOUNG_IDENTITY = (types.FunctionType, type)
@@ -141,8 +141,6 @@ class Planner:
         return build
 
     def _absent(self, value: Any, name: str) -> bool:
-        from magpy_core.refgraph.snapshot import ABSENT
-
         return slot_value(value, name) is ABSENT
 
     def _attrs(self, value: Any) -> list[tuple[str, Any]]:
@@ -231,5 +229,3 @@ def describe(node: Node, change: Change) -> str:
         return f"{base}[{kinds.bounded_repr(change.key)}]"
     return base
 
-
-_ = Sym

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
-import torch
 from torch import nn
 
 from magpy_core._compat.versions import UnsupportedVersion, check_versions
@@ -18,6 +17,7 @@ from magpy_core.backends.registry import UnknownBackend, get_backend
 from magpy_core.findings import Finding, Location, Position, Range
 from magpy_core.runtime.capture import Capture
 from magpy_core.runtime.compiled_module import compiled_module
+from magpy_core.runtime.recording.base import Learned
 from magpy_core.runtime.region import Options, Region, line_location
 
 __all__ = [
@@ -177,8 +177,6 @@ def region_of(target: Any) -> Region:
 
 def reset() -> None:
     """Forget every capture, finding and learned fact of every compiled function and module."""
-    from magpy_core.runtime.recording.base import Learned
-
     for region in list(_regions):
         region.captures = []
         region.findings.clear()
@@ -189,5 +187,3 @@ def reset() -> None:
         if isinstance(region, _FullGraphRegion):
             region.failure = None
 
-
-_ = torch

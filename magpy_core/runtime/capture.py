@@ -13,8 +13,8 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.tensor_guards import global_reason, storage_key, tensor_check
-from magpy_core.backends.fakes import make_fake_inputs
+from magpy_core._compat.tensor_guards import global_reason, keep_version, storage_key, tensor_check
+from magpy_core.backends.fakes import GUARD_NAMESPACE, make_fake_inputs
 from magpy_core.backends.registry import get_backend
 from magpy_core.findings import Finding, Location, Unsupported
 from magpy_core.guards.codegen import GuardWriter
@@ -194,7 +194,8 @@ class Capture:
     def print_readable(self) -> str:
         """Graph, guards and replay as text."""
         graph = self.operator_graph.print_readable(print_output=False)
-        return f"# operator graph\n{graph}\n\n# guards ({len(self.guards)})\n{self.guards.code}\n\n# replay\n{self.replay.code}\n"
+        guards = f"# guards ({len(self.guards)})\n{self.guards.code}"
+        return f"# operator graph\n{graph}\n\n{guards}\n\n# replay\n{self.replay.code}\n"
 
     # -- code --------------------------------------------------------------------------------------------------
 
@@ -436,12 +437,11 @@ class Capture:
 
     def __repr__(self) -> str:
         nodes = sum(1 for n in self._graph.nodes if n.op.startswith("call"))
-        return f"<Capture: {nodes} operations, {len(self.segments)} graph(s), {len(self.guards)} guards, {len(self.replay.effects)} effects>"
+        parts = f"{nodes} operations, {len(self.segments)} graph(s)"
+        return f"<Capture: {parts}, {len(self.guards)} guards, {len(self.replay.effects)} effects>"
 
 
 def _shape_check(checks: list[tuple[Any, list[int]]]) -> Callable[[Any], bool]:
-    from magpy_core.backends.fakes import GUARD_NAMESPACE
-
     compiled = [
         (eval(f"lambda L: {' and '.join(f'({g.expression})' for g in guards)}", dict(GUARD_NAMESPACE)), positions)
         for guards, positions in checks
@@ -454,7 +454,7 @@ def _shape_check(checks: list[tuple[Any, list[int]]]) -> Callable[[Any], bool]:
 
 
 def _restore_input(tensor: torch.Tensor, backup: torch.Tensor) -> None:
-    with torch.no_grad(), torch.autograd._unsafe_preserve_version_counter(tensor):
+    with torch.no_grad(), keep_version(tensor):
         tensor.copy_(backup)
 
 

@@ -1,4 +1,6 @@
-"""A compiled nn.Module usable in the module's place: same class, same state, another ``__call__``. Key function: compiled_module.
+"""A compiled nn.Module usable in the module's place: same class, same state, another ``__call__``.
+
+Key function: ``compiled_module``.
 
 The compiled object is an instance of a subclass of the module's own class that *shares the module's ``__dict__``*, so
 parameters, buffers, train/eval, hooks and attributes are one state under two handles.

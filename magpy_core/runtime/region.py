@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from magpy_core._compat.versions import UnsupportedVersion
-from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Severity, Value
+from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Value
 from magpy_core.guards.explain import Failure
 from magpy_core.runtime.capture import MISS, Capture, CaptureFailed
 from magpy_core.runtime.recording.base import Learned
@@ -302,5 +302,3 @@ def line_location(file: str, line: int, function: str = "") -> Location:
     start = len(text) - len(text.lstrip())
     return Location(file, Range(Position(line - 1, start), Position(line - 1, max(len(text), start + 1))), function)
 
-
-_ = Severity

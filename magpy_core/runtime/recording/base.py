@@ -157,8 +157,7 @@ class RecordingState(Observer):
         for k in tp.__mro__:
             if k.__flags__ & (1 << 9) and not k.__module__.startswith(("torch.", "collections", "enum", "typing", "abc")):
                 root = self.const_root(k).source
-                source = self.sources.make("len", self.sources.make("dict", root, None), None)
-                self.refgraph.read(source, "is_len", len(k.__dict__), site)
+                self.refgraph.read(self.sources.make("dict", root, None), "names", frozenset(k.__dict__), site)
 
     def function_fact(self, fn: Any) -> None:
         """Guard a Python function's code and defaults; root its mutable defaults and its closure's cells."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import collections
 import functools
 import operator
@@ -11,7 +10,6 @@ import weakref
 from typing import Any
 
 import torch
-from torch import nn
 
 from magpy_core.findings import Value
 from magpy_core.monitor import policy
@@ -592,4 +590,3 @@ _QUIET_TORCH = frozenset({
     "broadcast_shapes", "_disabled_torch_function_impl", "compiled_with_cxx11_abi", "_unset_dispatch_mode", "parse_schema",
     "_infer_size", "_set_grad_enabled", "_can_use_flash_attention", "_is_flash_attention_available",
 })  # fmt: skip
-_ = (nn, builtins)

@@ -11,7 +11,6 @@ import logging
 import os
 import sys
 import types
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -242,4 +241,3 @@ def _known() -> dict[types.CodeType, str]:
 
 
 _KNOWN = _known()
-_ = warnings

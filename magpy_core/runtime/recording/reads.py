@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from magpy_core._compat.tensor_guards import no_torch_function
 from magpy_core.monitor.positions import current_globals
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
@@ -246,7 +247,7 @@ class ReadEvents(RecordingState):
 
     def read_tensor_attr(self, obj: torch.Tensor, name: str, site: Any) -> None:
         """Python-level attributes hung on a tensor; everything else passes through the operator recorder."""
-        with torch._C.DisableTorchFunctionSubclass():
+        with no_torch_function():
             d = obj.__dict__
         if name in d and not lookup.is_data_descriptor(lookup.class_lookup(type(obj), name)[0]):
             node = self.refgraph.node(obj)

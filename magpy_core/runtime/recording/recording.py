@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import linecache
-import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,12 +15,12 @@ from magpy_core._compat.eval_frame import disable, restore
 from magpy_core._compat.tensor_guards import global_check
 from magpy_core.findings import Finding, Location, Unsupported, Value
 from magpy_core.guards.explain import TensorFacts
-from magpy_core.monitor.positions import site_location
 from magpy_core.monitor.record import record
 from magpy_core.opgraph.shadow import ShadowRecorder
 from magpy_core.opgraph.shapes import ShapeTracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Plan
 from magpy_core.replay.plan import Planner
@@ -270,8 +269,6 @@ class Recording(FrameEvents):
 
 
 def _slots_of(node: Node) -> list[tuple[Any, Any]]:
-    from magpy_core.refgraph.snapshot import instance_dict
-
     if node.kind == kinds.DICT:
         return list(dict.items(node.obj))
     if node.kind == kinds.LIST:
@@ -280,8 +277,6 @@ def _slots_of(node: Node) -> list[tuple[Any, Any]]:
 
 
 def _store(node: Node, key: Any, value: int) -> None:
-    from magpy_core.refgraph.snapshot import instance_dict
-
     if node.kind == kinds.DICT:
         dict.__setitem__(node.obj, key, value)
     elif node.kind == kinds.LIST:
@@ -316,5 +311,3 @@ def parameter_names(target: Any) -> list[str]:
     code = getattr(fn, "__code__", None)
     return list(code.co_varnames[skip : code.co_argcount]) if code is not None else []
 
-
-_ = (site_location, sys)

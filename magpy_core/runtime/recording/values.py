@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import types
 from typing import Any
 
@@ -296,5 +295,3 @@ class ValueEvents(CallEvents):
         if isinstance(module, types.ModuleType) and site.name is not None:
             self.read_module_global(module, site.name, site)
 
-
-_ = collections
