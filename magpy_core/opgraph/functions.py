@@ -26,8 +26,10 @@ SHAPE_CALLS = frozenset({"size", "numel", "nelement", "stride", "__len__", "stor
 FIELD_GETTERS = frozenset({"grad", "is_leaf", "grad_fn", "retains_grad", "_backward_hooks"})
 SCALAR_READS = frozenset({"item", "__float__", "__int__", "__index__", "__complex__"})
 TRUTH_READS = frozenset({"__bool__", "is_nonzero", "equal", "allclose", "__contains__"})
-OPAQUE_READS = frozenset({"tolist", "numpy", "__array__", "__repr__", "__format__", "__str__", "data_ptr", "storage",
-                          "untyped_storage", "__reduce_ex__", "__dlpack__", "_version", "__cuda_array_interface__"})  # fmt: skip
+OPAQUE_READS = frozenset({
+    "tolist", "numpy", "__array__", "__repr__", "__format__", "__str__", "data_ptr", "storage", "untyped_storage",
+    "__reduce_ex__", "__dlpack__", "_version", "__cuda_array_interface__",
+})  # fmt: skip
 # Results whose shape follows from data.
 DATA_SHAPED = frozenset({
     "nonzero", "masked_select", "unique", "_unique2", "unique_consecutive", "argwhere", "bincount", "repeat_interleave",
@@ -39,8 +41,10 @@ REFUSED = frozenset({
     "_set_grad_fn", "register_multi_grad_hook",
 })  # fmt: skip
 # Builtin torch functions that read only interpreter or torch state the global guard covers, and change nothing.
-STATE_READ_PREFIXES = ("is_", "get_", "_is_", "_get_", "has_", "_has_", "_log_api", "_are_", "_len_", "_jit_get", "_cuda_get",
-                       "_functorch", "_autograd_is")  # fmt: skip
+STATE_READ_PREFIXES = (
+    "is_", "get_", "_is_", "_get_", "has_", "_has_", "_log_api", "_are_", "_len_", "_jit_get", "_cuda_get", "_functorch",
+    "_autograd_is",
+)  # fmt: skip
 
 
 def function_name(func: Any) -> str:

@@ -103,7 +103,7 @@ class OpRecorder(TorchFunctionMode):
         return node
 
     def scalar_node(self, sym: Sym) -> torch.fx.Node:
-        """The graph value of a symbolic scalar: a scalar input when the host can compute it, arithmetic on reads otherwise."""
+        """The graph value of a symbolic scalar: an input when the host can compute it, arithmetic on reads otherwise."""
         found = self._scalar_nodes.get(id(sym))
         if found is not None:
             return found

@@ -29,7 +29,7 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 # C functions of numbers that give a number and read nothing else: a symbolic argument stays symbolic.
 CARRYING: frozenset[Any] = frozenset({
-    float, int, abs, round, min, max, pow, divmod and pow, math.sqrt, math.exp, math.log, math.cos, math.sin, math.tan,
+    float, int, abs, round, min, max, pow, math.sqrt, math.exp, math.log, math.cos, math.sin, math.tan,
     math.tanh, math.floor, math.ceil, math.pow, math.fabs, math.log2, math.log10, math.log1p, math.expm1,
 })  # fmt: skip
 

@@ -51,8 +51,8 @@ def split(graph: torch.fx.Graph, cuts: list[torch.fx.Node], wanted: list[list[to
         start = end
     home = {n: i for i, s in enumerate(segments) for n in s.nodes}
     needed: list[dict[torch.fx.Node, None]] = [{} for _ in segments]
-    for i, values in enumerate(wanted):
-        for node in values:
+    for asked in wanted:
+        for node in asked:
             if node in home:
                 needed[home[node]].setdefault(node)
     for i, segment in enumerate(segments):

@@ -16,7 +16,7 @@ class ShadowRecorder(TorchDispatchMode):
     """Dispatch-level check of one recording."""
 
     def __init__(self, recorder: OpRecorder, unrecorded: Callable[[str], None]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.recorder = recorder
         self.unrecorded = unrecorded
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import sympy
 import torch
 
 from magpy_core._compat.fake import fakify, new_fake_mode
@@ -24,7 +23,7 @@ class ShapeTracker:
     def __init__(self, scalars: ScalarTable, dims: dict[str, set[int]]) -> None:
         self.scalars = scalars
         self.dims = dims
-        self._symbols: dict[sympy.Symbol, Sym] = {}
+        self._symbols: dict[Any, Sym]  # sympy symbol -> leaf = {}
         self._env: Any = None
         self._fakes: dict[int, Any] = {}  # fx node -> fake value
 
@@ -69,7 +68,7 @@ class ShapeTracker:
             out.append(int(real) if expr is None or not expr.free_symbols else self.to_sym(expr, int(real)))
         return out
 
-    def to_sym(self, expr: sympy.Expr, hint: int) -> Any:
+    def to_sym(self, expr: Any, hint: int) -> Any:
         """A sympy size expression as a Sym over graph-input sizes; raises Unsupported for one it can't write."""
         if expr.is_Symbol:
             return self._symbols[expr]
@@ -129,7 +128,7 @@ class ShapeTracker:
                             self._symbols[expr] = self.scalars.source(size, int(tensor.shape[d]))
                     return fake
             return node.meta["magpy_hint"]
-        fetch = self._fakes.__getitem__
+        fetch: Any = self._fakes.__getitem__
         args, kwargs = torch.fx.map_arg(node.args, fetch), torch.fx.map_arg(node.kwargs, fetch)
         with self._mode:
             if node.op == "call_method":

@@ -37,9 +37,7 @@ _IDENTITY_TYPES = frozenset({
 _PLAIN_BASES = (object, dict, list, tuple, set, collections.OrderedDict, collections.defaultdict, collections.deque)
 
 
-@functools.lru_cache(maxsize=4096)
-def kind_of_type(tp: type) -> int:
-    """The kind of exact instances of ``tp``."""
+def _kind_of_type(tp: type) -> int:
     if tp in _SCALAR_TYPES:
         return SCALAR
     if tp in _IDENTITY_TYPES or issubclass(tp, (type, enum.Enum, types.ModuleType)):
@@ -61,6 +59,10 @@ def kind_of_type(tp: type) -> int:
     if tp in (types.MethodType, functools.partial, types.SimpleNamespace, slice, range, types.MappingProxyType):
         return OBJECT
     return OPAQUE
+
+
+kind_of_type: Callable[[type], int] = functools.lru_cache(maxsize=4096)(_kind_of_type)
+"""The kind of exact instances of a type."""
 
 
 def kind_of(value: Any) -> int:

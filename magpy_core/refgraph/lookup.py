@@ -22,7 +22,8 @@ class Found:
 
     ``where``: ``instance`` (in ``obj.__dict__``), ``slot``, ``class`` (``owner.__dict__``; ``value`` is the raw class
     attribute), ``data`` (a data descriptor on the class), ``getset`` (a C-level attribute), ``module`` (a parameter,
-    buffer or submodule: ``table`` names the dict), ``python`` (a Python ``__getattr__``/``__getattribute__`` decides), ``absent``.
+    buffer or submodule: ``table`` names the dict), ``python`` (a Python ``__getattr__``/``__getattribute__`` decides),
+    ``absent``.
     """
 
     where: str

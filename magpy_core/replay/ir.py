@@ -61,7 +61,7 @@ Expr = Const | Outside | GraphValue | Scalar | Build
 
 @dataclass
 class Effect:
-    """One change to the outside world. ``op`` is a Change op, or ``print``, ``log``, ``set_field`` (a tensor's ``.grad``)."""
+    """One change to the outside. ``op`` is a Change op, or ``print``, ``log``, ``set_field`` (a tensor's ``.grad``)."""
 
     op: str
     target: Expr | None

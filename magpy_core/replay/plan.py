@@ -228,4 +228,3 @@ def describe(node: Node, change: Change) -> str:
             return f"{source.base.describe()}.{change.key}"
         return f"{base}[{kinds.bounded_repr(change.key)}]"
     return base
-

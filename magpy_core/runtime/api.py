@@ -186,4 +186,3 @@ def reset() -> None:
         region.disabled = ""
         if isinstance(region, _FullGraphRegion):
             region.failure = None
-

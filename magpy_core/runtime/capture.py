@@ -365,7 +365,7 @@ class Capture:
 
     def _backups(self, w: GuardWriter, input_names: dict[Any, str]) -> list[tuple[str, str]]:
         """Law 3: before the last cut nothing may stay changed. Inputs an earlier segment changes are copied first."""
-        out = []
+        out: list[tuple[str, str]] = []
         mutated = {id(t) for t, _ in self._recorded.recording.ops.mutated.values()}
         for node, _, tensor in self._recorded.recording.ops.inputs:
             if id(tensor) in mutated:

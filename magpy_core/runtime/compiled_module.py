@@ -59,7 +59,7 @@ def compiled_module(module: nn.Module, make_region: Callable[[nn.Module], Any], 
         own = _OWN[cls] = type(
             cls.__name__, (CompiledModule, cls), {"__module__": cls.__module__, "__qualname__": cls.__qualname__}
         )
-    handle = own.__new__(own)
+    handle: Any = object.__new__(own)
     object.__setattr__(handle, "__dict__", module.__dict__)
     _STATE[id(handle)] = {"__magpy_region__": make_region(module), "__magpy_module__": module, "__magpy_options__": options}
     return handle  # type: ignore[no-any-return]

@@ -224,7 +224,8 @@ class Region:
         self.report(
             Finding(
                 "MP901",
-                f"MagPy's monitor failed on {self.name} ({type(error).__name__}: {str(error)[:160]}); it runs as plain Python.",
+                f"MagPy's monitor failed on {self.name} ({type(error).__name__}: {str(error)[:160]}); "
+                "it runs as plain Python.",
                 self.location,
                 region=self.id,
                 values=(Value("at", f"{where.filename.rsplit('/', 2)[-1]}:{where.lineno}"),),
@@ -301,4 +302,3 @@ def line_location(file: str, line: int, function: str = "") -> Location:
     text = linecache.getline(file, line).rstrip("\n")
     start = len(text) - len(text.lstrip())
     return Location(file, Range(Position(line - 1, start), Position(line - 1, max(len(text), start + 1))), function)
-

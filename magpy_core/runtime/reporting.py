@@ -1,4 +1,7 @@
-"""What a capture tells the user: guard, side-effect and recompile findings. Key functions: capture_findings, recompile_finding."""
+"""What a capture tells the user: guard, side-effect and recompile findings.
+
+Key functions: ``capture_findings``, ``recompile_finding``.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from magpy_core.guards.explain import Failure
 from magpy_core.monitor.positions import site_location
 from magpy_core.monitor.record import is_own_file
 from magpy_core.refgraph.kinds import bounded_repr
+from magpy_core.replay.ir import Outside
 
 if TYPE_CHECKING:
     from magpy_core.runtime.capture import Capture
@@ -25,8 +29,8 @@ _LIBRARY = tuple(
 )  # fmt: skip
 _TOLD = frozenset({"eq", "len", "keys", "elements", "truth", "identity"})
 _EFFECT_CODES = {
-    "set_attr": "MP301", "del_attr": "MP301", "set_slot": "MP301", "del_slot": "MP301", "set_field": "MP301", "set_cell": "MP304",
-    "del_cell": "MP304", "print": "MP305", "log": "MP305",
+    "set_attr": "MP301", "del_attr": "MP301", "set_slot": "MP301", "del_slot": "MP301", "set_field": "MP301",
+    "set_cell": "MP304", "del_cell": "MP304", "print": "MP305", "log": "MP305",
 }  # fmt: skip
 
 
@@ -67,7 +71,7 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
     effects: dict[tuple[str, Location], list[str]] = {}
     for effect in capture.replay.effects:
         code = _EFFECT_CODES.get(effect.op, "MP302")
-        if code == "MP302" and effect.target is not None and "globals of" in getattr(effect.target.source, "label", ""):
+        if code == "MP302" and isinstance(effect.target, Outside) and "globals of" in effect.target.source.label:
             code = "MP303"
         sites = [s for s in effect.sites if s is not None and (s.name == effect.key or code != "MP301")] or effect.sites
         place = user_site(sites) or user_site(effect.sites) or region.location
@@ -108,7 +112,8 @@ def recompile_finding(region: Region, failure: Failure, learned: bool, recording
             f"`{failure.name}` changed from {failure.old} to {failure.new}: from now on it is carried as a symbolic scalar."
         )
         return Finding("MP202", text, place, region=region.id, values=values, path=path)
-    text = f"`{failure.name}` changed from {failure.old} to {failure.new}, so {region.name} was captured again{f' (with {more} other values)' if more > 0 else ''}."
+    others = f" (with {more} other values)" if more > 0 else ""
+    text = f"`{failure.name}` changed from {failure.old} to {failure.new}, so {region.name} was captured again{others}."
     finding = Finding("MP201", text, place, region=region.id, values=values, path=path)
     if recordings == 1 or failure.name.endswith(".training") or failure.name.startswith("torch's"):
         # the second capture is warm-up (state made on the first call, train and eval): worth knowing, nothing to mend

@@ -85,7 +85,7 @@ class RecordingState(Observer):
         self.field_writes: list[tuple[torch.Tensor, str, Any, Any]] = []
         self.pending_call: tuple[Any, Any, tuple[Any, ...]] | None = None
         self.pending_torch: tuple[Any, Any] | None = None
-        self.paused_frame: types.FrameType | None = None
+        self.paused_code: types.CodeType | None = None
         self.code_globals: dict[types.CodeType, dict[str, Any]] = {}
         self.class_checked: set[type] = set()
         self.functions_seen: set[int] = set()
@@ -129,7 +129,7 @@ class RecordingState(Observer):
         return node
 
     def node_for(self, obj: Any) -> Node | None:
-        """The external node of ``obj``; classes, modules and functions are rooted at themselves; None for internal objects."""
+        """The external node of ``obj`` (a class, module or function is its own root); None for an internal object."""
         node = self.refgraph.nodes.get(id(obj))
         if node is None:
             kind = kinds.kind_of(obj)
@@ -189,7 +189,7 @@ class RecordingState(Observer):
     # -- values ------------------------------------------------------------------------------------------------
 
     def value(self, source: Source, value: Any, site: Any, store: Slot | None = None) -> Any:
-        """``value`` was read from outside by ``source``: guard it. Returns it, or the private copy that carries its symbol."""
+        """``value`` was read from outside by ``source``: guard it. Gives it back, or the private copy with its symbol."""
         refgraph = self.refgraph
         kind = kinds.kind_of(value)
         if kind == kinds.SCALAR:

@@ -27,8 +27,8 @@ _CONTAINER_TYPES = frozenset(
     {list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict, collections.defaultdict}
 )
 _ITERATING = frozenset({
-    list, tuple, set, frozenset, dict, enumerate, zip, map, filter, reversed, sorted, sum, min, max, any, all, iter, bytes, bytearray,
-    functools.reduce,
+    list, tuple, set, frozenset, dict, enumerate, zip, map, filter, reversed, sorted, sum, min, max, any, all, iter, bytes,
+    bytearray, functools.reduce,
 })  # fmt: skip
 _HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
 
@@ -356,8 +356,8 @@ class CallEvents(WriteEvents):
         node = self.node_for(obj)
         if self.scalars and name not in ("append", "add", "extend", "appendleft", "update", "setdefault", "insert"):
             self.escape_all(site, args, kwargs)
-        if name in ("extend", "update", "__iadd__", "__ior__", "extendleft", "union", "intersection", "difference", "__add__", "__or__",
-                    "__init__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):  # fmt: skip
+        if name in ("extend", "update", "__iadd__", "__ior__", "extendleft", "union", "intersection", "difference", "__add__",
+                    "__or__", "__init__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):  # fmt: skip
             self.read_deep(site, args, kwargs, shallow=True)
         if node is None:
             return
@@ -580,12 +580,12 @@ class CallEvents(WriteEvents):
 _SPECIAL: dict[Any, str] = {
     len: "b_len", isinstance: "b_isinstance", issubclass: "b_isinstance", getattr: "b_getattr", hasattr: "b_getattr",
     setattr: "b_setattr", delattr: "b_setattr", id: "b_id", hash: "b_id", repr: "b_repr", ascii: "b_repr", format: "b_repr",
-    sorted: "b_iterate", sum: "b_iterate", min: "b_iterate", max: "b_iterate", any: "b_iterate", all: "b_iterate", iter: "b_iterate",
-    functools.reduce: "b_iterate", next: "b_next", vars: "b_vars", dir: "b_vars", print: "b_print",
+    sorted: "b_iterate", sum: "b_iterate", min: "b_iterate", max: "b_iterate", any: "b_iterate", all: "b_iterate",
+    iter: "b_iterate", functools.reduce: "b_iterate", next: "b_next", vars: "b_vars", dir: "b_vars", print: "b_print",
 }  # fmt: skip
 _QUIET_TORCH = frozenset({
-    "_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic", "handle_torch_function", "Size", "device",
-    "dtype", "finfo", "iinfo", "is_storage", "_add_docstr", "unset_lazy", "_log_api_usage_once", "annotate", "is_scripting",
+    "_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic", "handle_torch_function", "Size",
+    "device", "dtype", "finfo", "iinfo", "is_storage", "_add_docstr", "unset_lazy", "_log_api_usage_once", "annotate", "is_scripting",
     "record_function", "_record_function_enter_new", "_record_function_exit", "promote_types", "result_type", "can_cast",
     "broadcast_shapes", "_disabled_torch_function_impl", "compiled_with_cxx11_abi", "_unset_dispatch_mode", "parse_schema",
     "_infer_size", "_set_grad_enabled", "_can_use_flash_attention", "_is_flash_attention_available",

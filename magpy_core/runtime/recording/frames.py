@@ -26,15 +26,16 @@ from magpy_core.runtime.recording.values import ValueEvents
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 
-# Library files whose Python is a thin layer over recorded operations: left alone, trusted to be functions of their arguments.
+# Library files whose Python is a thin layer over recorded operations: left alone, trusted to depend on their arguments only.
 _LIBRARY_FILES = frozenset(
     [_TORCH + f for f in (
-        "nn/functional.py", "functional.py", "overrides.py", "_tensor.py", "_ops.py", "_VF.py", "_jit_internal.py", "_compile.py",
-        "nn/parameter.py", "autograd/grad_mode.py", "nn/init.py", "utils/checkpoint.py", "utils/_pytree.py",
-        "utils/_python_dispatch.py", "autograd/function.py", "autograd/profiler.py", "_utils.py", "types.py", "nn/_reduction.py",
-        "nn/modules/_functions.py", "amp/autocast_mode.py", "_jit_internal.py", "jit/_trace.py", "jit/_script.py", "__init__.py",
-        "random.py", "utils/_device.py", "utils/_stats.py", "_library/custom_ops.py", "compiler/__init__.py", "_linalg_utils.py",
-        "nn/attention/__init__.py", "backends/__init__.py", "fx/experimental/sym_node.py", "backends/cuda/__init__.py",
+        "nn/functional.py", "functional.py", "overrides.py", "_tensor.py", "_ops.py", "_VF.py", "_jit_internal.py",
+        "_compile.py", "nn/parameter.py", "autograd/grad_mode.py", "nn/init.py", "utils/checkpoint.py", "utils/_pytree.py",
+        "utils/_python_dispatch.py", "autograd/function.py", "autograd/profiler.py", "_utils.py", "types.py",
+        "nn/_reduction.py", "nn/modules/_functions.py", "amp/autocast_mode.py", "jit/_trace.py", "jit/_script.py",
+        "__init__.py", "random.py", "utils/_device.py", "utils/_stats.py", "_library/custom_ops.py", "compiler/__init__.py",
+        "_linalg_utils.py", "nn/attention/__init__.py", "backends/__init__.py", "fx/experimental/sym_node.py",
+        "backends/cuda/__init__.py",
     )]
     + [_STDLIB + f for f in (
         "warnings.py", "typing.py", "abc.py", "inspect.py", "linecache.py", "traceback.py", "tokenize.py", "re/__init__.py",
@@ -43,7 +44,8 @@ _LIBRARY_FILES = frozenset(
 )  # fmt: skip
 _LIBRARY_FOLDERS = (
     _TORCH + "_dynamo" + os.sep, _TORCH + "_inductor" + os.sep, _TORCH + "_functorch" + os.sep, _TORCH + "fx" + os.sep,
-    _TORCH + "_higher_order_ops" + os.sep, _TORCH + "_logging" + os.sep, _STDLIB + "logging" + os.sep, _STDLIB + "importlib" + os.sep,
+    _TORCH + "_higher_order_ops" + os.sep, _TORCH + "_logging" + os.sep,
+    _STDLIB + "logging" + os.sep, _STDLIB + "importlib" + os.sep,
 )  # fmt: skip
 
 _CONTEXTLIB = _STDLIB + "contextlib.py"
@@ -64,10 +66,10 @@ class FrameEvents(ValueEvents):
 
     def enter_frame(self, frame: Any) -> bool:
         code = frame.f_code
-        if self.paused_frame is not None:
+        if self.paused_code is not None:
             if self.paused():
                 return False
-            self.paused_frame = None
+            self.paused_code = None
         known = _KNOWN.get(code)
         if known is not None:
             return bool(getattr(self, known)(frame))
@@ -90,15 +92,15 @@ class FrameEvents(ValueEvents):
 
     def paused(self) -> bool:
         """Whether a known opaque frame (logging, warnings, printing) is still on the stack of this thread."""
-        target = self.paused_frame
+        target = self.paused_code
         if target is None:
             return False
         frame: types.FrameType | None = sys._getframe(1)
         while frame is not None:
-            if frame is target or frame.f_code is target:
+            if frame.f_code is target:
                 return True
             frame = frame.f_back
-        self.paused_frame = None
+        self.paused_code = None
         return False
 
     # -- module calls ------------------------------------------------------------------------------------------
@@ -191,7 +193,7 @@ class FrameEvents(ValueEvents):
         caller = self.user_caller(frame)
         self.read_deep(self.site, (args,), {})
         self.outputs.append(Output("log", (loc["self"], loc["level"], loc["msg"], args, caller), self.site))
-        self.paused_frame = frame.f_code
+        self.paused_code = frame.f_code
         return False
 
     def user_caller(self, frame: Any) -> tuple[str, int, str]:
@@ -212,7 +214,7 @@ class FrameEvents(ValueEvents):
             "A function compiled with torch.compile runs inside the region; the two can't be captured as one.",
             hint="Remove torch.compile inside the region: MagPy compiles the whole of it.",
         )
-        self.paused_frame = frame.f_code
+        self.paused_code = frame.f_code
         return False
 
     def checkpoint_call(self, frame: Any) -> bool:

@@ -310,4 +310,3 @@ def parameter_names(target: Any) -> list[str]:
         fn, skip = fn.__func__, 1
     code = getattr(fn, "__code__", None)
     return list(code.co_varnames[skip : code.co_argcount]) if code is not None else []
-

@@ -294,4 +294,3 @@ class ValueEvents(CallEvents):
         self.site = site
         if isinstance(module, types.ModuleType) and site.name is not None:
             self.read_module_global(module, site.name, site)
-
