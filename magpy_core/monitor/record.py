@@ -26,7 +26,7 @@ from magpy_core.monitor.clone import instrument
 from magpy_core.monitor.events import Observer
 from magpy_core.monitor.hooks import Handlers, active, belongs_to_user
 
-__builtins__ = OWN_BUILTINS
+__builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
 OWN_DIRECTORY: Final[str] = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _CO_OPTIMIZED: Final = 0x1
@@ -96,6 +96,13 @@ def clone_of(code: CodeType) -> CodeType | None:
     return clone
 
 
+def _text(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(error, chain=False))
+    except Exception as another:  # the standard library runs with the program's builtins, whatever it did to them
+        return f"{type(error).__name__} (its traceback could not be formatted: {type(another).__name__})"
+
+
 class record:
     """Context manager: instrument what this thread runs inside the block, and report it to ``observer``.
 
@@ -122,7 +129,7 @@ class record:
             handlers.error = error
             handlers[:] = [None] * len(handlers)
             self._interception.stop()
-            self.failure_traceback = "".join(traceback.format_exception(error, chain=False))
+            self.failure_traceback = _text(error)
             if not belongs_to_user(error):
                 error.__traceback__ = error.__context__ = None
 

@@ -183,7 +183,7 @@ def test_star_arguments_of_any_iterable() -> None:
 def test_super() -> None:
     class Child(Box):
         def method(self, x: int, *, key: int = 0) -> int:
-            return super().method(x) + super().method(x)
+            return super().method(x) + super(Child, self).method(x)  # noqa: UP008
 
     child = Child()
     got = [event for event in events_of(child.method, 3) if event[0] in ("call", "attr_read")]

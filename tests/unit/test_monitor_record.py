@@ -291,6 +291,28 @@ def test_hooks_take_no_levels_from_the_program() -> None:
     assert sys.getrecursionlimit() == limit
 
 
+def test_a_program_that_replaces_builtins() -> None:
+    import builtins
+
+    log = Log()
+    space = vars(builtins)
+    names = "len dict tuple zip type isinstance next map any all list id slice frozenset range getattr vars".split()
+    originals = {name: space[name] for name in names}
+
+    def f(values: list[int]) -> Any:
+        for name in names:
+            space[name] = None
+        try:
+            return [*values], numbers(*values), {**{"k": 1}}, values[0:1], f"{values}", reads(), -values[0] + 1
+        finally:
+            space.update(originals)
+
+    with record(log) as recording:
+        f([1])
+    assert recording.observer_failure is None, recording.failure_traceback
+    assert entered(log) == ["f", "numbers", "reads"]
+
+
 def test_endless_recursion_raises_as_usual() -> None:
     def forever() -> int:
         return forever()
