@@ -69,7 +69,7 @@ class RefGraph:
     nodes: dict[int, Node] = field(default_factory=dict)
     reads: list[Read] = field(default_factory=list)
     _seen: set[tuple[int, str]] = field(default_factory=set)
-    assumed_internal: dict[int, Any] = field(default_factory=dict)
+    assumed_internal: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     guarded: dict[int, Source] = field(default_factory=dict)
 
     def node(self, obj: Any) -> Node | None:

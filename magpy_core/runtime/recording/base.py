@@ -136,8 +136,13 @@ class RecordingState(Observer):
             if kind == kinds.IDENTITY:
                 return self.const_root(obj)
             if kind in kinds.MUTABLE:
-                self.refgraph.assumed_internal[id(obj)] = obj
+                self.assume_internal(obj)
         return node
+
+    def assume_internal(self, obj: Any) -> None:
+        """``obj`` has no source: the region must have made it, which is checked at exit."""
+        if id(obj) not in self.refgraph.assumed_internal:
+            self.refgraph.assumed_internal[id(obj)] = (obj, self.site)
 
     def class_fact(self, tp: type, name: str, site: Any) -> None:
         """Guard what class lookup of ``name`` finds along the MRO of ``tp`` (rule 6: absent names are facts too)."""

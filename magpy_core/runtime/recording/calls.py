@@ -16,9 +16,8 @@ from magpy_core.monitor import policy
 from magpy_core.opgraph.functions import STATE_READ_PREFIXES
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup
-from magpy_core.refgraph.graph import Node
-from magpy_core.runtime.recording.base import Output
-from magpy_core.runtime.recording.writes import WriteEvents
+from magpy_core.refgraph.snapshot import instance_dict
+from magpy_core.runtime.recording.builtin_calls import SPECIAL, BuiltinEvents
 
 _BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
 _DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
@@ -33,7 +32,7 @@ _ITERATING = frozenset({
 _HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
 
 
-class CallEvents(WriteEvents):
+class CallEvents(BuiltinEvents):
     """Observer method ``call`` and the policies behind it."""
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
@@ -154,7 +153,7 @@ class CallEvents(WriteEvents):
             self.host_call(site, fn, policy.verdict(fn) if policy.verdict(fn) != policy.PURE else policy.UNKNOWN)
 
     def call_native(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        special = _SPECIAL.get(fn)
+        special = SPECIAL.get(fn)
         if special is not None:
             getattr(self, special)(site, fn, args, kwargs)
             return
@@ -171,14 +170,6 @@ class CallEvents(WriteEvents):
             self.call_numpy(site, fn, args, kwargs)
         else:
             self.host_call(site, fn, what)
-
-    def carries(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        return (
-            bool(self.scalars)
-            and not kwargs
-            and all(type(a) in kinds.NUMBER_TYPES for a in args)
-            and any(self.scalars.get(a) is not None for a in args)
-        )
 
     def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """NumPy on plain numbers is arithmetic; on arrays it reads memory that no guard watches."""
@@ -281,11 +272,6 @@ class CallEvents(WriteEvents):
         else:
             self.host_call(site, cls, policy.verdict(cls))
 
-    def read_type(self, obj: Any, site: Any) -> None:
-        node = self.refgraph.node(obj)
-        if node is not None and node.kind not in (kinds.TENSOR, kinds.IDENTITY):
-            self.refgraph.read(node.source, "type", type(obj), site)
-
     # -- methods of built-in objects ---------------------------------------------------------------------------
 
     def call_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
@@ -322,7 +308,7 @@ class CallEvents(WriteEvents):
         node = self.node_for(obj)
         if node is None:
             return
-        d = lookup.instance_dict(obj)
+        d = instance_dict(obj)
         if d is not None and name in d:
             if node.snapshot is None or node.snapshot.attr(name) is d[name]:
                 self.value(self.sources.attr(node.source, name), d[name], site, self.attr_store(obj, name, node))
@@ -352,237 +338,7 @@ class CallEvents(WriteEvents):
         elif module in ("numpy",):
             self.host_call(site, fn, policy.UNKNOWN)
 
-    def container_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        node = self.node_for(obj)
-        if self.scalars and name not in ("append", "add", "extend", "appendleft", "update", "setdefault", "insert"):
-            self.escape_all(site, args, kwargs)
-        if name in ("extend", "update", "__iadd__", "__ior__", "extendleft", "union", "intersection", "difference", "__add__",
-                    "__or__", "__init__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):  # fmt: skip
-            self.read_deep(site, args, kwargs, shallow=True)
-        if node is None:
-            return
-        if node.kind == kinds.DICT and name in policy.KEYED_READS and args:
-            self.read_dict_key(node, args[0], site)
-            return
-        if name == "__len__":
-            self.read_len(node, site)
-            return
-        if node.kind == kinds.DICT and name in ("setdefault", "pop", "move_to_end") and args:
-            if name != "move_to_end":
-                self.read_dict_key(node, args[0], site)
-            self.refgraph.snapshot(node)
-            self.mark_written(node, site)
-            return
-        if name in policy.READ_METHODS:
-            self.contents(node, site, values=not (node.kind == kinds.DICT and name in ("keys", "__iter__")))
-            return
-        self.refgraph.snapshot(node)
-        self.mark_written(node, site)
-        if not self.blind_write(node, name, args, kwargs):
-            self.contents(node, site)
 
-    def blind_write(self, node: Node, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """A write whose effect does not depend on what was there: note what it sets. False for every other mutator."""
-        if node.kind in (kinds.LIST, kinds.DEQUE) and name in ("append", "extend", "__iadd__"):
-            return True
-        if name == "clear":
-            node.forced.append(("clear", None))
-            return True
-        if node.kind == kinds.SET and name in ("add", "discard"):
-            node.forced.append((name, args[0]))
-            return True
-        if node.kind == kinds.DICT and name == "__setitem__":
-            node.forced.append(("set_item", args[0]))
-            return True
-        if node.kind == kinds.DICT and name == "update" and all(isinstance(a, dict) for a in args):
-            for keys in (*args, kwargs):
-                node.forced.extend(("set_item", k) for k in keys)
-            return True
-        return False
-
-    def read_len(self, node: Node, site: Any) -> None:
-        """``len`` of a container from outside; after a write the result still depends on the entry content."""
-        if node.snapshot is not None:
-            if node.kind in (kinds.LIST, kinds.DEQUE) or node.kind == kinds.DICT or node.kind == kinds.SET:
-                self.refgraph.read(self.sources.make("len", node.source, None), "eq", len(node.snapshot.content), site)
-            return
-        size = len(node.obj)
-        source = self.sources.make("len", node.source, None)
-        if source.path in self.learned.numbers:
-            self.pending_len = (source, size)
-            return
-        self.refgraph.read(source, "eq", size, site)
-
-    pending_len: tuple[Any, int] | None = None
-
-    # -- reading arguments -------------------------------------------------------------------------------------
-
-    def read_deep(self, site: Any, args: Any, kwargs: Any, shallow: bool = False) -> None:
-        """Native code may read the containers from outside among its arguments: guard their content."""
-        nodes = self.refgraph.nodes
-        seen: set[int] = set()
-        stack = [(a, 0) for a in (*args, *kwargs.values())]
-        budget = 50_000
-        while stack:
-            v, depth = stack.pop()
-            kind = kinds.kind_of(v)
-            if kind not in kinds.CONTAINERS or id(v) in seen:
-                if kind == kinds.OPAQUE and id(v) in nodes and hasattr(type(v), "__next__"):
-                    self.read_iterator(v, site)
-                continue
-            seen.add(id(v))
-            node = nodes.get(id(v))
-            if node is not None:
-                self.contents(node, site)
-            budget -= len(v)
-            if budget < 0:
-                self.refuse(
-                    "MP111", "A very large container is passed to native code; a guard can't watch it whole.", site=site
-                )
-                return
-            if shallow and depth >= 1:
-                continue
-            stack.extend((x, depth + 1) for x in (v.values() if isinstance(v, dict) else v))
-
-    def read_iterator(self, obj: Any, site: Any) -> None:
-        node = self.refgraph.node(obj)
-        if node is not None:
-            self.refuse(
-                "MP108",
-                f"A {type(obj).__name__} from outside the region is advanced; its position can't be guarded or repeated.",
-                hint="Take the next item outside the region and pass it in.",
-                site=site,
-            )
-
-    # -- builtins with a meaning of their own ------------------------------------------------------------------
-
-    def b_len(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if len(args) != 1 or isinstance(args[0], torch.Tensor):
-            return
-        obj = args[0]
-        if kinds.kind_of(obj) == kinds.OBJECT:
-            self.class_fact(type(obj), "__len__", site)
-        node = self.node_for(obj)
-        if node is not None and node.kind in kinds.CONTAINERS:
-            self.pending_len = None
-            self.read_len(node, site)
-            if self.pending_len is not None:
-                self.pending_call = (site, "len", self.pending_len)
-
-    def b_isinstance(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if args:
-            self.read_type(args[0], site)
-            if fn is isinstance and kinds.kind_of(args[0]) == kinds.OBJECT:
-                raw, _ = lookup.class_lookup(type(args[0]), "__class__")
-                if isinstance(raw, property):
-                    self.class_fact(type(args[0]), "__class__", site)
-
-    def b_getattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if len(args) >= 2 and isinstance(args[1], str):
-            self.read_attr(args[0], args[1], site)
-
-    def b_setattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if len(args) >= 2 and isinstance(args[1], str):
-            self.write_attr(args[0], args[1], site)
-
-    def b_id(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if len(args) != 1:
-            return
-        obj = args[0]
-        kind = kinds.kind_of(obj)
-        if fn is hash and kind in (kinds.SCALAR, kinds.IDENTITY, kinds.TUPLE, kinds.SET):
-            self.escape_all(site, obj)
-            self.read_deep(site, args, kwargs)
-            return
-        node = self.refgraph.node(obj)
-        if fn is hash and kind == kinds.OBJECT:
-            raw, _ = lookup.class_lookup(type(obj), "__hash__")
-            if isinstance(raw, types.FunctionType):
-                self.class_fact(type(obj), "__hash__", site)
-                return
-        if node is not None:
-            self.refgraph.read(node.source, "identity", obj, site)
-        else:
-            self.refuse("MP103", f"`{fn.__name__}()` of an object made inside the region differs at every call.", site=site)
-
-    def b_repr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        self.escape_all(site, args, kwargs)
-        self.read_deep(site, args, kwargs)
-        for a in args:
-            self.text_of(a, site)
-
-    def text_of(self, obj: Any, site: Any) -> None:
-        """An object is turned into text: the default repr shows its address."""
-        if kinds.kind_of(obj) in (kinds.OBJECT, kinds.OPAQUE):
-            raw, _ = lookup.class_lookup(type(obj), "__str__")
-            text, _ = lookup.class_lookup(type(obj), "__repr__")
-            if raw is object.__str__ and text is object.__repr__:
-                node = self.refgraph.node(obj)
-                if node is not None:
-                    self.refgraph.read(node.source, "identity", obj, site)
-                else:
-                    self.refuse(
-                        "MP103",
-                        f"The text of a {type(obj).__name__} holds its address, which differs at every call.",
-                        site=site,
-                    )
-
-    def b_iterate(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if fn in CARRYING and self.carries(args, kwargs):
-            self.pending_call = (site, fn, args)
-            return
-        self.escape_all(site, args, kwargs)
-        for a in args:
-            self.iterate_value(a, site)
-        self.read_deep(site, (), kwargs)
-
-    def iterate_value(self, obj: Any, site: Any) -> None:
-        raise NotImplementedError
-
-    def b_next(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if args:
-            self.read_iterator(args[0], site)
-
-    def b_vars(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if not args:
-            return
-        obj = args[0]
-        node = self.node_for(obj)
-        if node is not None and not isinstance(obj, (type, types.ModuleType)):
-            self.getset(node, obj, "__dict__", site)
-        elif node is not None:
-            self.refuse(
-                "MP111", f"`{fn.__name__}()` of a {type(obj).__name__} is read; the monitor can't watch it.", site=site
-            )
-
-    def b_print(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if any(not self.printable(a) for a in args) or set(kwargs) - {"end", "sep", "flush"}:
-            self.refuse("MP113", "`print` of something replay can't print again the same way.", site=site,
-                        hint="Print plain values: numbers, text, and containers of them.")  # fmt: skip
-            return
-        self.read_deep(site, args, kwargs)
-        self.outputs.append(Output("print", (args, kwargs), site))
-        self.pause()
-
-    def pause(self) -> None:
-        raise NotImplementedError
-
-    def printable(self, value: Any) -> bool:
-        kind = kinds.kind_of(value)
-        if kind in (kinds.SCALAR,):
-            return True
-        if kind in kinds.CONTAINERS and type(value).__module__ in ("builtins", "collections", "torch"):
-            parts = [*value.keys(), *value.values()] if isinstance(value, dict) else list(value)
-            return all(self.printable(v) for v in parts)
-        return False
-
-
-_SPECIAL: dict[Any, str] = {
-    len: "b_len", isinstance: "b_isinstance", issubclass: "b_isinstance", getattr: "b_getattr", hasattr: "b_getattr",
-    setattr: "b_setattr", delattr: "b_setattr", id: "b_id", hash: "b_id", repr: "b_repr", ascii: "b_repr", format: "b_repr",
-    sorted: "b_iterate", sum: "b_iterate", min: "b_iterate", max: "b_iterate", any: "b_iterate", all: "b_iterate",
-    iter: "b_iterate", functools.reduce: "b_iterate", next: "b_next", vars: "b_vars", dir: "b_vars", print: "b_print",
-}  # fmt: skip
 _QUIET_TORCH = frozenset({
     "_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic", "handle_torch_function", "Size",
     "device", "dtype", "finfo", "iinfo", "is_storage", "_add_docstr", "unset_lazy", "_log_api_usage_once", "annotate", "is_scripting",

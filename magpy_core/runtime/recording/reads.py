@@ -79,7 +79,7 @@ class ReadEvents(RecordingState):
     def cell_read(self, site: Any, cell: Any) -> None:
         node = self.refgraph.node(cell)
         if node is None:
-            self.refgraph.assumed_internal[id(cell)] = cell  # cells from outside come with their function
+            self.assume_internal(cell)  # cells from outside come with their function
             return
         self.site = site
         value = cell_value(cell)

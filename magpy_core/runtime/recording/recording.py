@@ -149,7 +149,7 @@ class Recording(FrameEvents):
     def check_assumptions(self) -> None:
         """Every object that was taken for internal must be young."""
         self._young = None
-        for obj in self.refgraph.assumed_internal.values():
+        for obj, site in self.refgraph.assumed_internal.values():
             if id(obj) in self.refgraph.nodes:
                 continue
             if self.is_young(obj) is False:
@@ -157,6 +157,7 @@ class Recording(FrameEvents):
                     "MP111",
                     f"State outside the region ({kinds.bounded_repr(obj)}) was reached in a way the monitor can't follow.",
                     values=(Value("object", kinds.bounded_repr(obj)),),
+                    site=site,
                 )
 
     # -- the run -----------------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ class WriteEvents(ReadEvents):
     def cell_write(self, site: Any, cell: Any, value: Any) -> None:
         node = self.refgraph.node(cell)
         if node is None:
-            self.refgraph.assumed_internal[id(cell)] = cell
+            self.assume_internal(cell)
             return
         self.site = site
         self.refgraph.snapshot(node)

@@ -1,0 +1,154 @@
+"""BuiltinEvents: builtin functions with a meaning of their own (``len``, ``getattr``, ``isinstance``, ``print``, ...)."""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any
+
+import torch
+
+from magpy_core.opgraph.scalars import CARRYING
+from magpy_core.refgraph import kinds, lookup
+from magpy_core.runtime.recording.base import Output
+from magpy_core.runtime.recording.containers import ContainerEvents
+
+
+class BuiltinEvents(ContainerEvents):
+    """One method per builtin (or a few alike); ``SPECIAL`` names them."""
+
+    def carries(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        return (
+            bool(self.scalars)
+            and not kwargs
+            and all(type(a) in kinds.NUMBER_TYPES for a in args)
+            and any(self.scalars.get(a) is not None for a in args)
+        )
+
+    def b_len(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if len(args) != 1 or isinstance(args[0], torch.Tensor):
+            return
+        obj = args[0]
+        if kinds.kind_of(obj) == kinds.OBJECT:
+            self.class_fact(type(obj), "__len__", site)
+        node = self.node_for(obj)
+        if node is not None and node.kind in kinds.CONTAINERS:
+            self.pending_len = None
+            self.read_len(node, site)
+            if self.pending_len is not None:
+                self.pending_call = (site, "len", self.pending_len)
+
+    def b_isinstance(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if args:
+            self.read_type(args[0], site)
+            if fn is isinstance and kinds.kind_of(args[0]) == kinds.OBJECT:
+                raw, _ = lookup.class_lookup(type(args[0]), "__class__")
+                if isinstance(raw, property):
+                    self.class_fact(type(args[0]), "__class__", site)
+
+    def b_getattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if len(args) >= 2 and isinstance(args[1], str):
+            self.read_attr(args[0], args[1], site)
+
+    def b_setattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if len(args) >= 2 and isinstance(args[1], str):
+            self.write_attr(args[0], args[1], site)
+
+    def b_id(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if len(args) != 1:
+            return
+        obj = args[0]
+        kind = kinds.kind_of(obj)
+        if fn is hash and kind in (kinds.SCALAR, kinds.IDENTITY, kinds.TUPLE, kinds.SET):
+            self.escape_all(site, obj)
+            self.read_deep(site, args, kwargs)
+            return
+        node = self.refgraph.node(obj)
+        if fn is hash and kind == kinds.OBJECT:
+            raw, _ = lookup.class_lookup(type(obj), "__hash__")
+            if isinstance(raw, types.FunctionType):
+                self.class_fact(type(obj), "__hash__", site)
+                return
+        if node is not None:
+            self.refgraph.read(node.source, "identity", obj, site)
+        else:
+            self.refuse("MP103", f"`{fn.__name__}()` of an object made inside the region differs at every call.", site=site)
+
+    def b_repr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        self.escape_all(site, args, kwargs)
+        self.read_deep(site, args, kwargs)
+        for a in args:
+            self.text_of(a, site)
+
+    def text_of(self, obj: Any, site: Any) -> None:
+        """An object is turned into text: the default repr shows its address."""
+        if kinds.kind_of(obj) in (kinds.OBJECT, kinds.OPAQUE):
+            raw, _ = lookup.class_lookup(type(obj), "__str__")
+            text, _ = lookup.class_lookup(type(obj), "__repr__")
+            if raw is object.__str__ and text is object.__repr__:
+                node = self.refgraph.node(obj)
+                if node is not None:
+                    self.refgraph.read(node.source, "identity", obj, site)
+                else:
+                    self.refuse(
+                        "MP103",
+                        f"The text of a {type(obj).__name__} holds its address, which differs at every call.",
+                        site=site,
+                    )
+
+    def b_iterate(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if fn in CARRYING and self.carries(args, kwargs):
+            self.pending_call = (site, fn, args)
+            return
+        self.escape_all(site, args, kwargs)
+        for a in args:
+            self.iterate_value(a, site)
+        self.read_deep(site, (), kwargs)
+
+    def iterate_value(self, obj: Any, site: Any) -> None:
+        raise NotImplementedError
+
+    def b_next(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if args:
+            self.read_iterator(args[0], site)
+
+    def b_vars(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if not args:
+            return
+        obj = args[0]
+        node = self.node_for(obj)
+        if node is not None and not isinstance(obj, (type, types.ModuleType)):
+            self.getset(node, obj, "__dict__", site)
+        elif node is not None:
+            self.refuse(
+                "MP111", f"`{fn.__name__}()` of a {type(obj).__name__} is read; the monitor can't watch it.", site=site
+            )
+
+    def b_print(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if any(not self.printable(a) for a in args) or set(kwargs) - {"end", "sep", "flush"}:
+            self.refuse("MP113", "`print` of something replay can't print again the same way.", site=site,
+                        hint="Print plain values: numbers, text, and containers of them.")  # fmt: skip
+            return
+        self.read_deep(site, args, kwargs)
+        self.outputs.append(Output("print", (args, kwargs), site))
+        self.pause()
+
+    def pause(self) -> None:
+        raise NotImplementedError
+
+    def printable(self, value: Any) -> bool:
+        kind = kinds.kind_of(value)
+        if kind in (kinds.SCALAR,):
+            return True
+        if kind in kinds.CONTAINERS and type(value).__module__ in ("builtins", "collections", "torch"):
+            parts = [*value.keys(), *value.values()] if isinstance(value, dict) else list(value)
+            return all(self.printable(v) for v in parts)
+        return False
+
+
+SPECIAL: dict[Any, str] = {
+    len: "b_len", isinstance: "b_isinstance", issubclass: "b_isinstance", getattr: "b_getattr", hasattr: "b_getattr",
+    setattr: "b_setattr", delattr: "b_setattr", id: "b_id", hash: "b_id", repr: "b_repr", ascii: "b_repr", format: "b_repr",
+    sorted: "b_iterate", sum: "b_iterate", min: "b_iterate", max: "b_iterate", any: "b_iterate", all: "b_iterate",
+    iter: "b_iterate", functools.reduce: "b_iterate", next: "b_next", vars: "b_vars", dir: "b_vars", print: "b_print",
+}  # fmt: skip

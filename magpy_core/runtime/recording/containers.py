@@ -1,0 +1,121 @@
+"""ContainerEvents: methods of built-in containers, and what native code may read of the containers among its arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from magpy_core.monitor import policy
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.graph import Node
+from magpy_core.runtime.recording.writes import WriteEvents
+
+
+class ContainerEvents(WriteEvents):
+    """Reads and writes that reach a container through a call."""
+
+    def container_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        node = self.node_for(obj)
+        if self.scalars and name not in ("append", "add", "extend", "appendleft", "update", "setdefault", "insert"):
+            self.escape_all(site, args, kwargs)
+        if name in ("extend", "update", "__iadd__", "__ior__", "extendleft", "union", "intersection", "difference", "__add__",
+                    "__or__", "__init__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):  # fmt: skip
+            self.read_deep(site, args, kwargs, shallow=True)
+        if node is None:
+            return
+        if node.kind == kinds.DICT and name in policy.KEYED_READS and args:
+            self.read_dict_key(node, args[0], site)
+            return
+        if name == "__len__":
+            self.read_len(node, site)
+            return
+        if node.kind == kinds.DICT and name in ("setdefault", "pop", "move_to_end") and args:
+            if name != "move_to_end":
+                self.read_dict_key(node, args[0], site)
+            self.refgraph.snapshot(node)
+            self.mark_written(node, site)
+            return
+        if name in policy.READ_METHODS:
+            self.contents(node, site, values=not (node.kind == kinds.DICT and name in ("keys", "__iter__")))
+            return
+        self.refgraph.snapshot(node)
+        self.mark_written(node, site)
+        if not self.blind_write(node, name, args, kwargs):
+            self.contents(node, site)
+
+    def blind_write(self, node: Node, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """A write whose effect does not depend on what was there: note what it sets. False for every other mutator."""
+        if node.kind in (kinds.LIST, kinds.DEQUE) and name in ("append", "extend", "__iadd__"):
+            return True
+        if name == "clear":
+            node.forced.append(("clear", None))
+            return True
+        if node.kind == kinds.SET and name in ("add", "discard"):
+            node.forced.append((name, args[0]))
+            return True
+        if node.kind == kinds.DICT and name == "__setitem__":
+            node.forced.append(("set_item", args[0]))
+            return True
+        if node.kind == kinds.DICT and name == "update" and all(isinstance(a, dict) for a in args):
+            for keys in (*args, kwargs):
+                node.forced.extend(("set_item", k) for k in keys)
+            return True
+        return False
+
+    def read_len(self, node: Node, site: Any) -> None:
+        """``len`` of a container from outside; after a write the result still depends on the entry content."""
+        if node.snapshot is not None:
+            if node.kind in (kinds.LIST, kinds.DEQUE) or node.kind == kinds.DICT or node.kind == kinds.SET:
+                self.refgraph.read(self.sources.make("len", node.source, None), "eq", len(node.snapshot.content), site)
+            return
+        size = len(node.obj)
+        source = self.sources.make("len", node.source, None)
+        if source.path in self.learned.numbers:
+            self.pending_len = (source, size)
+            return
+        self.refgraph.read(source, "eq", size, site)
+
+    pending_len: tuple[Any, int] | None = None
+
+    # -- reading arguments -------------------------------------------------------------------------------------
+
+    def read_deep(self, site: Any, args: Any, kwargs: Any, shallow: bool = False) -> None:
+        """Native code may read the containers from outside among its arguments: guard their content."""
+        nodes = self.refgraph.nodes
+        seen: set[int] = set()
+        stack = [(a, 0) for a in (*args, *kwargs.values())]
+        budget = 50_000
+        while stack:
+            v, depth = stack.pop()
+            kind = kinds.kind_of(v)
+            if kind not in kinds.CONTAINERS or id(v) in seen:
+                if kind == kinds.OPAQUE and id(v) in nodes and hasattr(type(v), "__next__"):
+                    self.read_iterator(v, site)
+                continue
+            seen.add(id(v))
+            node = nodes.get(id(v))
+            if node is not None:
+                self.contents(node, site)
+            budget -= len(v)
+            if budget < 0:
+                self.refuse(
+                    "MP111", "A very large container is passed to native code; a guard can't watch it whole.", site=site
+                )
+                return
+            if shallow and depth >= 1:
+                continue
+            stack.extend((x, depth + 1) for x in (v.values() if isinstance(v, dict) else v))
+
+    def read_iterator(self, obj: Any, site: Any) -> None:
+        node = self.refgraph.node(obj)
+        if node is not None:
+            self.refuse(
+                "MP108",
+                f"A {type(obj).__name__} from outside the region is advanced; its position can't be guarded or repeated.",
+                hint="Take the next item outside the region and pass it in.",
+                site=site,
+            )
+
+    def read_type(self, obj: Any, site: Any) -> None:
+        node = self.refgraph.node(obj)
+        if node is not None and node.kind not in (kinds.TENSOR, kinds.IDENTITY):
+            self.refgraph.read(node.source, "type", type(obj), site)
