@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from magpy_core.runner import protocol
 from magpy_core.runner.channel import Channel, Forwarder
 from magpy_core.runner.protocol import Decoder, Message, decode, encode
+from tests.programs.runner_help import ROOT
 
 STEP: Message = {"type": "step", "n": 3, "unit": "optimizer"}
 TEXT: Message = {"type": "progress", "text": "compiling 2 of 3\nlines \udcff é"}
@@ -106,3 +109,9 @@ def test_new_findings_go_out_at_once_and_repeated_ones_are_throttled() -> None:
     assert sent == [1]
     forward.flush()
     assert sent == [1, 100], "the latest count is not lost"
+
+
+def test_the_parent_side_imports_nothing_heavy() -> None:
+    heavy = "{'torch', 'numpy', 'bytecode', 'psutil', 'pygls'}"
+    code = f"import sys, magpy_core.runner.launch; print(sorted({heavy} & {{m.split('.')[0] for m in sys.modules}}))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=True).stdout == b"[]\n"
