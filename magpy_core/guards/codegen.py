@@ -55,9 +55,9 @@ def nth(container: Any, index: int) -> Any:
 
 
 HELPERS: dict[str, Any] = {
-    "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed, "nth": nth, "peek": peek,
-    "dict_getitem": dict.__getitem__, "list_getitem": list.__getitem__, "getattr": getattr, "type": type, "len": len, "id": id,
-    "tuple": tuple, "dict": dict, "list": list, "set": set, "bool": bool, "int": int, "float": float, "str": str,
+    "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
+    "nth": nth, "peek": peek, "dict_getitem": dict.__getitem__, "list_getitem": list.__getitem__, "getattr": getattr,
+    "type": type, "len": len, "id": id, "tuple": tuple, "dict": dict, "list": list, "set": set, "bool": bool, "int": int, "float": float, "str": str,
 }  # fmt: skip
 
 
@@ -74,6 +74,7 @@ class GuardWriter:
         self._consts: dict[int, str] = {}
         self._keep: list[Any] = []
         self.checks = 0
+        self._types: dict[int, type] = {}  # what ``type`` checks have fixed so far: source -> type
 
     # -- names -------------------------------------------------------------------------------------------------
 
@@ -134,8 +135,6 @@ class GuardWriter:
 
     def _plain_base(self, source: Source) -> bool:
         return self._types.get(id(source.base)) in (dict, list)
-
-    _types: dict[int, type]
 
     def _assign(self, expression: str) -> str:
         name = f"v{len(self._vars)}"

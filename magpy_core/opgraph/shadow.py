@@ -1,6 +1,8 @@
 """ShadowRecorder: the second recorder, below the first, sees every ATen operation.
 
-It checks that each ran inside a recorded call; an operation that did not (``torch.Tensor(...)``, ``from_numpy``, native extensions) fails the capture closed."""
+It checks that each ran inside a recorded call; an operation that did not (``torch.Tensor(...)``, ``from_numpy``, native
+extensions) fails the capture closed. Key type: ShadowRecorder.
+"""
 
 from __future__ import annotations
 

@@ -58,11 +58,11 @@ def is_data_descriptor(value: Any) -> bool:
     return hasattr(tp, "__set__") or hasattr(tp, "__delete__")
 
 
-def resolve(obj: Any, name: str) -> Found:
-    """Where ``obj.name`` (obj no class, no module) is found."""
+def resolve(obj: Any, name: str, *, plain: bool = False) -> Found:
+    """Where ``obj.name`` (obj no class, no module) is found; ``plain``: by ``object.__getattribute__``, whatever overrides say."""
     tp = type(obj)
     getter, owner = class_lookup(tp, "__getattribute__")
-    if isinstance(getter, types.FunctionType):
+    if isinstance(getter, types.FunctionType) and not plain:
         return Found("python", value=getter, owner=owner)
     raw, owner = class_lookup(tp, name)
     if owner is not None and is_data_descriptor(raw):
@@ -80,7 +80,7 @@ def resolve(obj: Any, name: str) -> Found:
     if owner is not None:
         return Found("class", value=raw, owner=owner, class_value=raw)
     fallback, fb_owner = class_lookup(tp, "__getattr__")
-    if fb_owner is None:
+    if fb_owner is None or plain:
         return Found("absent")
     if fallback is nn.Module.__dict__.get("__getattr__") and d is not None:
         for table in ("_parameters", "_buffers", "_modules"):

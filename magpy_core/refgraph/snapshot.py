@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import types
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,7 +69,7 @@ class Snapshot:
             return self.slots.get(name, ABSENT)
         return ABSENT
 
-    def changes(self, forced: list[tuple[str, Any]] = []) -> list[Change]:  # noqa: B006
+    def changes(self, forced: Sequence[tuple[str, Any]] = ()) -> list[Change]:
         """Entry state to state now; ``forced`` (op, key) writes are included even where they changed nothing."""
         out = self._differences()
         if any(c.op == "replace" for c in out):

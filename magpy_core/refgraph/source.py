@@ -24,6 +24,7 @@ _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "len": (lambda b, k: len(b), "len({b})"),
     "deref": (lambda b, k: b(), "{b}()"),
     "size": (lambda b, k: b.size(k), "{b}.size({k})"),
+    "context": (lambda b, k: b.get(k), "{b}.get({k})"),
     "peek": (lambda b, k: peek(b, k), "peek({b}, {k})"),
 }
 
@@ -100,6 +101,8 @@ class Source:
                 return f"len({base})"
             case "deref":
                 return f"{base}()"
+            case "context":
+                return f"{base}.get()"
             case "size":
                 return f"{base}.shape[{self.key}]"
             case "peek":

@@ -83,6 +83,7 @@ class RecordingState(Observer):
         self.written_sites: dict[int, list[Any]] = {}
         self.tensor_writes: list[tuple[torch.Tensor, Source, Any]] = []
         self.field_writes: list[tuple[torch.Tensor, str, Any, Any]] = []
+        self.context_entry: dict[int, tuple[Any, Any, Any]] = {}  # context variables set, with their entry value
         self.pending_call: tuple[Any, Any, tuple[Any, ...]] | None = None
         self.pending_torch: tuple[Any, Any] | None = None
         self.paused_code: types.CodeType | None = None

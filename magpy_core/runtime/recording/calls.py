@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextvars
 import functools
 import operator
 import types
@@ -16,7 +17,6 @@ from magpy_core.monitor import policy
 from magpy_core.opgraph.functions import STATE_READ_PREFIXES
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup
-from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.runtime.recording.builtin_calls import SPECIAL, BuiltinEvents
 
 _BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
@@ -28,6 +28,11 @@ _CONTAINER_TYPES = frozenset(
 _ITERATING = frozenset({
     list, tuple, set, frozenset, dict, enumerate, zip, map, filter, reversed, sorted, sum, min, max, any, all, iter, bytes,
     bytearray, functools.reduce,
+})  # fmt: skip
+# Class methods of any class that read only their arguments.
+_CLASS_METHODS = frozenset({
+    "__new__", "fromkeys", "fromhex", "from_bytes", "maketrans", "__subclasscheck__", "__instancecheck__", "mro",
+    "__prepare__", "__init_subclass__", "__subclasshook__", "from_iterable", "__class_getitem__",
 })  # fmt: skip
 _HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
 
@@ -143,8 +148,7 @@ class CallEvents(BuiltinEvents):
 
     def call_class_method(self, site: Any, fn: Any, owner: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         name = fn.__name__
-        if name in ("__new__", "fromkeys", "fromhex", "from_bytes", "maketrans", "__subclasscheck__", "__instancecheck__", "mro",
-                    "__prepare__", "__init_subclass__", "__subclasshook__", "from_iterable", "__class_getitem__"):  # fmt: skip
+        if name in _CLASS_METHODS:
             self.read_deep(site, args, kwargs)
             self.escape_all(site, args, kwargs)
         elif issubclass(owner, torch.autograd.Function) or owner.__module__.startswith("torch"):
@@ -305,21 +309,43 @@ class CallEvents(BuiltinEvents):
 
     def raw_attr(self, obj: Any, name: str, site: Any) -> None:
         """``object.__getattribute__(obj, name)``: the default lookup, whatever Python overrides say."""
-        node = self.node_for(obj)
-        if node is None:
+        if isinstance(obj, (torch.Tensor, type)):
+            self.read_attr(obj, name, site)
             return
-        d = instance_dict(obj)
-        if d is not None and name in d:
-            if node.snapshot is None or node.snapshot.attr(name) is d[name]:
-                self.value(self.sources.attr(node.source, name), d[name], site, self.attr_store(obj, name, node))
+        node = self.node_for(obj)
+        found = lookup.resolve(obj, name, plain=True)
+        self.class_fact(type(obj), name, site)
+        if node is None:
+            self.read_internal_attr(obj, name, found, site)
         else:
-            self.class_fact(type(obj), name, site)
-            self.absent_attr(node, obj, name, site)
+            self.external_attr(node, obj, name, found, site)
+
+    def context_variable(self, var: contextvars.ContextVar[Any], name: str, args: tuple[Any, ...], site: Any) -> None:
+        """A context variable is read, or set for the time of the region; at exit it must be as it was."""
+        now = var.get(ABSENT)
+        if name == "get":
+            entry = self.context_entry.get(id(var))
+            if entry is not None and entry[1] is not now:
+                return  # the region's own value
+            node = self.refgraph.node(var)
+            if node is None:
+                self.assume_internal(var)
+                return
+            source = self.sources.make("context", node.source, self.sources.const(ABSENT, "unset"))
+            if now is ABSENT:
+                self.refgraph.read(source, "is", ABSENT, site)
+            else:
+                self.value(source, now, site)
+        elif name in ("set", "reset"):
+            self.context_entry.setdefault(id(var), (var, now, site))
 
     def opaque_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
         module = type(obj).__module__
         if module == "_thread" or type(obj).__name__ in ("RLock", "lock"):
             return  # a lock changes no result
+        if isinstance(obj, contextvars.ContextVar):
+            self.context_variable(obj, name, args, site)
+            return
         if isinstance(obj, (types.MappingProxyType, memoryview)) or type(obj).__name__ in (
             "dict_keys", "dict_values", "dict_items", "odict_keys", "odict_values", "odict_items", "Match", "Pattern",
         ):  # fmt: skip
@@ -341,8 +367,8 @@ class CallEvents(BuiltinEvents):
 
 _QUIET_TORCH = frozenset({
     "_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic", "handle_torch_function", "Size",
-    "device", "dtype", "finfo", "iinfo", "is_storage", "_add_docstr", "unset_lazy", "_log_api_usage_once", "annotate", "is_scripting",
-    "record_function", "_record_function_enter_new", "_record_function_exit", "promote_types", "result_type", "can_cast",
+    "device", "dtype", "finfo", "iinfo", "is_storage", "_add_docstr", "unset_lazy", "_log_api_usage_once", "annotate",
+    "is_scripting", "record_function", "_record_function_enter_new", "_record_function_exit", "promote_types", "result_type", "can_cast",
     "broadcast_shapes", "_disabled_torch_function_impl", "compiled_with_cxx11_abi", "_unset_dispatch_mode", "parse_schema",
     "_infer_size", "_set_grad_enabled", "_can_use_flash_attention", "_is_flash_attention_available",
 })  # fmt: skip

@@ -9,6 +9,12 @@ from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node
 from magpy_core.runtime.recording.writes import WriteEvents
 
+# Methods that read the other container they are given.
+_READS_ARGUMENT = frozenset({
+    "extend", "update", "__iadd__", "__ior__", "extendleft", "union", "intersection", "difference", "__add__", "__or__",
+    "__init__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__",
+})  # fmt: skip
+
 
 class ContainerEvents(WriteEvents):
     """Reads and writes that reach a container through a call."""
@@ -17,8 +23,7 @@ class ContainerEvents(WriteEvents):
         node = self.node_for(obj)
         if self.scalars and name not in ("append", "add", "extend", "appendleft", "update", "setdefault", "insert"):
             self.escape_all(site, args, kwargs)
-        if name in ("extend", "update", "__iadd__", "__ior__", "extendleft", "union", "intersection", "difference", "__add__",
-                    "__or__", "__init__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):  # fmt: skip
+        if name in _READS_ARGUMENT:
             self.read_deep(site, args, kwargs, shallow=True)
         if node is None:
             return

@@ -229,9 +229,10 @@ class ReadEvents(RecordingState):
         if name == "__dict__":
             d = instance_dict(obj)
             if d is not None and self.refgraph.node(d) is None:
-                self.refgraph.snapshot(node)
+                snapshot = self.refgraph.snapshot(node)
                 dict_node = self.refgraph.add(d, self.sources.make("dict", node.source, None))
-                dict_node.snapshot = None
+                # one state under two handles: the dict's entry content is the object's entry attributes
+                self.refgraph.snapshot(dict_node).content = list((snapshot.attrs or {}).items())
             return
         if name in _FIXED_FIELDS:
             return

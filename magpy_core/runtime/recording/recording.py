@@ -20,7 +20,7 @@ from magpy_core.opgraph.shadow import ShadowRecorder
 from magpy_core.opgraph.shapes import ShapeTracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node
-from magpy_core.refgraph.snapshot import instance_dict
+from magpy_core.refgraph.snapshot import ABSENT, instance_dict
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Plan
 from magpy_core.replay.plan import Planner
@@ -192,12 +192,10 @@ class Recording(FrameEvents):
         tensors = []
         for tensor, source in self.ops.guarded.values():
             dims = self.learned.dims.get(source.path, set())
-            tensors.append((source, self._entry_facts.get(id(tensor)) or TensorFacts.of(tensor), dims, tensor))
+            tensors.append((source, TensorFacts.of(tensor), dims, tensor))
         if error is not None:
             _strip(error)
         return Recorded(self, result, error, plan, self.findings, tensors, state)
-
-    _entry_facts: dict[int, TensorFacts] = {}  # noqa: RUF012
 
     def enter(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Root the target and the arguments; numbers known to vary are passed as private copies."""
@@ -226,6 +224,11 @@ class Recording(FrameEvents):
         """Turn what was seen into a plan; refuses when anything is in doubt."""
         if self.pending_torch is not None:
             self.torch_call_missed()
+        for var, entry, site in self.context_entry.values():
+            if var.get(ABSENT) is not entry:
+                self.refuse(
+                    "MP110", f"The context variable `{var.name}` is left changed; replay can't repeat it.", site=site
+                )
         if self._autocast:
             self.refuse("MP106", "An autocast context entered inside the region stays open after it.")
         self.check_assumptions()
@@ -257,7 +260,6 @@ class Recording(FrameEvents):
             node.snapshot = None
         self.refgraph.nodes = dict(self.refgraph.nodes)
         self._young = None
-        self._entry_facts = {}
 
     def canonical_numbers(self) -> None:
         """No private copy of a small int stays in the user's world: put the shared object back where one was stored."""
