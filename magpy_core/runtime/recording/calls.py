@@ -17,6 +17,7 @@ from magpy_core.monitor import policy
 from magpy_core.opgraph.functions import STATE_READ_PREFIXES
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.snapshot import ABSENT
 from magpy_core.runtime.recording.builtin_calls import SPECIAL, BuiltinEvents
 
 _BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
@@ -368,7 +369,7 @@ class CallEvents(BuiltinEvents):
 _QUIET_TORCH = frozenset({
     "_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic", "handle_torch_function", "Size",
     "device", "dtype", "finfo", "iinfo", "is_storage", "_add_docstr", "unset_lazy", "_log_api_usage_once", "annotate",
-    "is_scripting", "record_function", "_record_function_enter_new", "_record_function_exit", "promote_types", "result_type", "can_cast",
-    "broadcast_shapes", "_disabled_torch_function_impl", "compiled_with_cxx11_abi", "_unset_dispatch_mode", "parse_schema",
-    "_infer_size", "_set_grad_enabled", "_can_use_flash_attention", "_is_flash_attention_available",
+    "is_scripting", "record_function", "_record_function_enter_new", "_record_function_exit", "promote_types", "result_type",
+    "can_cast", "broadcast_shapes", "_disabled_torch_function_impl", "compiled_with_cxx11_abi", "_unset_dispatch_mode",
+    "parse_schema", "_infer_size", "_set_grad_enabled", "_can_use_flash_attention", "_is_flash_attention_available",
 })  # fmt: skip
