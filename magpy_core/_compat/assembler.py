@@ -92,10 +92,11 @@ def decode(code: CodeType) -> Decoded:
         start, extended = i, 0
     for instr, offset in jumps:
         instr.target = by_offset[offset]
-    handlers = [
-        Handler(by_offset[entry.start], by_offset.get(entry.end), by_offset[entry.target], entry.depth, entry.lasti)
-        for entry in dis._parse_exception_table(code)  # type: ignore[attr-defined]
-    ]
+    handlers = []
+    rows = _decode_rows(code.co_exceptiontable)
+    for begin, length, goal, depth_lasti in zip(rows[::4], rows[1::4], rows[2::4], rows[3::4], strict=True):
+        stop = by_offset.get(2 * (begin + length))
+        handlers.append(Handler(by_offset[2 * begin], stop, by_offset[2 * goal], depth_lasti >> 1, bool(depth_lasti & 1)))
     return Decoded(code, instrs, handlers)
 
 
@@ -197,6 +198,18 @@ def _encode_location(out: bytearray, pos: Position, units: int, line: int) -> in
             _varint(out, col + 1)
             _varint(out, end_col + 1)
     return line
+
+
+def _decode_rows(table: bytes) -> list[int]:
+    """The numbers in an exception table, four a row: start, length, target (in code units), depth and lasti bit."""
+    numbers = []
+    value = 0
+    for byte in table:
+        value = value << 6 | byte & 0x3F
+        if not byte & 0x40:
+            numbers.append(value)
+            value = 0
+    return numbers
 
 
 def _encode_row(out: bytearray, *values: int) -> None:

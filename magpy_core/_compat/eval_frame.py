@@ -132,6 +132,9 @@ class RecursionTooDeep(RuntimeError):
     """So many frames were running inside a recording that it had to end."""
 
 
+AT_LIMIT = RecursionError("the program is at its recursion limit")
+"""Stands for an exception that could not even be handled."""
+
 MAX_DEPTH = 350 if PY312 else 1500
 """Frames inside an interception: 3.12 allows 1500 nested C calls, two to four a frame; on 3.11 a frame takes 1 to 2 KB."""
 
@@ -253,16 +256,25 @@ class Interception:
             clone = None
             self._contain(error)
         if self._stopping and replaceable:
-            error, self._pending = self._pending, None
-            return _deliver(code, _escaping(code, error), None)
+            return self._escape(code)
         if clone is None:
             return _PLAIN
         return _deliver(code, clone, None if code.co_flags & _GENERATOR else _guard_for(code))
 
+    def _escape(self, code: CodeType) -> _Answer:
+        """Have the frame that is about to start switch interception off, and raise what is pending."""
+        try:
+            clone = _escaping(code, self._pending)
+        except Exception as error:  # another frame will do
+            self._contain(error)
+            return _PLAIN
+        self._pending = None
+        return _deliver(code, clone, None)
+
     def _contain(self, error: BaseException) -> None:
         """An exception may not leave a callback or guard; one that is the user's is raised by the next frame that starts."""
         if self.error is None:
-            self.error = error  # before anything is called: at the recursion limit nothing can be
+            self.error = AT_LIMIT  # before anything is called: at the recursion limit nothing can be
         self._stopping = True
         try:
             self._failed(error)

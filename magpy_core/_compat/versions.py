@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import re
 import sys
 
@@ -42,6 +43,6 @@ def check(python: tuple[int, int], implementation: str, torch_version: str) -> N
 @functools.cache
 def check_versions() -> None:
     """Raise UnsupportedVersion, in one sentence, when the running Python or torch is not supported."""
-    import torch
-
+    # by name: the parent side of the runner needs this module's constants and must not depend on torch
+    torch = importlib.import_module("torch")
     check(sys.version_info[:2], sys.implementation.name, str(torch.__version__))

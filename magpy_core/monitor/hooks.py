@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import CellType, FunctionType, TracebackType
 from typing import Any, Final, cast
 
-from magpy_core._compat.eval_frame import never_intercept
+from magpy_core._compat.eval_frame import AT_LIMIT, never_intercept
 from magpy_core._compat.own_builtins import OWN_BUILTINS
 from magpy_core.monitor.events import Observer, Site
 
@@ -32,7 +32,8 @@ Handler = Callable[..., Any]
 class Handlers(list["Handler | None"]):
     """An observer's overridden methods, by event number; None where there is nothing to call.
 
-    ``error`` is set before anything is called about it: at the recursion limit nothing can be called any more.
+    ``error`` is set to AT_LIMIT before anything is called about an exception: at the recursion limit nothing can be called any
+    more. (The exception itself would keep the user's frames alive.)
     """
 
     __slots__ = ("error", "fail")
@@ -89,7 +90,7 @@ def _event0(name: str) -> Handler:
             try:
                 handler(site)
             except BaseException as error:
-                handlers.error = error
+                handlers.error = AT_LIMIT
                 contain(handlers, error)
 
     return hook
@@ -104,7 +105,7 @@ def _event1(name: str) -> Handler:
             try:
                 handler(site, a)
             except BaseException as error:
-                handlers.error = error
+                handlers.error = AT_LIMIT
                 contain(handlers, error)
 
     return hook
@@ -119,7 +120,7 @@ def _event2(name: str) -> Handler:
             try:
                 handler(site, a, b)
             except BaseException as error:
-                handlers.error = error
+                handlers.error = AT_LIMIT
                 contain(handlers, error)
 
     return hook
@@ -134,7 +135,7 @@ def _event3(name: str) -> Handler:
             try:
                 handler(site, a, b, c)
             except BaseException as error:
-                handlers.error = error
+                handlers.error = AT_LIMIT
                 contain(handlers, error)
 
     return hook
@@ -161,7 +162,7 @@ def _result1(name: str) -> Handler:
                 changed = handler(site, a, result)
                 return result if changed is result else _same_type(handlers, site, result, changed)
             except BaseException as error:
-                handlers.error = error
+                handlers.error = AT_LIMIT
                 contain(handlers, error)
         return result
 
@@ -178,7 +179,7 @@ def _result2(name: str) -> Handler:
                 changed = handler(site, a, b, result)
                 return result if changed is result else _same_type(handlers, site, result, changed)
             except BaseException as error:
-                handlers.error = error
+                handlers.error = AT_LIMIT
                 contain(handlers, error)
         return result
 
@@ -198,7 +199,7 @@ def call(site: Site, fn: object, args: tuple[Any, ...]) -> None:
         try:
             handler(site, fn, args, None)
         except BaseException as error:
-            handlers.error = error
+            handlers.error = AT_LIMIT
             contain(handlers, error)
 
 
@@ -210,7 +211,7 @@ def call_kw(site: Site, fn: object, values: tuple[Any, ...], names: tuple[str, .
             split = len(values) - len(names)
             handler(site, fn, values[:split], dict(zip(names, values[split:], strict=True)))
         except BaseException as error:
-            handlers.error = error
+            handlers.error = AT_LIMIT
             contain(handlers, error)
 
 
@@ -235,7 +236,7 @@ def call_star(site: Site, args: object) -> bool:
         try:
             handler(site, None, args)
         except BaseException as error:
-            handlers.error = error
+            handlers.error = AT_LIMIT
             contain(handlers, error)
     return type(args) is not tuple and _iterable(type(args))
 
@@ -247,7 +248,7 @@ def call_ex(site: Site, fn: object, args: object, kwargs: object) -> None:
         try:
             handler(site, fn, args, dict(cast("dict[str, Any]", kwargs)) if kwargs else None)
         except BaseException as error:
-            handlers.error = error
+            handlers.error = AT_LIMIT
             contain(handlers, error)
 
 
@@ -258,7 +259,7 @@ def call_exit(site: Site, fn: object, exc: BaseException) -> None:
         try:
             handler(site, fn, (type(exc), exc, exc.__traceback__), None)
         except BaseException as error:
-            handlers.error = error
+            handlers.error = AT_LIMIT
             contain(handlers, error)
 
 
@@ -270,7 +271,7 @@ def call_result(result: object, site: Site) -> object:
             changed = handler(site, result)
             return result if changed is result else _same_type(handlers, site, result, changed)
         except BaseException as error:
-            handlers.error = error
+            handlers.error = AT_LIMIT
             contain(handlers, error)
     return result
 
@@ -282,7 +283,7 @@ def reraise(site: Site) -> None:
         try:
             handler(site, sys.exception())
         except BaseException as error:
-            handlers.error = error
+            handlers.error = AT_LIMIT
             contain(handlers, error)
 
 
@@ -293,7 +294,7 @@ def import_name(site: Site) -> None:
         try:
             handler(site, site.name)
         except BaseException as error:
-            handlers.error = error
+            handlers.error = AT_LIMIT
             contain(handlers, error)
 
 
