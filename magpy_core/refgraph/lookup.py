@@ -59,7 +59,7 @@ def is_data_descriptor(value: Any) -> bool:
 
 
 def resolve(obj: Any, name: str, *, plain: bool = False) -> Found:
-    """Where ``obj.name`` (obj no class, no module) is found; ``plain``: by ``object.__getattribute__``, whatever overrides say."""
+    """Where ``obj.name`` (obj no class, no module) is found; ``plain``: by ``object.__getattribute__`` overridden or not."""
     tp = type(obj)
     getter, owner = class_lookup(tp, "__getattribute__")
     if isinstance(getter, types.FunctionType) and not plain:
