@@ -23,7 +23,7 @@ class ShapeTracker:
     def __init__(self, scalars: ScalarTable, dims: dict[str, set[int]]) -> None:
         self.scalars = scalars
         self.dims = dims
-        self._symbols: dict[Any, Sym]  # sympy symbol -> leaf = {}
+        self._symbols: dict[Any, Sym] = {}  # sympy symbol -> leaf
         self._env: Any = None
         self._fakes: dict[int, Any] = {}  # fx node -> fake value
 

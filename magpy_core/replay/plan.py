@@ -153,6 +153,8 @@ class Planner:
         out: list[Effect] = []
         for node in list(self.refgraph.written()):
             assert node.snapshot is not None
+            if node.source.kind == "dict":
+                continue  # an object's own __dict__: the object's node has the same changes
             for change in node.snapshot.changes(node.forced):
                 if self._echo(node, change):
                     continue
