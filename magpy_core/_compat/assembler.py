@@ -146,6 +146,7 @@ def assemble(
     out = bytearray()
     table = bytearray()
     line = code.co_firstlineno
+    position, units = instrs[0].pos, 0  # hooks have their instruction's position: one entry for all of them
     for instr, size in zip(instrs, sizes, strict=True):
         caches = _CACHES[instr.op]
         arg = instr.arg
@@ -153,7 +154,11 @@ def assemble(
             out += bytes((EXTENDED_ARG, (arg >> shift) & 0xFF))
         out += bytes((instr.op, arg & 0xFF))
         out += bytes(2 * caches)
-        line = _encode_location(table, instr.pos, size, line)
+        if instr.pos != position:
+            line = _encode_location(table, position, units, line)
+            position, units = instr.pos, 0
+        units += size
+    _encode_location(table, position, units, line)
     rows = bytearray()
     for handler in decoded.handlers:
         begin = starts[labels.get(handler.start, handler.start)]
@@ -177,7 +182,7 @@ def _varint(out: bytearray, value: int) -> None:
 
 
 def _encode_location(out: bytearray, pos: Position, units: int, line: int) -> int:
-    """Append the location-table entries for one instruction (PEP 626/657 format); returns the line they end on."""
+    """Append the location-table entries for so many units of code (PEP 626/657 format); returns the line they end on."""
     start, end, col, end_col = pos
     while units > 0:
         length = min(units, 8)

@@ -32,8 +32,8 @@ Handler = Callable[..., Any]
 class Handlers(list["Handler | None"]):
     """An observer's overridden methods, by event number; None where there is nothing to call.
 
-    ``error`` is set to AT_LIMIT before anything is called about an exception: at the recursion limit nothing can be called any
-    more. (The exception itself would keep the user's frames alive.)
+    ``error`` is set to AT_LIMIT before anything is called about an exception: at the recursion limit nothing can be called
+    any more. (The exception itself would keep the user's frames alive.)
     """
 
     __slots__ = ("error", "fail")
