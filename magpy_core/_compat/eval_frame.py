@@ -25,6 +25,7 @@ Key types: :class:`Frame` (what a starting frame shows), :class:`Interception`.
 from __future__ import annotations
 
 import dis
+import os
 import sys
 import threading
 from _thread import get_ident
@@ -383,6 +384,17 @@ def _retire(code: CodeType) -> None:
         if _is_ours(entry):
             extra_state: Any = entry.guard_manager.extra_state
             extra_state.invalidate(entry, DeletedGuardManagerWrapper("the recording by MagPy is over"))
+
+
+def _after_fork() -> None:
+    """In a forked child: its copies of interceptions stop, and no other thread holds anything."""
+    global _lock
+    _lock = threading.RLock()
+    for interception in _active.values():
+        interception.stop()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _torch_compiling_elsewhere() -> bool:

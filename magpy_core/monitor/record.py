@@ -31,6 +31,7 @@ __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 OWN_DIRECTORY: Final[str] = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _CO_OPTIMIZED: Final = 0x1
 
+_MAX_CLONES: Final = 10_000
 _clones: dict[int, tuple[CodeType, CodeType | None]] = {}
 """id(original code) -> (the original, kept alive; its clone, or None if its frames are left alone)."""
 
@@ -65,6 +66,8 @@ class _ProcessWide:
             self._recordings -= 1
             if self._recordings:
                 return
+            if len(_clones) > _MAX_CLONES:  # a program that keeps making new code
+                _clones.clear()
             if sys.getrecursionlimit() == self._raised_limit:  # otherwise the user has set it meanwhile
                 sys.setrecursionlimit(self._raised_limit - _HEADROOM)
             if self._visible is not None:
@@ -94,6 +97,18 @@ def clone_of(code: CodeType) -> CodeType | None:
         prepare_clone(clone)
     _clones[id(code)] = (code, clone)
     return clone
+
+
+class ForkedChild(RuntimeError):
+    """A recording was going on when the process forked; it goes on in the parent only."""
+
+
+def _after_fork() -> None:
+    for handlers in active.values():
+        handlers.fail(ForkedChild("this process was forked during a recording"))
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _text(error: BaseException) -> str:

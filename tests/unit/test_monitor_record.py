@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 import threading
@@ -311,6 +312,32 @@ def test_a_program_that_replaces_builtins() -> None:
         f([1])
     assert recording.observer_failure is None, recording.failure_traceback
     assert entered(log) == ["f", "numbers", "reads"]
+
+
+def test_a_forked_child_is_not_recorded() -> None:
+    def f() -> list[str]:
+        receive, send = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                before = len(log.events)
+                reads()
+                os.write(send, f"{len(log.events) - before} {recording.observer_failure!r}".encode())
+            finally:
+                os._exit(0)
+        os.close(send)
+        with os.fdopen(receive) as pipe:
+            text = pipe.read()
+        os.waitpid(child, 0)
+        return text.split(" ", 1)
+
+    log = Log()
+    with record(log) as recording:
+        count, failure = f()
+        reads()
+    assert count == "0" and "ForkedChild" in failure
+    assert recording.observer_failure is None
+    assert entered(log)[-1] == "reads"
 
 
 def test_endless_recursion_raises_as_usual() -> None:

@@ -176,3 +176,60 @@ def test_an_optimizer_step_is_seen_whole() -> None:
 
     names = entered(run(step)[1])
     assert {"zero_grad", "forward", "backward", "step", "sgd"} <= set(names)
+
+
+def test_training_with_what_torch_calls_back_into_python() -> None:
+    """Autograd functions, hooks, checkpointing, autocast, dropout: the same losses and gradients as without a recording."""
+    from torch.utils.checkpoint import checkpoint
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+            (x,) = ctx.saved_tensors
+            return grads[0] * 2 + 0 * x
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(3))
+            self.norm = torch.nn.BatchNorm1d(4)
+            self.drop = torch.nn.Dropout(0.5)
+            self.calls = 0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            for k, layer in enumerate(self.layers):
+                x = checkpoint(layer, x, use_reentrant=False) if k == 1 else torch.relu(layer(x))
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                x = self.layers[0](x)
+            return Double.apply(self.drop(self.norm(x.float())))  # type: ignore[no-untyped-call, no-any-return, unused-ignore]
+
+    def train() -> tuple[list[float], list[float], int]:
+        torch.manual_seed(0)
+        model = Model()
+        seen: list[float] = []
+        model.layers[2].register_forward_hook(lambda module, args, out: out * 1.5)
+        model.layers[0].weight.register_hook(lambda grad: seen.append(float(grad.sum())))
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
+        losses = []
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = model(torch.randn(8, 4)).square().mean()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            scheduler.step()
+            losses.append(loss.item())
+        return losses, seen, model.calls
+
+    plain = train()
+    for _ in range(2):
+        result, log = run(train)
+        assert result == plain
+    assert {"forward", "backward", "step", "<lambda>"} <= set(entered(log))
