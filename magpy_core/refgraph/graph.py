@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from magpy_core.refgraph import kinds
+from magpy_core.refgraph import kinds, printer
 from magpy_core.refgraph.snapshot import Snapshot, take
 from magpy_core.refgraph.source import Source, SourceTable
 
@@ -37,6 +37,7 @@ class Node:
         "snapshot",
         "source",
         "summary",
+        "type_name",
         "was_written",
         "written_at",
     )
@@ -45,6 +46,7 @@ class Node:
         self.obj = obj
         self.source = source
         self.kind = kind
+        self.type_name = type(obj).__name__
         self.snapshot: Snapshot | None = None
         self.written_at: list[Any] = []
         self.reads: int = 0
@@ -58,12 +60,12 @@ class Node:
     def __repr__(self) -> str:
         if self.summary:
             return self.summary
-        return f"Node({self.source.describe()}: {kinds.NAMES[self.kind]} {type(self.obj).__name__})"
+        return f"Node({self.source.describe()}: {kinds.NAMES[self.kind]} {self.type_name})"
 
 
-@dataclass
+@dataclass(repr=False)
 class RefGraph:
-    """All that one recording learned about the world outside the region."""
+    """All that one recording learned about the world outside the region. ``str()`` prints it, ``to_dot()`` draws it."""
 
     sources: SourceTable = field(default_factory=SourceTable)
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -104,3 +106,12 @@ class RefGraph:
     def written(self) -> Iterator[Node]:
         """Nodes whose state may have changed, in order of first touch."""
         return (n for n in self.nodes.values() if n.snapshot is not None)
+
+    def to_dot(self) -> str:
+        return printer.to_dot(self)
+
+    def __str__(self) -> str:
+        return printer.to_text(self)
+
+    def __repr__(self) -> str:
+        return f"<RefGraph: {len(self.nodes)} nodes, {len(self.reads)} reads>"

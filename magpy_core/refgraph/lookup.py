@@ -63,7 +63,7 @@ def resolve(obj: Any, name: str, *, plain: bool = False) -> Found:
     tp = type(obj)
     getter, owner = class_lookup(tp, "__getattribute__")
     if isinstance(getter, types.FunctionType) and not plain:
-        return Found("python", value=getter, owner=owner)
+        return Found("override", value=getter, owner=owner)
     raw, owner = class_lookup(tp, name)
     if owner is not None and is_data_descriptor(raw):
         if isinstance(raw, types.MemberDescriptorType):

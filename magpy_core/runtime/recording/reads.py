@@ -151,6 +151,9 @@ class ReadEvents(RecordingState):
             return
         node = self.node_for(obj)
         found = lookup.resolve(obj, name)
+        if found.where == "override":
+            self.class_fact(tp, "__getattribute__", site)
+            return  # its own reads are seen
         if found.in_class or found.where in ("python", "absent"):
             self.class_fact(tp, name, site)
         if found.where == "python":

@@ -18,7 +18,7 @@ from magpy_core.guards.explain import TensorFacts
 from magpy_core.monitor.record import record
 from magpy_core.opgraph.shadow import ShadowRecorder
 from magpy_core.opgraph.shapes import ShapeTracker
-from magpy_core.refgraph import kinds
+from magpy_core.refgraph import kinds, verify
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.snapshot import ABSENT, instance_dict
 from magpy_core.refgraph.source import Source
@@ -182,6 +182,8 @@ class Recording(FrameEvents):
             if monitor.observer_failure is not None:
                 self.internal_error(monitor.observer_failure)
             plan = self.guarded_call(self.finish, result, error)
+            if plan is not _FAILED and not self.broken and verify.enabled():
+                verify.verify(self.refgraph, args, kwargs, self.is_young)
         finally:
             for undo in reversed(self.restores):
                 undo()
