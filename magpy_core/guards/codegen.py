@@ -6,6 +6,7 @@ live in a table, never in the text. Key type: GuardWriter.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -94,7 +95,7 @@ class GuardWriter:
         """A variable holding ``source``'s ``__dict__``."""
         name = self._dicts.get(id(source))
         if name is None:
-            if source.kind == "const":
+            if source.kind == "const" and isinstance(source.key, (type, types.ModuleType)):
                 # the namespace of a class is a live view, that of a module is never replaced: look it up once
                 name = self.const(source.key.__dict__)
             else:

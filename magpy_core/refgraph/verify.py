@@ -1,0 +1,238 @@
+"""The verifier of reference graphs: does a recording's graph describe the state the region was entered with?
+
+It rebuilds that state from the snapshots and checks every node and every read against it, at the end of a recording. Off by
+default, on in tests (``MAGPY_VERIFY=1``). Key function: ``verify``; key type: RefGraphError.
+"""
+
+from __future__ import annotations
+
+import os
+import types
+from collections.abc import Callable
+from typing import Any
+
+from magpy_core._compat.tensor_guards import no_torch_function
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.graph import Node, Read, RefGraph
+from magpy_core.refgraph.kinds import same_scalar
+from magpy_core.refgraph.snapshot import ABSENT, instance_dict
+from magpy_core.refgraph.source import Source
+
+ROOTS = frozenset({"arg", "kwarg", "const"})
+OPS = frozenset({
+    "absent", "tensor", "is", "identity", "type", "eq", "is_len", "names", "truth", "keys", "elements", "is_source",
+})  # fmt: skip
+OP_PREFIXES = ("sym:", "is_not_source:")
+
+_UNKNOWN = object()  # an entry value that the snapshots do not hold (a native field, an iterator's next value)
+_BY_VALUE = (kinds.SCALAR, kinds.IDENTITY)
+
+
+class RefGraphError(AssertionError):
+    """A reference graph that contradicts the state it was recorded from; ``problems`` are sentences."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("the reference graph is wrong:\n" + "\n".join(f"  {p}" for p in problems))
+        self.problems = problems
+
+
+def enabled() -> bool:
+    """Whether recordings verify their graph (environment variable ``MAGPY_VERIFY``)."""
+    return os.environ.get("MAGPY_VERIFY", "") not in ("", "0")
+
+
+def verify(
+    graph: RefGraph,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    is_young: Callable[[Any], bool | None] = lambda obj: None,
+) -> None:
+    """Raise RefGraphError unless ``graph`` holds for a region entered with ``args`` and ``kwargs``.
+
+    ``is_young(obj)`` tells whether the region made an object: such an object is internal and must have no node.
+    """
+    problems: list[str] = []
+    entry = Entry(graph, args, kwargs)
+    with no_torch_function():
+        for key, node in graph.nodes.items():
+            problems += _node_problems(entry, key, node, is_young)
+        for read in graph.reads:
+            problems += _read_problems(entry, read)
+    if problems:
+        raise RefGraphError(problems)
+
+
+class Entry:
+    """Values as they were when the region was entered: snapshots where there are some, the objects themselves elsewhere."""
+
+    def __init__(self, graph: RefGraph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.graph, self.args, self.kwargs = graph, args, kwargs
+        self._values: dict[int, Any] = {}
+
+    def value(self, source: Source) -> Any:
+        """The entry value of ``source``, ``ABSENT``, or ``_UNKNOWN``."""
+        found = self._values.get(id(source), self)
+        if found is self:
+            found = self._values[id(source)] = self._value(source)
+        return found
+
+    def _value(self, source: Source) -> Any:
+        match source.kind:
+            case "const":
+                return source.key
+            case "arg":
+                return self.args[source.key] if source.key < len(self.args) else ABSENT
+            case "kwarg":
+                return self.kwargs.get(source.key, ABSENT)
+        assert source.base is not None
+        base = self.value(source.base)
+        if base is ABSENT or base is _UNKNOWN:
+            return base
+        key = self.value(source.key) if isinstance(source.key, Source) else source.key
+        return _UNKNOWN if key is _UNKNOWN else self._step(source, base, key)
+
+    def _step(self, source: Source, base: Any, key: Any) -> Any:
+        assert source.base is not None
+        match source.kind:
+            case "attr":
+                return self.attrs(base).get(key, ABSENT)
+            case "dict":
+                return base.__dict__ if isinstance(base, type) else instance_dict(base)
+            case "item" if source.base.kind == "dict":
+                assert source.base.base is not None
+                return self.attrs(self.value(source.base.base)).get(key, ABSENT)
+            case "item" | "dict_item" | "list_item":
+                return self.item(base, key)
+            case "key_at":
+                keys = [k for k, _ in self.pairs(base)]
+                return keys[key] if key < len(keys) else ABSENT
+            case "cell":
+                node = self.graph.node(base)
+                if node is not None and node.snapshot is not None:
+                    return node.snapshot.content
+                return base.cell_contents
+            case "type":
+                return type(base)
+            case "len":
+                return self.length(source.base, base)
+            case "field":
+                node = self.graph.node(base)
+                if node is not None and node.snapshot is not None and node.snapshot.slots is not None:
+                    return node.snapshot.slots.get(key, _UNKNOWN)
+                # a native field has no snapshot, and reading it could run a user's descriptor; functions' fields are plain
+                return getattr(base, key) if isinstance(base, types.FunctionType) else _UNKNOWN
+        return _UNKNOWN
+
+    def attrs(self, obj: Any) -> dict[str, Any]:
+        """An object's own ``__dict__`` at entry."""
+        node = self.graph.node(obj)
+        if node is not None and node.snapshot is not None and node.snapshot.attrs is not None:
+            return node.snapshot.attrs
+        if isinstance(obj, type):
+            return dict(obj.__dict__)
+        if isinstance(obj, types.FunctionType):
+            return obj.__dict__
+        return instance_dict(obj) or {}
+
+    def pairs(self, obj: Any) -> list[tuple[Any, Any]]:
+        node = self.graph.node(obj)
+        if node is not None and node.snapshot is not None:
+            return list(node.snapshot.content)
+        return list(dict.items(obj))
+
+    def elements(self, obj: Any) -> Any:
+        """The content of a sequence or set."""
+        node = self.graph.node(obj)
+        return node.snapshot.content if node is not None and node.snapshot is not None else obj
+
+    def item(self, obj: Any, key: Any) -> Any:
+        if isinstance(obj, dict):
+            node = self.graph.node(obj)
+            if node is None or node.snapshot is None:
+                return dict.get(obj, key, ABSENT)
+            return next((v for k, v in node.snapshot.content if k is key or (type(k) is type(key) and k == key)), ABSENT)
+        if kinds.kind_of(obj) not in kinds.CONTAINERS:
+            return _UNKNOWN
+        elements = self.elements(obj)
+        return elements[key] if -len(elements) <= key < len(elements) else ABSENT
+
+    def length(self, source: Source, obj: Any) -> Any:
+        if source.kind == "dict":
+            assert source.base is not None
+            return len(self.attrs(self.value(source.base)))
+        if kinds.kind_of(obj) not in kinds.CONTAINERS:
+            return _UNKNOWN
+        return len(self.pairs(obj)) if isinstance(obj, dict) else len(self.elements(obj))
+
+
+def _node_problems(entry: Entry, key: int, node: Node, is_young: Callable[[Any], bool | None]) -> list[str]:
+    out: list[str] = []
+    name = node.source.describe()
+    if id(node.obj) != key:
+        out.append(f"`{name}` is filed under another object's identity")
+    if node.kind != kinds.kind_of(node.obj):
+        out.append(f"`{name}` is called a {kinds.NAMES[node.kind]} but is a {kinds.NAMES[kinds.kind_of(node.obj)]}")
+    if root_of(node.source).kind not in ROOTS:
+        out.append(f"`{name}` does not start at a root")
+    value = entry.value(node.source)
+    if value is not _UNKNOWN and value is not node.obj:
+        out.append(f"`{name}` led to another object at entry than the one it stands for")
+    if node.kind not in _BY_VALUE and node.source.kind != "const" and is_young(node.obj):
+        out.append(f"`{name}` stands for an object that the region made itself")
+    if (node.written_at or node.forced) and node.snapshot is None:
+        out.append(f"`{name}` was written and has no snapshot")
+    if node.snapshot is not None and node.snapshot.obj is not node.obj:
+        out.append(f"the snapshot of `{name}` is one of another object")
+    return out
+
+
+def _read_problems(entry: Entry, read: Read) -> list[str]:
+    name, op = read.source.describe(), read.op
+    if op not in OPS and not op.startswith(OP_PREFIXES):
+        return [f"the read of `{name}` has the unknown operation {op!r}"]
+    root = root_of(read.source)
+    if root.kind not in ROOTS:
+        return [f"the read of `{name}` does not start at a root"]
+    if root.kind == "const" and kinds.kind_of(root.key) in kinds.MUTABLE and not op.startswith("sym:"):
+        if entry.graph.node(root.key) is None and root is not read.source:
+            return [f"the read of `{name}` starts at an object that is no node"]
+    if isinstance(read.expected, Source) and root_of(read.expected).kind not in ROOTS:
+        return [f"the read of `{name}` is compared with something that does not start at a root"]
+    value = entry.value(read.source)
+    if value is _UNKNOWN or op.startswith("sym:") or op == "names":
+        return []
+    if value is ABSENT and op != "absent":
+        return [f"`{name}` was read, but there was nothing at entry"]
+    return [] if _holds(entry, read, value) else [f"the guard {op!r} on `{name}` does not hold for the recorded entry state"]
+
+
+def _holds(entry: Entry, read: Read, value: Any) -> bool:
+    expected = read.expected
+    match read.op:
+        case "absent":
+            return value is ABSENT
+        case "tensor" | "type":
+            return type(value) is expected
+        case "is" | "identity":
+            return value is expected
+        case "eq" | "is_len":
+            return same_scalar(value, expected)
+        case "truth":
+            return bool(len(entry.pairs(value) if isinstance(value, dict) else entry.elements(value))) is expected
+        case "keys":
+            return _same([k for k, _ in entry.pairs(value)], expected)
+        case "elements":
+            return _same(list(entry.elements(value)), expected)
+    other = entry.value(expected)
+    return other is _UNKNOWN or (value is other) == (read.op == "is_source")
+
+
+def _same(now: list[Any], expected: Any) -> bool:
+    return len(now) == len(expected) and all(a is b or same_scalar(a, b) for a, b in zip(now, expected, strict=True))
+
+
+def root_of(source: Source) -> Source:
+    """Where the access path starts."""
+    while source.base is not None:
+        source = source.base
+    return source
