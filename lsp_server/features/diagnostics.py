@@ -141,13 +141,17 @@ class Board:
         """All diagnostics of one file, under the URI the client knows it by (and none under one it had before)."""
         document = self._documents.of_key(key)
         seen: set[tuple[Any, ...]] = set()
+        ways: set[tuple[Any, ...]] = set()
         items: list[types.Diagnostic] = []
         for finding, severity, where in self._placed(key):
             ends = (where.start.line, where.start.character, where.end.line, where.end.character)
             same = (finding.code, finding.message, *ends)
             if same not in seen:  # two entrypoints reach the same line the same way
                 seen.add(same)
-                items.append(self._diagnostic(finding, severity, where))
+                # Findings of one range mostly share their call path: an editor shows them together, so once will do.
+                way = (*ends, finding.path)
+                items.append(self._diagnostic(finding, severity, where, with_path=way not in ways))
+                ways.add(way)
         uri = document.uri if document else uri_of(key)
         out = [types.PublishDiagnosticsParams(uri, items, document.version if document else None)]
         before = self._published.get(key)
@@ -170,8 +174,9 @@ class Board:
         placed = tracked.place_range(location.range) if tracked else None
         return None if placed is None else lsp_range(location.range, *placed, self.encoding)
 
-    def _diagnostic(self, finding: Finding, severity: Severity, where: types.Range) -> types.Diagnostic:
+    def _diagnostic(self, finding: Finding, severity: Severity, where: types.Range, *, with_path: bool) -> types.Diagnostic:
         code = lookup(finding.code)
+        related = self._related(finding) if with_path and self.related_information else []
         return types.Diagnostic(
             range=where,
             severity=_SEVERITIES[severity],
@@ -179,7 +184,7 @@ class Board:
             code_description=types.CodeDescription(href=code.url),
             source="magpy",
             message=finding.message,
-            related_information=self._related(finding) or None if self.related_information else None,
+            related_information=related or None,
             data={
                 "name": code.name,
                 "hint": finding.hint or " ".join(code.hints[:1]),
@@ -197,10 +202,13 @@ class Board:
             if run.findings.get(finding.key) is not finding:
                 continue
             for step in finding.path:
+                # The way through torch's own frames and the finding's own line say nothing new.
+                if _is_library(step.file) or step == finding.location:
+                    continue
                 where = self._range(run.tracker, step)
                 document = self._documents.of_key(key_of(step.file))
                 if where is not None:
                     uri = document.uri if document else uri_of(step.file)
-                    text = f"called in {step.function}" if step.function else "called here"
+                    text = f"call in {step.function}" if step.function else "call"
                     related.append(types.DiagnosticRelatedInformation(types.Location(uri, where), text))
         return related

@@ -3,12 +3,100 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
-from magpy_core.findings import Finding, Severity, lookup
+from magpy_core.findings import Code, Finding, Severity, lookup
 
 _IN_FULL = 3
 _LISTED = 12
+
+Rated = tuple[Finding, Severity]
+
+
+def hover_text(found: Sequence[Rated], *, markdown: bool, messages: bool = True) -> str:
+    """The worst codes in full with their findings, the others one line each. ``found`` must not be empty.
+
+    ``messages`` is off for an editor that puts the diagnostics' messages above the hover itself.
+    """
+    ordered = sorted(found, key=lambda pair: (pair[1].rank, pair[0].code, pair[0].message))
+    groups = [list(group) for _, group in groupby(ordered, key=lambda pair: (pair[1].rank, pair[0].code))]
+    write = _markdown if markdown else _text
+    between = "\n\n" if markdown else "\n"
+    blocks = [between.join(write(group, messages)) for group in groups[:_IN_FULL]]
+    rest = [pair for group in groups[_IN_FULL:] for pair in group]
+    if rest:
+        bold = "**" if markdown else ""
+        listed = [f"- {bold}{f.code}{bold} {_plain(f.message) if markdown else f.message}" for f, _ in rest[:_LISTED]]
+        blocks.append("\n".join(listed + _more(len(rest))))
+    return ("\n\n---\n\n" if markdown else "\n\n").join(blocks)
+
+
+def _markdown(group: Sequence[Rated], messages: bool) -> Iterator[str]:
+    """The paragraphs on all findings of one code."""
+    code, severity = lookup(group[0][0].code), group[0][1]
+    yield f"**{code.code}** {code.name} · {severity.value}"
+    if messages and len(group) == 1:
+        yield _plain(group[0][0].message)
+    if code.reason:
+        yield f"*Why:* {_plain(code.reason)}"
+    if len(group) == 1:
+        values = [f"- {_code(v.name)} = {_code(v.repr)}" for v in group[0][0].values]
+    else:
+        values = [f"- {_plain(finding.message)}{_values(finding)}" for finding, _ in group]
+    if values:
+        yield "\n".join(values[:_LISTED] + _more(len(values)))
+    for hint in _hints(group, code):
+        yield f"*What to do:* {_plain(hint)}"
+    facts = _facts(group)
+    link = [f"[{code.code} documentation]({code.url})"]
+    yield " · ".join([_plain(fact) for fact in facts] + link)
+
+
+def _text(group: Sequence[Rated], messages: bool) -> Iterator[str]:
+    """The same as plain lines."""
+    code, severity = lookup(group[0][0].code), group[0][1]
+    yield f"{code.code} {code.name} ({severity.value})"
+    listed = []
+    for finding, _ in group:
+        if messages or len(group) > 1:
+            listed.append(finding.message)
+        listed += [f"  {v.name} = {v.repr}" for v in finding.values]
+    yield from listed[:_LISTED] + _more(len(listed))
+    if code.reason:
+        yield f"Why: {code.reason}"
+    for hint in _hints(group, code):
+        yield f"What to do: {hint}"
+    facts = _facts(group)
+    if facts:
+        yield " · ".join(facts)
+    yield code.url
+
+
+def _hints(group: Sequence[Rated], code: Code) -> list[str]:
+    """What to do, each advice once."""
+    hints = dict.fromkeys(finding.hint or " ".join(code.hints[:1]) for finding, _ in group)
+    return [hint for hint in hints if hint]
+
+
+def _facts(group: Sequence[Rated]) -> list[str]:
+    regions = dict.fromkeys(finding.region for finding, _ in group if finding.region)
+    facts = [f"region {name}" for name in regions]
+    seen = sum(finding.count for finding, _ in group)
+    if seen > len(group):
+        facts.append(f"seen {seen} times")
+    costs = [finding.cost_ms for finding, _ in group if finding.cost_ms is not None]
+    if costs:
+        facts.append(f"costs {sum(costs):.2f} ms")
+    return facts
+
+
+def _values(finding: Finding) -> str:
+    return "".join(f"{', ' if i else ': '}{_code(v.name)} = {_code(v.repr)}" for i, v in enumerate(finding.values[:_LISTED]))
+
+
+def _more(number: int) -> list[str]:
+    return [f"- and {number - _LISTED} more"] if number > _LISTED else []
 
 
 def _code(text: str) -> str:
@@ -20,62 +108,6 @@ def _code(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """``text`` with Markdown's active characters escaped: messages quote the user's code."""
-    return re.sub(r"([\\*_\[\]<>#|])", r"\\\1", text)
-
-
-def _facts(finding: Finding) -> list[str]:
-    facts = []
-    if finding.region:
-        facts.append(f"region {finding.region}")
-    if finding.count > 1:
-        facts.append(f"seen {finding.count} times")
-    if finding.cost_ms is not None:
-        facts.append(f"costs {finding.cost_ms:.2f} ms")
-    return facts
-
-
-def _full_markdown(finding: Finding, severity: Severity) -> str:
-    code = lookup(finding.code)
-    parts = [f"**{code.code}** {code.name} · {severity.value}", _plain(finding.message)]
-    if code.reason:
-        parts.append(f"*Why:* {_plain(code.reason)}")
-    if finding.values:
-        parts.append("\n".join(f"- {_code(v.name)} = {_code(v.repr)}" for v in finding.values[:_LISTED]))
-    hint = finding.hint or " ".join(code.hints[:1])
-    if hint:
-        parts.append(f"*What to do:* {_plain(hint)}")
-    facts = _facts(finding)
-    if facts:
-        parts.append(_plain(" · ".join(facts)))
-    parts.append(f"[{code.code} documentation]({code.url})")
-    return "\n\n".join(parts)
-
-
-def _full_plain(finding: Finding, severity: Severity) -> str:
-    code = lookup(finding.code)
-    lines = [f"{code.code} {code.name} ({severity.value})", finding.message]
-    if code.reason:
-        lines.append(f"Why: {code.reason}")
-    lines += [f"  {v.name} = {v.repr}" for v in finding.values[:_LISTED]]
-    hint = finding.hint or " ".join(code.hints[:1])
-    if hint:
-        lines.append(f"What to do: {hint}")
-    lines += [" · ".join(_facts(finding))] if _facts(finding) else []
-    lines.append(code.url)
-    return "\n".join(lines)
-
-
-def hover_text(found: Sequence[tuple[Finding, Severity]], *, markdown: bool) -> str:
-    """The worst findings in full, the others one line each. ``found`` must not be empty."""
-    ordered = sorted(found, key=lambda pair: (pair[1].rank, pair[0].code, pair[0].message))
-    full, rest = ordered[:_IN_FULL], ordered[_IN_FULL:]
-    if markdown:
-        text = "\n\n---\n\n".join(_full_markdown(f, s) for f, s in full)
-        listed = [f"- **{f.code}** {_plain(f.message)}" for f, _ in rest[:_LISTED]]
-    else:
-        text = "\n\n".join(_full_plain(f, s) for f, s in full)
-        listed = [f"- {f.code} {f.message}" for f, _ in rest[:_LISTED]]
-    if len(rest) > _LISTED:
-        listed.append(f"- and {len(rest) - _LISTED} more")
-    return text + ("\n\n---\n\n" if markdown and listed else "\n" if listed else "") + "\n".join(listed)
+    """Our sentences as Markdown: code spans stay, active characters outside of them are escaped."""
+    parts = re.split(r"(`[^`\n]*`)", text)
+    return "".join(p if p.startswith("`") and len(p) > 1 else re.sub(r"([\\*_\[\]<>#|])", r"\\\1", p) for p in parts)

@@ -30,10 +30,21 @@ _SETTINGS_PATIENCE = 5.0
 
 
 class MagpyProtocol(LanguageServerProtocol):
-    """pygls's protocol, with commands as plain coroutines.
+    """pygls's protocol, mended where a client could be left waiting or a run left running.
 
-    pygls runs a command as a second future behind the request's, so ``$/cancelRequest`` would leave it running.
+    pygls runs a command as a second future behind the request's, so ``$/cancelRequest`` would leave it running; and a
+    request that it can't read, or one of ours without params, is never answered.
     """
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        if "jsonrpc" in data and "method" in data and self.get_message_type(data["method"]) is None:
+            data.setdefault("params", None)
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            if "id" in data and "method" in data:
+                self._send_response(data["id"], error=error.to_response_error())
+            raise
 
     @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
     async def lsp_workspace__execute_command(self, params: types.ExecuteCommandParams) -> Any:  # type: ignore[override]
@@ -75,7 +86,10 @@ class MagpyServer(LanguageServer):
 
     @property
     def handles_status(self) -> bool:
-        """Our own clients show failures from ``magpy/status``; others get a message box."""
+        """Our own client: it shows failures from ``magpy/status``, and messages of diagnostics above a hover.
+
+        Others get a message box for a failure, and the messages in the hover's text.
+        """
         experimental = self.client_capabilities.experimental
         return isinstance(experimental, Mapping) and bool(experimental.get("magpyStatus"))
 

@@ -118,7 +118,8 @@ def _register_features(server: MagpyServer) -> None:
             return None
         markdown = server.hover_markdown
         kind = types.MarkupKind.Markdown if markdown else types.MarkupKind.PlainText
-        text = hover_text([(finding, severity) for finding, severity, _ in found], markdown=markdown)
+        rated = [(finding, severity) for finding, severity, _ in found]
+        text = hover_text(rated, markdown=markdown, messages=not server.handles_status)
         narrowest = min((where for *_, where in found), key=lambda r: (r.end.line - r.start.line, r.end.character))
         return types.Hover(types.MarkupContent(kind, text), narrowest)
 

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 VSCODE = json.loads((Path(__file__).parent / "vscode_capabilities.json").read_text())
 
 Json = dict[str, Any]
+OMIT = object()  # as params: send none at all
 
 
 class ServerError(Exception):
@@ -92,7 +93,9 @@ class Client:
         """Send a request; its id and the answer to come."""
         self._id += 1
         self._answers[self._id] = asyncio.get_running_loop().create_future()
-        self._send({"id": self._id, "method": method, "params": params})
+        self._send(
+            {"id": self._id, "method": method} if params is OMIT else {"id": self._id, "method": method, "params": params}
+        )
         return self._id, self._answers[self._id]
 
     async def request(self, method: str, params: Any) -> Any:

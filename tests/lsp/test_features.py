@@ -187,7 +187,19 @@ def test_many_findings_on_a_line_stay_readable() -> None:
     where = Location("/f.py", Range(Position(0, 0), Position(0, 1)))
     many = [(Finding("MP204", f"guard {n}", where), Severity.HINT) for n in range(40)]
     text = hover_text(many, markdown=True)
-    assert text.count("*Why:*") == 3 and "and 25 more" in text
+    assert text.count("*Why:*") == 1 and "guard 11" in text and "and 28 more" in text
+    plain = hover_text(many, markdown=False)
+    assert plain.count("Why:") == 1 and "and 28 more" in plain
+    codes = [(Finding(code, f"m{code}", where), Severity.WARNING) for code in ("MP101", "MP102", "MP103", "MP104", "MP105")]
+    text = hover_text(codes, markdown=True)
+    assert text.count("*Why:*") == 3 and "- **MP105** mMP105" in text
+
+
+def test_messages_keep_their_code_and_lose_their_markup() -> None:
+    where = Location("/f.py", Range(Position(0, 0), Position(0, 1)))
+    found = [(Finding("MP102", "`a*b*c` is *read* by <b> _x_", where), Severity.WARNING)]
+    assert r"`a*b*c` is \*read\* by \<b\> \_x\_" in hover_text(found, markdown=True)
+    assert "is *read*" not in hover_text(found, markdown=True, messages=False)
 
 
 async def _pumped(chunks: list[tuple[str, bytes]]) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lsp.client import VSCODE, Client
+from tests.lsp.client import OMIT, VSCODE, Client
 from tests.lsp.conftest import PROGRAM, Lab
 
 pytestmark = pytest.mark.asyncio
@@ -258,5 +258,6 @@ async def test_lenses_while_running_and_after(client: Client, lab: Lab) -> None:
 
 async def test_codes_can_be_listed(client: Client) -> None:
     codes = await client.request("magpy/codes", None)
+    assert codes == await client.request("magpy/codes", OMIT)
     page = next(c for c in codes if c["code"] == "MP102")["page"]
     assert page.startswith("# MP102") and "## What to do" in page

@@ -318,6 +318,12 @@ async def test_wrong_arguments_are_refused(client: Client, argument: Any, words:
     assert error.value.code == -32602
 
 
+async def test_a_malformed_request_is_answered(client: Client) -> None:
+    with pytest.raises(ServerError):
+        await client.request("textDocument/hover", {"position": 3})
+    await client.sync()
+
+
 async def test_an_unknown_command_is_refused(client: Client) -> None:
     with pytest.raises(ServerError, match="unknown command") as error:
         await client.command("magpy.nope")

@@ -74,7 +74,7 @@ async function within(name, trust, stories) {
 }
 
 try {
-  await within("trusted", true, [opens, checks, hovers, listsProblems, explains, runsCompiled, cancels]);
+  await within("trusted", true, [opens, checks, listsProblems, hovers, explains, runsCompiled, cancels]);
   await within("restricted", false, [refusesUntrusted]);
 } finally {
   await browser.close();

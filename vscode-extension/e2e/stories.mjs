@@ -12,9 +12,7 @@ function expect(truth, what) {
 
 export async function opens(window) {
   await window.status(/^\s*MagPy\s*$/);
-  await window.palette("Go to Line", "Go to Line");
-  await window.page.locator(".quick-input-widget input.input").fill(":9999");
-  await window.page.keyboard.press("Enter");
+  await window.goToEnd();
   await window.lens("Check").waitFor();
   await window.lens("Run compiled").waitFor();
   await window.shot("01-opened");
@@ -24,42 +22,45 @@ export async function checks(window) {
   await window.clickLens("Check");
   await window.status(/checking/);
   await window.shot("02-checking");
-  await window.status(/(warning|note|error|^\s*MagPy\s*$)/, LONG);
-  await window.status(/^(?!.*checking)/, LONG);
+  await window.status(/(warning|error|^\s*MagPy\s*$)/, LONG);
+  await window.lens(/^Check$/).waitFor();
   await window.page.locator(SQUIGGLES).first().waitFor();
+  await window.seek(".codelens-decoration", /graphs? · \d+ break/, "PageUp");
   await window.shot("03-checked");
-}
-
-export async function hovers(window) {
-  const { page } = window;
-  const squiggle = page.locator(SQUIGGLES).first();
-  const box = await squiggle.boundingBox();
-  expect(box !== null, "a squiggle on the screen");
-  await page.mouse.move(box.x + Math.min(12, box.width / 2), box.y + 6);
-  const hover = page.locator(".monaco-hover:visible").first();
-  await until(async () => /MP\d{3}[\s\S]*(What to do|Why)/.test(await hover.innerText().catch(() => "")), "the hover's text");
-  await window.shot("04-hover");
-  await page.mouse.move(5, 5);
-  await page.keyboard.press("Escape");
 }
 
 export async function listsProblems(window) {
   const { page } = window;
   await page.keyboard.press("Control+Shift+M");
-  await page.locator(".markers-panel .monaco-list-row", { hasText: /MP\d{3}/ }).first().waitFor();
-  await window.shot("05-problems");
+  const warning = page.locator(".markers-panel .monaco-list-row", { hasText: /MP1\d\d/ }).first();
+  await warning.waitFor();
+  await warning.dblclick(); // puts the cursor there and the editor's window on it
+  await page.locator(".monaco-editor .cdr.squiggly-warning").first().waitFor();
+  await window.shot("04-problems");
   await page.keyboard.press("Control+Shift+M");
+}
+
+export async function hovers(window) {
+  const { page } = window;
+  const squiggle = page.locator(".monaco-editor .cdr.squiggly-warning").first();
+  const box = await squiggle.boundingBox();
+  expect(box !== null, "a squiggle on the screen");
+  await page.mouse.move(box.x + Math.min(12, box.width / 2), box.y + 6);
+  const hover = page.locator(".monaco-hover:visible").first();
+  await until(async () => {
+    const text = await hover.innerText().catch(() => "");
+    return /MP1\d\d/.test(text) && /Why:/.test(text) && /What to do:/.test(text);
+  }, "the hover's text");
+  await window.shot("05-hover");
+  await page.mouse.move(5, 5);
+  await page.keyboard.press("Escape");
 }
 
 export async function explains(window) {
   const { page } = window;
+  // The cursor is on the finding that was chosen in the list of problems.
   await window.palette("MagPy: Explain Code");
-  // With the cursor on no finding a list is offered; with the cursor on one its page opens at once.
-  const input = page.locator(".quick-input-widget:visible input.input");
-  await input.waitFor();
-  await input.fill("MP102");
-  await page.locator(".quick-input-list .monaco-list-row", { hasText: "MP102" }).first().click();
-  await page.locator(".tab", { hasText: "MP102" }).first().waitFor();
+  await page.locator(".tab", { hasText: /MP1\d\d/ }).first().waitFor();
   await until(async () => {
     for (const frame of page.frames()) {
       if (/What happened/.test(await frame.locator("body").innerText().catch(() => ""))) {
@@ -67,9 +68,10 @@ export async function explains(window) {
       }
     }
     return false;
-  }, "the page of MP102");
+  }, "the code's page");
   await window.shot("06-explained");
-  await page.keyboard.press("Control+w");
+  await window.palette("View: Close Editor", "Close Editor");
+  await window.goToEnd();
 }
 
 export async function runsCompiled(window) {

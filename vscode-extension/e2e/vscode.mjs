@@ -43,6 +43,7 @@ export async function startServer({ node, entry, vsix, folder, trust, env, setti
     "workbench.colorTheme": "Default Dark Modern",
     "editor.minimap.enabled": false,
     "editor.fontSize": 13,
+    "git.openRepositoryInParentFolders": "never",
     "security.workspace.trust.startupPrompt": "never",
   }));
   // In User settings this raced with the start of the language server once in about twenty times.
@@ -144,6 +145,26 @@ export class Window {
     const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: pick }).first();
     await row.waitFor();
     await row.click();
+  }
+
+  /** The cursor at the end of the file, where the example's `if __name__` is. */
+  async goToEnd() {
+    await this.page.locator(".monaco-editor .view-lines").first().click();
+    await this.page.keyboard.press("Control+End");
+  }
+
+  /** Turns pages with `key` until an element with such a text is on the screen. */
+  async seek(selector, text, key, pages = 20) {
+    const wanted = this.page.locator(selector, { hasText: text });
+    for (let page = 0; page < pages; page += 1) {
+      try {
+        await until(async () => (await wanted.evaluateAll((all) => all.filter((e) => e.checkVisibility()).length)) > 0, "", 1_500);
+        return;
+      } catch {
+        await this.page.keyboard.press(key);
+      }
+    }
+    throw new Error(`nowhere in the file: ${selector} with ${text}`);
   }
 
   async close() {
