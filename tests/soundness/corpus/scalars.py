@@ -1,0 +1,822 @@
+"""Programs about numbers that vary: counters, rates, lengths, thresholds. See tests/soundness/world.py."""
+# ruff: noqa
+import collections
+import math
+import random
+
+import torch
+from torch import nn
+
+
+def args(i):
+    return (torch.ones(2, 3) * (i + 1),)
+
+
+# === counter_attr: calls=8
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n = 0
+
+    def forward(self, x):
+        self.n += 1
+        return x * 2
+
+
+region = M()
+
+
+def change_n():
+    region.n = 100
+
+
+# === counter_used: calls=8
+class O:
+    n = 0
+
+
+o = O()
+
+
+def region(x):
+    o.n += 1
+    return x * o.n + 1 / o.n
+
+
+# === counter_threshold: calls=9
+class O:
+    def __init__(self):
+        self.n = 0
+
+
+o = O()
+
+
+def region(x):
+    o.n += 1
+    if o.n > 3:
+        x = x * 10
+    if o.n % 2 == 0:
+        x = x + 1
+    return x
+
+
+def change_n():
+    o.n = 50
+
+
+# === counter_entry_value: calls=8
+class O:
+    def __init__(self):
+        self.n = 0
+
+
+o = O()
+
+
+def region(x):
+    before = o.n
+    o.n += 1
+    return x * before
+
+
+# === counter_returned: calls=8
+n = 0
+
+
+def region(x):
+    global n
+    n = n + 1
+    return x, n, [n, n * 2], {"n": n}
+
+
+# === counter_formatted: calls=5
+n = 0
+
+
+def region(x):
+    global n
+    n += 1
+    return x, f"step {n}"
+
+
+# === counter_printed: calls=6
+n = 0
+
+
+def region(x):
+    global n
+    n += 1
+    print("step", n)
+    return x + n
+
+
+# === counter_as_key: calls=5
+n = 0
+d = {}
+
+
+def region(x):
+    global n
+    n += 1
+    d[n] = x
+    return x
+
+
+# === counter_as_index: calls=5
+n = -1
+table = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+
+
+def region(x):
+    global n
+    n += 1
+    return x * table[n]
+
+
+# === counter_range: calls=4
+n = 0
+
+
+def region(x):
+    global n
+    n += 1
+    for _ in range(n):
+        x = x + 1
+    return x
+
+
+# === counter_two_names: calls=7
+class O:
+    pass
+
+
+a = O()
+a.n = 0
+b = a
+
+
+def region(x):
+    a.n += 1
+    b.n += 1
+    return x * b.n
+
+
+def change_split():
+    global b
+    b = O()
+    b.n = 10
+
+
+# === counter_float: calls=7
+t = 0.0
+
+
+def region(x):
+    global t
+    t += 0.1
+    return x * t, t
+
+
+# === counter_bool_mixed: calls=6
+n = True
+
+
+def region(x):
+    global n
+    n = n + 1
+    return x * n
+
+
+# === counter_in_dict: calls=7
+stats = {"calls": 0, "items": 0}
+
+
+def region(x):
+    stats["calls"] += 1
+    stats["items"] += x.shape[0]
+    return x / stats["calls"]
+
+
+def args(i):
+    return (torch.ones(2 + i % 2, 3),)
+
+
+# === counter_in_list: calls=7
+c = [0, 0]
+
+
+def region(x):
+    c[0] += 1
+    c[1] = c[0] * 2
+    return x * c[1]
+
+
+# === counter_in_cell: calls=7
+def make():
+    n = 0
+
+    def f(x):
+        nonlocal n
+        n += 1
+        return x + n
+
+    return f
+
+
+region = make()
+
+# === counter_small_ints: calls=8
+n = -3
+ones = [1, 0, -1]
+
+
+def region(x):
+    global n
+    n += 1
+    k = 1 if n == 0 else 2
+    return x * k + (n == 1) + (n is not None), n
+
+
+# === two_counters_equal: calls=7
+class O:
+    pass
+
+
+o = O()
+o.a = 0
+o.b = 0
+
+
+def region(x):
+    o.a += 1
+    o.b += 1
+    return x * o.a - x * o.b + (o.a == o.b)
+
+
+def change_a():
+    o.a = 5
+
+
+# === lr_float: calls=8
+lr = 0.1
+w = torch.zeros(3)
+
+
+def region(x):
+    w.add_(x.sum(0), alpha=-lr)
+    return w * lr
+
+
+def args(i):
+    global lr
+    lr = 0.1 * 0.9**i
+    return (torch.ones(2, 3),)
+
+
+# === lr_in_group: calls=8
+group = {"lr": 0.1, "betas": (0.9, 0.99)}
+w = torch.zeros(3)
+
+
+def region(x):
+    b1, b2 = group["betas"]
+    w.mul_(b1).add_(x.sum(0) * group["lr"], alpha=1 - b1)
+    return w.clone()
+
+
+def args(i):
+    group["lr"] = 0.1 / (i + 1)
+    return (torch.ones(2, 3),)
+
+
+def change_betas():
+    group["betas"] = (0.5, 0.99)
+
+
+# === lr_formula: calls=8
+step = 0
+
+
+def region(x):
+    global step
+    step += 1
+    lr = 0.5 * (1 + math.cos(math.pi * step / 10)) if step < 10 else 0.0
+    return x * lr
+
+
+# === arg_float: calls=6
+def region(x, k):
+    return x * k + k**2
+
+
+def args(i):
+    return torch.ones(3), 0.5 * i
+
+
+# === arg_int_float_switch: calls=6
+def region(x, k):
+    return x * k
+
+
+def args(i):
+    return torch.ones(3, dtype=torch.int64), [1, 2, 2.0, True, 3, 1.5][i % 6]
+
+
+# === arg_int_dtype: calls=6
+def region(x, k):
+    return x + k, x // 2 * k, torch.full((2,), k)
+
+
+def args(i):
+    return torch.ones(3, dtype=torch.int32), i + 1
+
+
+# === arg_kwarg_scalar: calls=6
+def region(x, *, p=1.0):
+    return x.clamp(max=p) * p
+
+
+def args(i):
+    return (torch.arange(4.0),), {"p": 0.5 + i}
+
+
+# === scalar_compare_chain: calls=8
+def region(x, k):
+    if 0 < k < 3:
+        return x * k
+    return x - k
+
+
+def args(i):
+    return torch.ones(3), i
+
+
+# === scalar_minmax: calls=8
+def region(x, k):
+    return x * min(k, 3) + max(k, 2) + abs(k - 4) + int(k / 2) + round(k * 0.3, 1)
+
+
+def args(i):
+    return torch.ones(3), i
+
+
+# === scalar_truth: calls=6
+def region(x, k):
+    if k:
+        x = x * k
+    return x if not k else x + 1
+
+
+def args(i):
+    return torch.ones(3), (i * 2) % 5
+
+
+# === scalar_shape: calls=5
+def region(x, k):
+    return torch.zeros(k, 2) + x.sum(), x.repeat(k, 1)
+
+
+def args(i):
+    return torch.ones(2, 2), i + 1
+
+
+# === scalar_slice: calls=6
+def region(x, k):
+    return x[:k].sum(), x[k], x.narrow(0, k, 1)
+
+
+def args(i):
+    return torch.arange(10.0), i + 1
+
+
+# === scalar_div_zero: nograd calls=6
+def region(x, k):
+    return x * (1 / k)
+
+
+def args(i):
+    return torch.ones(2), 3 - i
+
+
+# === scalar_big_int: calls=5
+def region(x, k):
+    return x, k + 1, k * k, -k
+
+
+def args(i):
+    return torch.ones(2), 10 ** (i * 8) + i
+
+
+# === scalar_int_overflow_op: nograd calls=5
+def region(x, k):
+    return x + k
+
+
+def args(i):
+    return torch.ones(2, dtype=torch.int64), 2 ** (i * 20)
+
+
+# === scalar_is_identity: calls=5
+big = 1000
+
+
+def region(x, k):
+    return x, k is big
+
+
+def args(i):
+    return torch.ones(2), big if i % 2 else int("1000")
+
+
+# === scalar_nan_inf: calls=6
+def region(x, k):
+    return x * k, k != k, k > 1
+
+
+def args(i):
+    return torch.ones(2), [1.0, 2.0, float("nan"), float("inf"), -0.0, 0.0][i % 6]
+
+
+# === len_growing: calls=8
+log = []
+
+
+def region(x):
+    log.append(x.sum())
+    return x * len(log)
+
+
+# === len_before_append: calls=8
+log = []
+
+
+def region(x):
+    n = len(log)
+    log.append(1)
+    if n > 4:
+        return x * 100
+    return x * 2
+
+
+# === append_then_len_threshold: calls=8
+log = []
+
+
+def region(x):
+    log.append(x)
+    if len(log) >= 4:
+        log.clear()
+        return x * 10
+    return x
+
+
+# === append_then_index: calls=6
+log = []
+
+
+def region(x):
+    log.append(x * 2)
+    return log[-1] + log[0]
+
+
+# === grow_dict_len: calls=6
+d = {}
+
+
+def region(x):
+    d[f"k{len(d)}"] = x
+    return x * len(d)
+
+
+# === sum_of_history: calls=5
+h = [1.0]
+
+
+def region(x):
+    h.append(float(len(h)))
+    return x * sum(h)
+
+
+# === moving_average_float: calls=8
+class O:
+    avg = 0.0
+
+
+o = O()
+
+
+def region(x):
+    o.avg = 0.9 * o.avg + 0.1 * 3.0
+    return x * o.avg
+
+
+# === step_tensor_counter: calls=6
+step = torch.tensor(0.0)
+
+
+def region(x):
+    step.add_(1)
+    return x / step
+
+
+# === best_so_far_item: calls=8
+best = float("inf")
+
+
+def region(x):
+    global best
+    loss = x.sum().item()
+    if loss < best:
+        best = loss
+    return x * 2, best
+
+
+def args(i):
+    return (torch.ones(2) * [5, 4, 6, 3, 3, 9, 1, 2][i % 8],)
+
+
+# === item_accumulate: calls=8
+total = 0.0
+n = 0
+
+
+def region(x):
+    global total, n
+    total += x.sum().item()
+    n += 1
+    return total / n, x
+
+
+# === item_appended: calls=6
+losses = []
+
+
+def region(x):
+    y = (x**2).mean()
+    losses.append(y.item())
+    return y
+
+
+# === item_in_op: calls=6
+def region(x):
+    k = x.max().item()
+    return x / k + k
+
+
+# === item_int_index: calls=6
+table = [10.0, 20.0, 30.0, 40.0]
+
+
+def region(x):
+    i = int(x.sum().item()) % 4
+    return x * table[i]
+
+
+# === item_types: calls=4
+def region(x):
+    return x.sum().item(), (x > 1).any().item(), x.long().sum().item(), float(x.mean()), int(x.sum()), x.tolist()
+
+
+# === item_printed: calls=5
+def region(x):
+    print("loss", x.sum().item())
+    return x * 2
+
+
+# === item_formatted: calls=5
+def region(x):
+    return x * 2, f"{x.sum().item():.3f}"
+
+
+# === branch_item: calls=8
+def region(x):
+    if x.sum().item() > 10:
+        return x * 2
+    return x + 1
+
+
+# === branch_tensor: calls=8
+def region(x):
+    y = x * 2
+    if y.sum() > 20:
+        y = y - 1
+        if y.max() > 8:
+            return y * 3
+    return y
+
+
+# === branch_effects: calls=8
+log = []
+
+
+def region(x):
+    log.append("start")
+    if (x > 3).any():
+        log.append("big")
+        print("big")
+        x = x * 2
+    log.append("end")
+    return x
+
+
+# === branch_inplace_before: calls=8
+buf = torch.zeros(3)
+
+
+def region(x):
+    buf.add_(x.sum(0))
+    if buf.sum() > 60:
+        buf.zero_()
+    return buf * 1
+
+
+# === branch_random_before: calls=8
+def region(x):
+    y = torch.nn.functional.dropout(x, 0.5)
+    if y.sum() > 20:
+        return y * 2
+    return y + torch.rand(3)
+
+
+# === while_data: calls=6
+def region(x):
+    n = 0
+    while x.sum() > 4:
+        x = x / 2
+        n += 1
+    return x, n
+
+
+# === early_exit_net: calls=8
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Linear(3, 3) for _ in range(3))
+        self.exits = []
+
+    def forward(self, x):
+        for i, b in enumerate(self.blocks):
+            x = torch.relu(b(x)) + 0.5
+            if x.mean() > 2.0:
+                self.exits.append(i)
+                return x
+        self.exits.append(-1)
+        return x
+
+
+region = Net()
+
+# === branch_grad: calls=6
+w = nn.Parameter(torch.ones(3))
+
+
+def region(x):
+    y = (x * w).sum()
+    if y > 20:
+        return y * 2
+    return y**2
+
+
+# === tensor_as_bool_ops: calls=6
+def region(x):
+    m = x.sum() > 8
+    a = not m
+    b = bool(m) and x.shape[0] == 2
+    return x, a, b, 1 if m else 2
+
+
+# === tensor_in_list: calls=5
+def region(x):
+    vals = [1.0, 6.0, 12.0]
+    return x, x.sum().item() in vals, sorted([x.sum().item(), 3.0])
+
+
+# === all_close_branch: calls=5
+ref = torch.ones(2, 3)
+
+
+def region(x):
+    return x + 1 if torch.allclose(x, ref) else x * 2
+
+
+def change_ref():
+    ref.fill_(2.0)
+
+
+# === nonzero_shape: calls=6
+def region(x):
+    i = (x > 2).nonzero()
+    return x[x > 2], i
+
+
+# === unique_len: calls=5
+def region(x):
+    return x.unique().numel(), x * 2
+
+
+# === python_random: refused calls=5
+def region(x):
+    return x * random.random()
+
+
+# === torch_rand_item: calls=6
+def region(x):
+    if torch.rand(1).item() < 0.5:
+        return x * 2
+    return x
+
+
+# === layerdrop: calls=8
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(3, 3) for _ in range(2))
+
+    def forward(self, x):
+        for l in self.layers:
+            if self.training and torch.rand([]) < 0.4:
+                continue
+            x = l(x)
+        return x
+
+
+region = Net()
+
+
+def change_eval():
+    region.eval()
+
+
+# === varying_batch: calls=7
+lin = nn.Linear(3, 4)
+
+
+def region(x):
+    b = x.shape[0]
+    y = lin(x).view(b, 2, 2)
+    return y.sum((1, 2)) / b, b
+
+
+def args(i):
+    return (torch.ones([4, 5, 6, 7, 1, 2, 4][i % 7], 3),)
+
+
+# === varying_batch_branch: calls=7
+def region(x):
+    if x.shape[0] > 5:
+        return x[:5] * 2
+    if x.size(0) == 1:
+        return x + 100
+    return x
+
+
+def args(i):
+    return (torch.ones([4, 5, 6, 7, 1, 2, 4][i % 7], 3),)
+
+
+# === varying_seq_loop: calls=5
+def region(x):
+    h = torch.zeros(3)
+    for t in range(x.shape[0]):
+        h = torch.tanh(h + x[t])
+    return h
+
+
+def args(i):
+    return (torch.ones(i % 3 + 2, 3),)
+
+
+# === varying_shape_print: calls=5
+def region(x):
+    print(tuple(x.shape), len(x), x.numel())
+    return x.flatten()
+
+
+def args(i):
+    return (torch.ones(i % 3 + 2, 3),)
+
+
+# === varying_mask: calls=6
+def region(x):
+    n = x.size(1)
+    m = torch.triu(torch.ones(n, n), 1).bool()
+    return x.unsqueeze(1).expand(-1, n, n).masked_fill(m, 0.0)
+
+
+def args(i):
+    return (torch.ones(2, i % 4 + 2),)
+
+
+# === shape_in_state: calls=5
+sizes = []
+
+
+def region(x):
+    sizes.append(x.shape)
+    sizes.append(x.shape[0] * 2)
+    return x * len(sizes)
+
+
+def args(i):
+    return (torch.ones(i % 3 + 2, 3),)

@@ -1,0 +1,257 @@
+"""Law 1 as a test: the same calls on two copies of a world, one eager and one compiled, must be indistinguishable.
+
+``run(program, schedule)`` executes a schedule of calls with changes to the world between them on both copies, and after every
+call compares results, gradients, exceptions, everything printed, logged or warned, the random streams, and both worlds
+(identity included). Key types: Step, Outcome, Report; key functions: run, standard_schedules.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import random
+import types
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+import magpy_core
+from tests.soundness.compare import differences, instance_dict
+from tests.soundness.world import Change, Program, World, named_change
+
+_ARTIFACTS = ("change_", "args", "__")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call, after ``change`` (None: the world stays as it is)."""
+
+    change: Change | None = None
+
+
+@dataclass
+class Outcome:
+    """Everything a call shows: its value or exception, its output, and the random streams after it."""
+
+    result: Any = None
+    error: BaseException | None = None
+    text: str = ""
+    logs: list[Any] = field(default_factory=list)
+    warned: list[Any] = field(default_factory=list)
+    grad_error: str = ""
+    rng: torch.Tensor | None = None
+    python_rng: Any = None
+
+
+@dataclass
+class Report:
+    """What one schedule showed. ``differences`` is empty when the two worlds were indistinguishable."""
+
+    program: Program
+    differences: list[str] = field(default_factory=list)
+    calls: int = 0
+    changed: int = 0
+    hits: int = 0
+    recordings: int = 0
+    captures: int = 0
+    complete: bool = False
+    disabled: str = ""
+    findings: list[Any] = field(default_factory=list)
+    hits_by_call: list[bool] = field(default_factory=list)
+    trail: list[str] = field(default_factory=list)
+
+    @property
+    def captured(self) -> bool:
+        return self.hits > 0
+
+    def __str__(self) -> str:
+        state = f"{self.calls} calls, {self.changed} changed, {self.recordings} recorded, {self.hits} hits"
+        return f"{self.program.name}: {state}{' DIFFERENT' if self.differences else ''}"
+
+
+class _Logs(logging.Handler):
+    def __init__(self, into: list[Any]) -> None:
+        super().__init__(logging.DEBUG)
+        self.into = into
+
+    def emit(self, record: logging.LogRecord) -> None:
+        trouble = record.exc_info[1] if record.exc_info else None
+        self.into.append(
+            (
+                record.name,
+                record.levelno,
+                record.getMessage(),
+                record.funcName,
+                record.lineno,
+                record.pathname,
+                repr(trouble),
+            )
+        )
+
+
+@contextlib.contextmanager
+def _ambient(world: World) -> Any:
+    """The interpreter-wide state this world's next call sees."""
+    want = world.ambient
+    dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    with contextlib.ExitStack() as stack:
+        torch.set_default_dtype(want.get("dtype", torch.float32))
+        torch.use_deterministic_algorithms(want.get("deterministic", False))
+        stack.enter_context(torch.set_grad_enabled(want.get("grad", True)))
+        if want.get("inference"):
+            stack.enter_context(torch.inference_mode())
+        if want.get("autocast"):
+            stack.enter_context(torch.autocast("cpu", torch.bfloat16))
+        try:
+            yield
+        finally:
+            # what the program itself changed is part of its effects
+            world.namespace["__ambient_after__"] = (
+                torch.get_default_dtype(),
+                torch.is_grad_enabled(),
+                torch.is_autocast_enabled("cpu"),
+            )
+            torch.set_default_dtype(dtype)
+            torch.use_deterministic_algorithms(deterministic)
+    torch.set_grad_enabled(grad)
+
+
+def call(world: World, fn: Callable[..., Any], i: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+    """One observed call of ``fn`` in ``world``."""
+    out = Outcome()
+    torch.manual_seed(100 + i)
+    random.seed(100 + i)
+    text = io.StringIO()
+    handler = _Logs(out.logs)
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    try:
+        with (
+            contextlib.redirect_stdout(text), contextlib.redirect_stderr(text), _ambient(world),
+            warnings.catch_warnings(record=True) as warned,
+        ):  # fmt: skip
+            warnings.simplefilter("always")
+            try:
+                out.result = fn(*args, **kwargs)
+            except Exception as error:
+                out.error = error
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+    out.rng, out.python_rng = torch.get_rng_state(), random.getstate()
+    out.text = text.getvalue()
+    out.warned = [(w.category.__name__, str(w.message), w.filename, w.lineno) for w in warned]
+    if "nograd" not in world.program.options and out.error is None:
+        out.grad_error = _backward(out.result)
+    return out
+
+
+def _backward(result: Any) -> str:
+    """Differentiate everything differentiable in a result; the type and text of what that raises."""
+    tensors = [t for t in _tensors(result) if t.requires_grad and t.grad_fn is not None and t.is_floating_point()]
+    if not tensors:
+        return ""
+    try:
+        total = sum((t.double().pow(2).sum() for t in tensors[1:]), tensors[0].double().pow(2).sum())
+        total.backward()
+    except Exception as error:
+        return type(error).__name__
+    return ""
+
+
+def _tensors(value: Any, depth: int = 0) -> list[torch.Tensor]:
+    if issubclass(type(value), torch.Tensor):
+        return [value]
+    if depth > 4:
+        return []
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in _tensors(v, depth + 1)]
+    if not issubclass(type(value), (type, types.FunctionType, types.ModuleType, torch.nn.Module)):
+        return _tensors(list((instance_dict(value) or {}).values()), depth + 1)
+    return []
+
+
+def _compared(world: World) -> dict[str, Any]:
+    visible = {k: v for k, v in world.namespace.items() if not k.startswith(_ARTIFACTS)}
+    visible["__ambient_after__"] = world.namespace.get("__ambient_after__")
+    return visible
+
+
+def run(
+    program: Program, schedule: Sequence[Step], *, backend: str = "eager", compiler: Callable[..., Any] | None = None
+) -> Report:
+    """Run ``schedule`` on two worlds. ``compiler(target)`` replaces ``magpy_core.compile`` (a test of the harness itself)."""
+    report = Report(program)
+    eager, compiled = World(program, "eager"), World(program, "compiled")
+    reference: Callable[..., Any] = eager.namespace["region"]
+    make = compiler or (lambda target: magpy_core.compile(target, backend=backend, same_random=True))
+    subject: Callable[..., Any] = make(compiled.namespace["region"])
+    region = getattr(subject, "__magpy_region__", None)
+    history: tuple[list[Any], list[Any]] = ([], [])
+    for i, step in enumerate(schedule):
+        hits = region.hits if region is not None else 0
+        outcomes = []
+        for world, fn, kept in ((eager, reference, history[0]), (compiled, subject, history[1])):
+            world.enter()
+            if step.change is not None:
+                torch.manual_seed(50 + i)
+                random.seed(50 + i)
+                step.change.apply(world)
+            torch.manual_seed(10 + i)
+            random.seed(10 + i)
+            args, kwargs = world.arguments(i)
+            outcome = call(world, fn, i, args, kwargs)
+            world.leave()
+            kept.append((args, kwargs, outcome.result, outcome.error))
+            outcomes.append(outcome)
+        report.calls += 1
+        report.changed += step.change is not None
+        report.trail.append(f"call {i}" + (f" after {step.change}" if step.change else ""))
+        report.hits_by_call.append(region is not None and region.hits > hits)
+        found = _compare(eager, compiled, outcomes[0], outcomes[1], history, close=backend != "eager")
+        if found:
+            report.differences += [f"{report.trail[-1]}: {d}" for d in found]
+            break
+    if region is not None:
+        report.hits, report.recordings, report.captures = region.hits, region.recordings, len(region.captures)
+        report.complete = bool(region.captures) and all(c.is_complete for c in region.captures)
+        report.disabled, report.findings = region.disabled, list(region.findings.values())
+    return report
+
+
+def _compare(eager: World, compiled: World, a: Outcome, b: Outcome, history: Any, *, close: bool) -> list[str]:
+    out = []
+    for name in ("text", "logs", "warned", "grad_error"):
+        x, y = getattr(a, name), getattr(b, name)
+        if x != y:
+            out.append(f"{name}: {x!r} != {y!r}")
+    if a.rng is not None and b.rng is not None and not torch.equal(a.rng, b.rng):
+        out.append("torch's random stream differs")
+    if a.python_rng != b.python_rng:
+        out.append("Python's random stream differs")
+    roots = ({"world": _compared(eager), "calls": history[0]}, {"world": _compared(compiled), "calls": history[1]})
+    out += differences(*roots, (eager.module, compiled.module), close=close)
+    if a.error is not None and b.error is None:
+        out.append(f"eager raised {a.error!r}")
+    if b.error is not None and a.error is None:
+        out.append(f"compiled raised {b.error!r}")
+    return out
+
+
+def standard_schedules(program: Program) -> list[tuple[str, list[Step]]]:
+    """Steady calls; then for each of the program's own changes: steady, change, steady, changed once more."""
+    n = program.option("calls", 6)
+    out = [("steady", [Step()] * n)]
+    for name in World(program, "list").changes:
+        change = named_change(name)
+        out.append((name, [Step(), Step(), Step(change), Step(), Step(change), Step()]))
+    return out
