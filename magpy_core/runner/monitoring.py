@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from magpy_core.runner.channel import Channel, Forwarder, error_message
 from magpy_core.runner.steps import StepClock
+from magpy_core.runtime import provider
 
 if TYPE_CHECKING:
     from magpy_core.findings import Finding
@@ -29,6 +30,7 @@ class Monitoring:
         self._forward = Forwarder(channel.send)
         self._findings: list[Finding] = []
         self._session: Any = None
+        provider.use(self._start)  # functions the program compiles itself are regions of this session
         self._lock = threading.RLock()
         self._closed = False
         self.active = True

@@ -15,6 +15,7 @@ from torch import nn
 from magpy_core._compat.versions import UnsupportedVersion, check_versions
 from magpy_core.backends.registry import UnknownBackend, get_backend
 from magpy_core.findings import Finding, Location, Position, Range
+from magpy_core.runtime import provider
 from magpy_core.runtime.capture import Capture
 from magpy_core.runtime.compiled_module import compiled_module
 from magpy_core.runtime.recording.base import Learned
@@ -67,9 +68,11 @@ class _FullGraphRegion(Region):
     failure: GraphBreak | None = None
 
     def dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self.failure is not None:
+        if self.failure is not None and self.options.fullgraph:
             raise self.failure
         result = super().dispatch(args, kwargs)
+        if not self.options.fullgraph:
+            return result
         if self.failure is not None:
             raise self.failure
         if self.disabled:
@@ -101,6 +104,9 @@ def _region(target: Callable[..., Any], options: Options, name: str | None) -> R
     label = name or _name_of(target)
     region = cls(label, kind, label, location_of(target), target, options)
     _regions.add(region)
+    session = provider.session()
+    if session is not None:
+        session.adopt(region)
     return region
 
 

@@ -73,6 +73,16 @@ class Region:
         self._last_recorded: Recorded | None = None
         self._measured_since_capture = 0
 
+    def join(
+        self,
+        options: Options,
+        report: Callable[[Finding], None] | None,
+        changed: Callable[[Region], None] | None,
+        step: Callable[[], int],
+    ) -> None:
+        """Run under a session's options and tell its listeners."""
+        self.options, self._report, self._changed, self._step = options, report, changed, step
+
     # -- dispatch ----------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

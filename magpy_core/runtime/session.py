@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any, Literal
 
 from magpy_core.backends.registry import get_backend
@@ -42,6 +43,14 @@ class Session:
                 self._on_finding, self._on_region, lambda: self.current_step,
             )  # fmt: skip
         return found
+
+    def adopt(self, region: Region) -> None:
+        """Make a region of the program's own ``magpy_core.compile`` one of this session's: its options, its listeners.
+        While observing, ``fullgraph`` raises nothing: the findings say what it would have said."""
+        n = self._names[region.name] = self._names.get(region.name, 0) + 1
+        region.id = region.name if n == 1 else f"{region.name}#{n}"
+        region.join(replace(self.options, fullgraph=False), self._on_finding, self._on_region, lambda: self.current_step)
+        self._regions[("compile", id(region))] = region
 
     @property
     def regions(self) -> list[Region]:
