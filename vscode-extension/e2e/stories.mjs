@@ -37,7 +37,8 @@ export async function listsProblems(window) {
   await warning.dblclick(); // puts the cursor there and the editor's window on it
   await page.locator(".monaco-editor .cdr.squiggly-warning").first().waitFor();
   await window.shot("04-problems");
-  await page.keyboard.press("Control+Shift+M");
+  await page.keyboard.press("Control+j");
+  await page.locator(".markers-panel").waitFor({ state: "hidden" });
 }
 
 export async function hovers(window) {
@@ -80,9 +81,15 @@ export async function runsCompiled(window) {
   await until(async () => /Run compiled/.test(await window.outputText()), "the output view");
   await window.shot("07-running");
   await window.status(/^(?!.*running)/, LONG);
-  await until(async () => /eager ms/.test(await window.outputText()), "the table of regions");
-  await window.shot("08-run");
   expect(!/failed/.test(await window.statusBar.innerText()), "the run did not fail");
+  await until(async () => /Found|No findings/.test(await window.outputText()), "the report");
+  await window.lens(/^Run compiled$/).waitFor();
+  await window.shot("08-run");
+  // The whole height for the output, to see the table above the reasons for recompiles.
+  await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
+  await until(async () => /eager ms/.test(await window.outputText()), "the table of regions");
+  await window.shot("09-table");
+  await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
 }
 
 export async function cancels(window) {
@@ -90,7 +97,7 @@ export async function cancels(window) {
   await window.status(/running/);
   await window.palette("MagPy: Cancel");
   await window.status(/cancelled/);
-  await window.shot("09-cancelled");
+  await window.shot("10-cancelled");
 }
 
 export async function refusesUntrusted(window) {
@@ -105,7 +112,7 @@ export async function refusesUntrusted(window) {
   if (offered > 0) {
     await page.keyboard.press("Enter");
   }
-  await window.shot("10-restricted");
+  await window.shot("11-restricted");
   expect((await window.statusBar.count()) === 0, "no MagPy in the status bar of a restricted window");
   expect((await page.locator(".squiggly-warning, .squiggly-info").count()) === 0, "nothing was run");
 }

@@ -1,0 +1,59 @@
+"""The extension's manifest and the server agree: commands, settings, codes, trust."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from lsp_server.config import BACKENDS
+from lsp_server.features import codelens
+from lsp_server.features.settings import Settings, parse_settings
+from magpy_core import __version__
+from magpy_core.findings import REGISTRY, Severity
+
+EXTENSION = Path(__file__).parents[2] / "vscode-extension"
+MANIFEST: dict[str, Any] = json.loads((EXTENSION / "package.json").read_text())
+PROPERTIES: dict[str, Any] = MANIFEST["contributes"]["configuration"]["properties"]
+SERVER_COMMANDS = {codelens.CHECK, codelens.RUN_COMPILED, codelens.CANCEL, codelens.CLEAR}
+
+
+def test_version() -> None:
+    assert MANIFEST["version"] == __version__
+
+
+def test_commands_do_not_collide_with_those_the_client_registers() -> None:
+    own = {command["command"] for command in MANIFEST["contributes"]["commands"]}
+    assert not own & SERVER_COMMANDS
+    source = (EXTENSION / "src" / "commands.ts").read_text()
+    assert own == set(re.findall(r'^    "(magpy\.\w+)":', source, re.MULTILINE)), "contributed is registered"
+
+
+def test_the_extension_knows_the_servers_commands() -> None:
+    source = (EXTENSION / "src" / "protocol.ts").read_text()
+    named = set(re.findall(r'"(magpy\.\w+)"', source))
+    assert named == SERVER_COMMANDS
+
+
+def test_default_settings_are_accepted_and_are_the_servers_defaults() -> None:
+    defaults = {name.removeprefix("magpy."): spec["default"] for name, spec in PROPERTIES.items()}
+    assert parse_settings(defaults) == (Settings(), [])
+
+
+def test_backends_and_severities_are_the_same() -> None:
+    assert tuple(PROPERTIES["magpy.backend"]["enum"]) == ("", *BACKENDS)
+    (pattern, values), *others = PROPERTIES["magpy.severity"]["patternProperties"].items()
+    assert not others
+    assert values["enum"] == [*(s.value for s in Severity), "off"]
+    assert all(re.fullmatch(pattern.strip("^$"), code) and re.fullmatch(pattern.strip("^$"), code[:3]) for code in REGISTRY)
+
+
+def test_untrusted_workspaces_are_refused() -> None:
+    assert MANIFEST["capabilities"]["untrustedWorkspaces"]["supported"] is False
+    assert "isTrusted" in (EXTENSION / "src" / "extension.ts").read_text()
+    assert "isTrusted" in (EXTENSION / "src" / "server.ts").read_text()
+
+
+def test_nothing_committed_names_a_registry() -> None:
+    assert '"resolved"' not in (EXTENSION / "package-lock.json").read_text()
