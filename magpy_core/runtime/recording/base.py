@@ -194,13 +194,26 @@ class RecordingState(Observer):
 
     # -- values ------------------------------------------------------------------------------------------------
 
-    def value(self, source: Source, value: Any, site: Any, store: Slot | None = None) -> Any:
-        """``value`` was read from outside by ``source``: guard it. Gives it back, or the private copy with its symbol."""
+    def value(
+        self, source: Source, value: Any, site: Any, store: Slot | None = None, *, handed: bool = False, exact: bool = False
+    ) -> Any:
+        """``value`` was read from outside by ``source``: guard it. Gives it back, or the private copy with its symbol.
+
+        A number is carried as a symbol only where the program gets the copy: through ``store``, or ``handed`` to it by the
+        caller. ``exact``: native code reads the number, so only its value will do.
+        """
         refgraph = self.refgraph
         kind = kinds.kind_of(value)
         if kind == kinds.SCALAR:
             if type(value) in kinds.NUMBER_TYPES and source.path in self.learned.numbers:
-                if self.scalars.get(value) is not None:
+                sym = self.scalars.get(value)
+                if sym is not None:
+                    if exact:
+                        self.escape(sym, site)
+                    return value
+                if exact or (store is None and not handed):
+                    self.learned.exact.add(source.path)
+                    refgraph.read(source, "eq", value, site)
                     return value
                 refgraph.read(source, "type", type(value), site)
                 copy = self.scalars.bind(value, self.scalars.source(source, value))
@@ -230,12 +243,18 @@ class RecordingState(Observer):
         refgraph.add(value, source)
         return value
 
-    def contents(self, node: Node, site: Any, values: bool = True) -> None:
-        """The whole (entry) content of an external container is read: length, order, keys and elements."""
-        if node.contents_read and values:
-            return
+    def contents(self, node: Node, site: Any, values: bool = True, *, carry: bool = False) -> None:
+        """The whole (entry) content of an external container is read: length, order, keys and elements.
+
+        ``carry``: the elements reach the program one by one (iteration, unpacking, a copy), so numbers among them may be
+        symbolic; otherwise native code reads them, and their exact values count.
+        """
         obj = node.obj
         content = node.snapshot.content if node.snapshot is not None else None
+        if node.contents_read and values:
+            if not carry:
+                self.escape_all(site, obj if content is None else content)
+            return
         if node.kind in (kinds.LIST, kinds.TUPLE, kinds.DEQUE):
             items = content if content is not None else list(obj) if node.kind == kinds.DEQUE else obj[:]
             self.refgraph.read(self.sources.make("len", node.source, None), "eq", len(items), site)
@@ -264,7 +283,7 @@ class RecordingState(Observer):
             )
             return
         for k, v, how in pairs:
-            self.value(self.item_source(node, k, how), v, site, self.item_store(node, k))
+            self.value(self.item_source(node, k, how), v, site, self.item_store(node, k), exact=not carry)
 
     def item_source(self, node: Node, key: Any, how: str) -> Source:
         """Source of one element; a key that is itself an object from outside is part of the path."""
@@ -341,6 +360,13 @@ class RecordingState(Observer):
                 stack.extend(v.values())
             elif isinstance(v, slice):
                 stack.extend((v.start, v.stop, v.step))
+            elif hasattr(type(v), "__next__"):
+                self.escape_hidden(site)
+
+    def escape_hidden(self, site: Any) -> None:
+        """Native code gets numbers that no event shows (what an iterator yields, what a callback returns)."""
+        for leaf in self.scalars.leaves():
+            self.escape(leaf, site)
 
     def branch_on(self, sym: Sym, outcome: Any, what: str, site: Any) -> None:
         raise NotImplementedError

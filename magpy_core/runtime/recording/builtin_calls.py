@@ -101,11 +101,13 @@ class BuiltinEvents(ContainerEvents):
             self.pending_call = (site, fn, args)
             return
         self.escape_all(site, args, kwargs)
+        if self.scalars and (fn is functools.reduce or callable(kwargs.get("key"))):
+            self.escape_hidden(site)  # numbers pass between the callback and native code
         for a in args:
-            self.iterate_value(a, site)
+            self.iterate_value(a, site, carry=fn is iter)
         self.read_deep(site, (), kwargs)
 
-    def iterate_value(self, obj: Any, site: Any) -> None:
+    def iterate_value(self, obj: Any, site: Any, *, carry: bool = True) -> None:
         raise NotImplementedError
 
     def b_next(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:

@@ -22,10 +22,13 @@ from magpy_core.runtime.recording.builtin_calls import SPECIAL, BuiltinEvents
 
 _BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
 _DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
+_CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
 _LRU = type(functools.lru_cache(lambda: None))
 _CONTAINER_TYPES = frozenset(
     {list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict, collections.defaultdict}
 )
+# Types that pass the elements of their arguments on by identity.
+_HANDING_TYPES = frozenset({list, tuple, dict, enumerate, zip, reversed, collections.deque})
 _ITERATING = frozenset({
     list, tuple, set, frozenset, dict, enumerate, zip, map, filter, reversed, sorted, sum, min, max, any, all, iter, bytes,
     bytearray, functools.reduce,
@@ -170,6 +173,8 @@ class CallEvents(BuiltinEvents):
                 self.pending_call = (site, fn, args)
                 return
             self.escape_all(site, args, kwargs)
+            if self.scalars and any(isinstance(a, _CALLBACKS) for a in (*args, *kwargs.values())):
+                self.escape_hidden(site)
             self.read_deep(site, args, kwargs)
         elif what == policy.UNKNOWN and (getattr(fn, "__module__", None) or "").startswith("numpy"):
             self.call_numpy(site, fn, args, kwargs)
@@ -267,9 +272,10 @@ class CallEvents(BuiltinEvents):
             or policy.verdict(cls) == policy.PURE
             or cls.__module__ in ("collections",)
         ):
-            if cls not in (list, tuple, set, frozenset, dict, enumerate, zip, map, filter, reversed, collections.deque):
+            if cls not in _HANDING_TYPES:
                 self.escape_all(site, args, kwargs)
-            self.read_deep(site, args, kwargs, shallow=cls in _ITERATING or cls in _CONTAINER_TYPES)
+            shallow = cls in _ITERATING or cls in _CONTAINER_TYPES
+            self.read_deep(site, args, kwargs, shallow=shallow, carry=cls in _HANDING_TYPES)
         elif cls.__module__.startswith("torch"):
             self.read_deep(site, args, kwargs)
             if cls.__name__ == "Generator":

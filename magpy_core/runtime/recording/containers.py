@@ -16,15 +16,37 @@ _READS_ARGUMENT = frozenset({
 })  # fmt: skip
 
 
+# Methods that pass elements on by identity and look at none of them.
+_STORING = frozenset({
+    "append", "add", "extend", "appendleft", "extendleft", "update", "setdefault", "insert", "__setitem__", "__iadd__",
+    "__ior__",
+})  # fmt: skip
+_HANDING = _STORING | {
+    "pop", "popleft", "popitem", "copy", "__copy__", "clear", "items", "values", "keys", "get", "__getitem__", "__iter__",
+    "__reversed__", "__len__", "reverse", "rotate", "move_to_end", "__add__", "__mul__", "__rmul__", "__init__",
+}  # fmt: skip
+_ORDERED = (kinds.LIST, kinds.TUPLE, kinds.DEQUE, kinds.DICT)
+
+
 class ContainerEvents(WriteEvents):
     """Reads and writes that reach a container through a call."""
 
+    def escape_from_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Numbers that vary stay symbolic where the method only hands them over."""
+        if name not in _HANDING:
+            self.escape_all(site, obj, args, kwargs)
+        elif name not in _STORING:
+            self.escape_all(site, args, kwargs)
+        elif name in ("insert", "setdefault", "__setitem__"):
+            self.escape_all(site, args[:1])
+
     def container_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         node = self.node_for(obj)
-        if self.scalars and name not in ("append", "add", "extend", "appendleft", "update", "setdefault", "insert"):
-            self.escape_all(site, args, kwargs)
+        kind = kinds.kind_of(obj)
+        if self.scalars:
+            self.escape_from_method(site, obj, name, args, kwargs)
         if name in _READS_ARGUMENT:
-            self.read_deep(site, args, kwargs, shallow=True)
+            self.read_deep(site, args, kwargs, shallow=True, carry=name in _HANDING and kind in _ORDERED)
         if node is None:
             return
         if node.kind == kinds.DICT and name in policy.KEYED_READS and args:
@@ -40,7 +62,8 @@ class ContainerEvents(WriteEvents):
             self.mark_written(node, site)
             return
         if name in policy.READ_METHODS:
-            self.contents(node, site, values=not (node.kind == kinds.DICT and name in ("keys", "__iter__")))
+            keys_only = node.kind == kinds.DICT and name in ("keys", "__iter__")
+            self.contents(node, site, values=not keys_only, carry=name in _HANDING)
             return
         self.refgraph.snapshot(node)
         self.mark_written(node, site)
@@ -83,7 +106,7 @@ class ContainerEvents(WriteEvents):
 
     # -- reading arguments -------------------------------------------------------------------------------------
 
-    def read_deep(self, site: Any, args: Any, kwargs: Any, shallow: bool = False) -> None:
+    def read_deep(self, site: Any, args: Any, kwargs: Any, shallow: bool = False, *, carry: bool = False) -> None:
         """Native code may read the containers from outside among its arguments: guard their content."""
         nodes = self.refgraph.nodes
         seen: set[int] = set()
@@ -99,7 +122,7 @@ class ContainerEvents(WriteEvents):
             seen.add(id(v))
             node = nodes.get(id(v))
             if node is not None:
-                self.contents(node, site)
+                self.contents(node, site, carry=carry)
             budget -= len(v)
             if budget < 0:
                 self.refuse(

@@ -212,6 +212,8 @@ class Recording(FrameEvents):
             self.refgraph.add(fn, self.sources.const(fn, "self"))
             self.class_fact(type(fn), "__call__", None)
         names = parameter_names(target)
+        if args and isinstance(args[0], torch.nn.Module) and not isinstance(target, torch.nn.Module):
+            names = [*(names[:1] or ["self"]), *parameter_names(args[0])]  # nn.Module.__call__ itself
         names += [f"args[{i}]" for i in range(len(names), len(args))]
         if args and isinstance(args[0], torch.optim.Optimizer):
             names[0] = "optimizer"
@@ -220,7 +222,7 @@ class Recording(FrameEvents):
         return tuple(new_args), new_kwargs
 
     def argument(self, source: Source, value: Any) -> Any:
-        return self.value(source, value, None)
+        return self.value(source, value, None, handed=True)
 
     def finish(self, result: Any, error: BaseException | None) -> Plan | None:
         """Turn what was seen into a plan; refuses when anything is in doubt."""
@@ -253,14 +255,14 @@ class Recording(FrameEvents):
         self.contents(node, None)
 
     def release(self) -> None:
-        """Forget what only the run itself needed; tensors above all."""
+        """Forget what only the run itself needed: a capture must keep neither tensors nor the user's objects alive."""
         self.refgraph.assumed_internal.clear()
         for node in self.refgraph.nodes.values():
             node.summary = node.summary or repr(node)
-            if node.kind == kinds.TENSOR and not isinstance(node.obj, torch.nn.Parameter):
+            if node.kind != kinds.IDENTITY:
                 node.obj = None
             node.snapshot = None
-        self.refgraph.nodes = dict(self.refgraph.nodes)
+            node.forced.clear()
         self._young = None
 
     def canonical_numbers(self) -> None:

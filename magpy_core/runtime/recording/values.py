@@ -150,7 +150,7 @@ class ValueEvents(CallEvents):
         if isinstance(container, torch.Tensor):
             return
         self.site = site
-        self.escape_all(site, item)
+        self.escape_all(site, item, container)
         kind = kinds.kind_of(container)
         if kind == kinds.OBJECT or (kind in kinds.CONTAINERS and type(container).__flags__ & (1 << 9)):
             self.class_fact(type(container), "__contains__", site)
@@ -234,7 +234,7 @@ class ValueEvents(CallEvents):
         self.site = site
         self.iterate_value(obj, site)
 
-    def iterate_value(self, obj: Any, site: Any) -> None:
+    def iterate_value(self, obj: Any, site: Any, *, carry: bool = True) -> None:
         if isinstance(obj, torch.Tensor):
             return
         kind = kinds.kind_of(obj)
@@ -246,7 +246,7 @@ class ValueEvents(CallEvents):
         node = self.node_for(obj)
         if kind in kinds.CONTAINERS:
             if node is not None:
-                self.contents(node, site, values=node.kind != kinds.DICT)
+                self.contents(node, site, values=node.kind != kinds.DICT, carry=carry)
         elif kind == kinds.OPAQUE and node is not None:
             self.read_iterator(obj, site)
 
@@ -259,9 +259,11 @@ class ValueEvents(CallEvents):
         if kind == kinds.DICT:
             node = self.node_for(iterable)
             if node is not None:
-                self.contents(node, site)
+                self.contents(node, site, carry=True)
         else:
-            self.iterate_value(iterable, site)
+            if site.opname == "SET_UPDATE":
+                self.escape_all(site, iterable)
+            self.iterate_value(iterable, site, carry=site.opname != "SET_UPDATE")
 
     def match(self, site: Any, subject: Any) -> None:
         self.site = site
