@@ -120,6 +120,10 @@ class ScalarTable:
             sym = self._calls[key] = Sym("call", fn, args, hint)
         return sym
 
+    def leaves(self) -> list[Sym]:
+        """Every leaf that some number of the program depends on."""
+        return list(dict.fromkeys(leaf for _, sym in self._by_id.values() for leaf in sym.leaves()))
+
     def lift(self, value: Any) -> Any:
         """``value``'s symbol, or the constant itself."""
         return self.get(value) or value
