@@ -7,6 +7,8 @@ live in a table, never in the text. Key type: GuardWriter.
 from __future__ import annotations
 
 import types
+import re
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -61,6 +63,26 @@ HELPERS: dict[str, Any] = {
     "type": type, "len": len, "id": id, "tuple": tuple, "dict": dict, "list": list, "set": set,
     "bool": bool, "int": int, "float": float, "str": str,
 }  # fmt: skip
+
+
+_ASSIGN = re.compile(r"(v\d+) = (.+)")
+_NAME = re.compile(r"\bv\d+\b")
+
+
+def inline_single_uses(lines: list[str], used_later: list[str]) -> list[str]:
+    """Put a value that only the next line looks at into that line: one store and load less a check."""
+    counts: dict[str, int] = {}
+    for line in (*lines, *used_later):
+        for name in _NAME.findall(line):
+            counts[name] = counts.get(name, 0) + 1
+    out: list[str] = []
+    for line in lines:
+        previous = _ASSIGN.fullmatch(out[-1]) if out else None
+        if previous is not None and counts[previous[1]] == 2 and line.startswith("if ") and previous[1] in _NAME.findall(line):
+            out[-1] = re.sub(rf"\b{previous[1]}\b", lambda _, e=previous[2]: e, line, count=1)  # type: ignore[misc]
+        else:
+            out.append(line)
+    return out
 
 
 class GuardWriter:

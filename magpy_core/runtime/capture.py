@@ -17,7 +17,7 @@ from magpy_core._compat.tensor_guards import global_reason, keep_version, storag
 from magpy_core.backends.fakes import GUARD_NAMESPACE, make_fake_inputs
 from magpy_core.backends.registry import get_backend
 from magpy_core.findings import Finding, Location, Unsupported
-from magpy_core.guards.codegen import GuardWriter
+from magpy_core.guards.codegen import GuardWriter, inline_single_uses
 from magpy_core.guards.explain import Failure, read_failure, tensor_failure
 from magpy_core.monitor.positions import site_location
 from magpy_core.opgraph.segments import Segment, split
@@ -131,6 +131,7 @@ class Capture:
         self._namespace: dict[str, Any] = {}
         self.generated_code: list[str] = []
         self._globals_ok = recorded.global_check
+        self._bare: dict[int, Callable[..., Any]] = {}
         self._checks: dict[int, tuple[list[Any], list[int]]] = {}
         self._fakes = self._make_fakes()
         self.guards, self.replay = self._generate()
@@ -232,7 +233,7 @@ class Capture:
         multi = len(self.segments) > 1
         backups = self._backups(w, input_names) if multi else []
         for i, segment in enumerate(self.segments):
-            call = f"graph{i}({', '.join(values[n] for n in segment.inputs)})"
+            call = f"graph{i}([{', '.join(values[n] for n in segment.inputs)}])"
             if segment.outputs:
                 w.lines.append(f"out{i} = {call}")
                 for k, node in enumerate(segment.outputs):
@@ -266,6 +267,7 @@ class Capture:
             if self.is_dynamic
             else ""
         )
+        guard = inline_single_uses(guard, [*graph, *replay, *gather])
         text = (
             "def run(args, kwargs):\n    try:\n" + body(guard, " " * 8) + shape_check
             + f"    except {_GUARD_ERRORS}:\n        return MISS\n" + body(graph, " " * 4) + body(replay, " " * 4)
@@ -380,17 +382,17 @@ class Capture:
     def _stub(self, index: int) -> Callable[..., Any]:
         """Stands for segment ``index`` until its first call: compiles it for the inputs at hand, then takes itself out."""
 
-        def compile_and_call(*inputs: Any) -> Any:
+        def compile_and_call(inputs: list[Any]) -> Any:
             with _COMPILING:
                 fn = self._namespace[f"graph{index}"]
                 if fn is compile_and_call:
-                    fn = self._namespace[f"graph{index}"] = self._compile_segment(index, inputs)
-            return fn(*inputs)
+                    fn = self._namespace[f"graph{index}"] = self._compile_segment(index, tuple(inputs))
+            return fn(inputs)
 
         return compile_and_call
 
     def _compile_segment(self, index: int, inputs: tuple[Any, ...]) -> Callable[..., Any]:
-        """The backend's callable of one segment; raises CaptureFailed when the backend can't."""
+        """The callable of one segment, which takes its inputs as one list (and may empty it); raises CaptureFailed when the backend can't."""
         start = time.perf_counter()
         segment = self.segments[index]
         gm = segment.module()
@@ -420,7 +422,9 @@ class Capture:
             self._checks[index] = (list(compiled.guards), [position[n] for n in segment.inputs])
             self._namespace["shapes_ok"] = _shape_check(list(self._checks.values()))
         self.compile_seconds = (self.compile_seconds or 0.0) + time.perf_counter() - start
-        return compiled.fn
+        fn = compiled.fn
+        self._bare[index] = fn
+        return compiled.boxed or (lambda inputs: fn(*inputs))
 
     @property
     def is_compiled(self) -> bool:
@@ -429,8 +433,7 @@ class Capture:
     @property
     def bare_callable(self) -> Callable[..., Any]:
         """The backend's callable of a complete capture, without guards and replay. It must have run once."""
-        fn: Callable[..., Any] = self._namespace["graph0"]
-        return fn
+        return self._bare[0]
 
     def globals_hold(self) -> bool:
         return bool(self._globals_ok())
