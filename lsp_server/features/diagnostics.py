@@ -7,6 +7,7 @@ union over entrypoints, because two scripts may run the same module.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -31,8 +32,17 @@ def _is_library(path: str) -> bool:
     return "site-packages" in parts or "dist-packages" in parts
 
 
+def home(finding: Finding) -> Location:
+    """Where a finding is shown: one inside a library at the call of the user's that led there, if there was one."""
+    if _is_library(finding.location.file):
+        for step in reversed(finding.path):
+            if not _is_library(step.file) and os.path.isabs(step.file):
+                return step
+    return finding.location
+
+
 def _keys(findings: Iterable[Finding]) -> set[str]:
-    return {key_of(f.location.file) for f in findings if os.path.isabs(f.location.file)}
+    return {key_of(place.file) for f in findings if os.path.isabs((place := home(f)).file)}
 
 
 class RunFindings:
@@ -140,18 +150,27 @@ class Board:
     def diagnostics(self, key: str) -> list[types.PublishDiagnosticsParams]:
         """All diagnostics of one file, under the URI the client knows it by (and none under one it had before)."""
         document = self._documents.of_key(key)
-        seen: set[tuple[Any, ...]] = set()
+        seen: dict[tuple[Any, ...], types.Diagnostic] = {}
+        more: Counter[tuple[Any, ...]] = Counter()
         ways: set[tuple[Any, ...]] = set()
         items: list[types.Diagnostic] = []
         for finding, severity, where in self._placed(key):
             ends = (where.start.line, where.start.character, where.end.line, where.end.character)
-            same = (finding.code, finding.message, *ends)
-            if same not in seen:  # two entrypoints reach the same line the same way
-                seen.add(same)
-                # Findings of one range mostly share their call path: an editor shows them together, so once will do.
-                way = (*ends, finding.path)
-                items.append(self._diagnostic(finding, severity, where, with_path=way not in ways))
-                ways.add(way)
+            # Two entrypoints reach the same line the same way; and of a library's many findings below one call of the
+            # user's, one of each code is enough there.
+            abroad = home(finding) != finding.location
+            same = (finding.code, None if abroad else finding.message, *ends)
+            if same in seen:
+                more[same] += abroad
+                continue
+            # Findings of one range mostly share their call path: an editor shows them together, so once will do.
+            way = (*ends, finding.path)
+            seen[same] = self._diagnostic(finding, severity, where, with_path=way not in ways)
+            items.append(seen[same])
+            ways.add(way)
+        for same, number in more.items():
+            if number:
+                seen[same].message += f" (and {number} more like it below this call)"
         uri = document.uri if document else uri_of(key)
         out = [types.PublishDiagnosticsParams(uri, items, document.version if document else None)]
         before = self._published.get(key)
@@ -163,9 +182,10 @@ class Board:
     def _placed(self, key: str) -> Iterator[tuple[Finding, Severity, types.Range]]:
         for run in self._runs.values():
             for finding, severity in run.shown():
-                if key_of(finding.location.file) != key:
+                place = home(finding)
+                if key_of(place.file) != key:
                     continue
-                where = self._range(run.tracker, finding.location)
+                where = self._range(run.tracker, place)
                 if where is not None:
                     yield finding, severity, where
 
@@ -201,9 +221,10 @@ class Board:
         for run in self._runs.values():
             if run.findings.get(finding.key) is not finding:
                 continue
+            inside = [] if home(finding) == finding.location else [finding.location]
             for step in finding.path:
-                # The way through torch's own frames and the finding's own line say nothing new.
-                if _is_library(step.file) or step == finding.location:
+                # The way through torch's own frames and the place of the diagnostic itself say nothing new.
+                if _is_library(step.file) or step in (finding.location, home(finding)):
                     continue
                 where = self._range(run.tracker, step)
                 document = self._documents.of_key(key_of(step.file))
@@ -211,4 +232,9 @@ class Board:
                     uri = document.uri if document else uri_of(step.file)
                     text = f"call in {step.function}" if step.function else "call"
                     related.append(types.DiagnosticRelatedInformation(types.Location(uri, where), text))
+            for place in inside:
+                where = self._range(run.tracker, place)
+                if where is not None:
+                    text = f"inside {place.function}" if place.function else "inside the library"
+                    related.append(types.DiagnosticRelatedInformation(types.Location(uri_of(place.file), where), text))
         return related

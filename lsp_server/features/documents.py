@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePath
 
 from lsprotocol import types
@@ -38,6 +39,7 @@ def uri_of(path: str) -> str:
     return PurePath(path).as_uri()
 
 
+@lru_cache(maxsize=4096)  # asked for every finding at every publication
 def key_of(path: str) -> str:
     """One name per file: a worker may report a path through a symbolic link that the editor opened without it."""
     return os.path.realpath(path)

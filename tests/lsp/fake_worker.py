@@ -43,14 +43,16 @@ def span(line, start, end, last=None):
     return {"start": {"line": line, "character": start}, "end": {"line": last, "character": end}}
 
 
-def finding(code, line, start, end, message, *, file=None, path=(), values=(), count=1, severity="warning", region="r0"):
+def finding(
+    code, line, start, end, message, *, file=None, path=(), values=(), count=1, severity="warning", region="r0", way=None
+):
     send(
         type="finding",
         finding={
             "code": code, "name": "", "severity": severity, "message": message, "hint": "Do it outside.",
             "file": file or request["script"], "range": span(line, start, end), "function": "main", "region": region,
             "count": count, "cost_ms": 1.5, "values": [{"name": n, "repr": r} for n, r in values],
-            "path": [{"file": file or request["script"], "range": span(*at), "function": "main"} for at in path],
+            "path": way or [{"file": file or request["script"], "range": span(*at), "function": "main"} for at in path],
         },
     )  # fmt: skip
 

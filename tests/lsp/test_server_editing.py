@@ -175,6 +175,30 @@ async def test_related_places_move_too(client: Client, lab: Lab) -> None:
     await client.until(lambda: "relatedInformation" not in _reads(client.diagnostics(uri))[0], "a changed call is left out")
 
 
+async def test_findings_inside_a_library_are_shown_at_the_users_call(client: Client, lab: Lab) -> None:
+    library = lab.folder / "site-packages" / "lib.py"
+    library.parent.mkdir()
+    library.write_text("a\nb\n")
+    lab.scenario(f"""
+        hello()
+        script, library = request["script"], {str(library)!r}
+        way = [{{"file": f, "range": span(*at), "function": "g"}} for f, at in ((script, (11, 4, 22)), (library, (0, 0, 1)))]
+        for n in range(3):
+            finding("MP102", 1, 0, 1, f"item {{n}}", file=library, way=way)
+        finding("MP204", 1, 0, 1, "a guard of the library's", file=library, severity="hint", way=way)
+        finding("MP103", 1, 0, 1, "no way of the user's", file=library)
+        end()
+    """)
+    uri = client.open(lab.program)
+    await client.command("magpy.check", {"uri": uri})
+    found = await client.diagnostics_where(uri, lambda d: d and "2 more" in d[0]["message"], "one for three")
+    assert len(found) == 1 and found[0]["range"]["start"] == {"line": 11, "character": 4}
+    related = [(r["location"]["uri"], r["location"]["range"]["start"]["line"]) for r in found[0]["relatedInformation"]]
+    assert related == [(library.as_uri(), 1)]
+    own = await client.diagnostics_where(library.as_uri(), lambda d: d, "the one without a way")
+    assert [d["code"] for d in own] == ["MP103"]
+
+
 async def test_other_encodings(server: Client, lab: Lab) -> None:
     capabilities = {**VSCODE, "general": {"positionEncodings": ["utf-8", "utf-16"]}}
     server.settings = {"interpreter": str(lab.python)}

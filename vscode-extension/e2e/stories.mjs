@@ -57,7 +57,7 @@ export async function hovers(window) {
   await page.keyboard.press("Escape");
 }
 
-export async function explains(window) {
+export async function explains(window, { file }) {
   const { page } = window;
   // The cursor is on the finding that was chosen in the list of problems.
   await window.palette("MagPy: Explain Code");
@@ -72,6 +72,7 @@ export async function explains(window) {
   }, "the code's page");
   await window.shot("06-explained");
   await window.palette("View: Close Editor", "Close Editor");
+  await window.openFromExplorer(file.split("/").at(-1)); // the finding may have been in another file
   await window.goToEnd();
 }
 

@@ -153,6 +153,11 @@ export class Window {
     await this.page.keyboard.press("Control+End");
   }
 
+  async openFromExplorer(name) {
+    await this.page.locator(".explorer-folders-view .monaco-list-row", { hasText: name }).first().dblclick();
+    await this.page.locator(".tab.active", { hasText: name }).waitFor();
+  }
+
   /** Turns pages with `key` until an element with such a text is on the screen. */
   async seek(selector, text, key, pages = 20) {
     const wanted = this.page.locator(selector, { hasText: text });
