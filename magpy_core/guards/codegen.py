@@ -60,11 +60,12 @@ def nth(container: Any, index: int) -> Any:
 HELPERS: dict[str, Any] = {
     "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
     "nth": nth, "peek": peek, "dict_getitem": dict.__getitem__, "list_getitem": list.__getitem__, "getattr": getattr,
-    "type": type, "len": len, "id": id, "tuple": tuple, "dict": dict, "list": list, "set": set,
+    "type": type, "len": len, "id": id, "tuple": tuple, "map": map, "dict": dict, "list": list, "set": set,
     "bool": bool, "int": int, "float": float, "str": str,
 }  # fmt: skip
 
 
+HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _ASSIGN = re.compile(r"(v\d+) = (.+)")
 _NAME = re.compile(r"\bv\d+\b")
 
@@ -98,6 +99,7 @@ class GuardWriter:
         self._consts: dict[int, str] = {}
         self._keep: list[Any] = []
         self.checks = 0
+        self._plain_modules: list[str] = []
         self._types: dict[int, type] = {}  # what ``type`` checks have fixed so far: source -> type
 
     # -- names -------------------------------------------------------------------------------------------------
@@ -177,8 +179,46 @@ class GuardWriter:
     def write(self, reads: list[Read]) -> None:
         """All checks, in the order the values were read."""
         self._types = {id(r.source): r.expected for r in reads if r.op == "type"}
+        reads = self._bulk_types(reads)
         for read in reads:
             self.check(read)
+        if self._plain_modules:
+            # what nn.Module.__call__ itself looks at; in a loop, because cold code costs more than the checks
+            self.lines.append(f"for m in ({', '.join(self._plain_modules)},):")
+            self.lines.append("    d = m.__dict__")
+            tests = " or ".join(f"d[{name!r}]" for name in HOOK_DICTS)
+            self.lines.append(f"    if {tests} or 'forward' in d: {self.miss}")
+            self.checks += len(self._plain_modules)
+
+    def _bulk_types(self, reads: list[Read]) -> list[Read]:
+        """Types of all values of one dict (a ModuleList, a Sequential) are compared in one go after its keys are."""
+        groups: dict[int, list[Read]] = {}
+        for read in reads:
+            if read.op == "type" and read.source.kind == "dict_item" and isinstance(read.source.key, str):
+                groups.setdefault(id(read.source.base), []).append(read)
+        keys = {id(r.source): r.expected for r in reads if r.op == "keys"}
+        self._bulk = {}
+        done: set[int] = set()
+        for base, group in groups.items():
+            if len(group) > 3 and tuple(r.source.key for r in group) == keys.get(base):
+                self._bulk[base] = group
+                done.update(id(r) for r in group)
+        return [r for r in reads if id(r) not in done]
+
+    def _write_bulk(self, source: Source) -> None:
+        group = self._bulk.get(id(source))
+        if group is None:
+            return
+        names = []
+        for read in group:
+            name = self._vars[id(read.source)] = f"v{len(self._vars)}"
+            self._keep.append(read.source)
+            names.append(name)
+        self.lines.append(f"{', '.join(names)} = values = tuple({self.var(source)}.values())")
+        self.fail_if(f"tuple(map(type, values)) != {self.const(tuple(r.expected for r in group))}", group[0].site)
+        self.checks += len(group) - 1
+
+    _bulk: dict[int, list[Read]]
 
     def check(self, read: Read) -> None:
         op, source, expected, site = read.op, read.source, read.expected, read.site
@@ -205,6 +245,8 @@ class GuardWriter:
             name = self.var(source)
             state = self.const([len(expected), expected])
             self.fail_if(f"len({name}) != {state}[0] and names_changed({name}, {state})", site)
+        elif op == "plain_module":
+            self._plain_modules.append(self.var(source))
         elif op == "truth":
             self.fail_if(f"not {self.var(source)}" if expected else self.var(source), site)
         elif op == "keys":
@@ -212,6 +254,7 @@ class GuardWriter:
                 self.fail_if(f"tuple({self.var(source)}) != {self.const(expected)}", site)
             else:
                 self.fail_if(f"not same_keys({self.var(source)}, {self.const(expected)})", site)
+            self._write_bulk(source)
         elif op == "elements":
             self.fail_if(f"not same_elements({self.var(source)}, {self.const(expected)})", site)
         elif op == "is_source":

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from magpy_core.findings import Location
-from magpy_core.guards.codegen import same_elements, same_keys, same_names
+from magpy_core.guards.codegen import HOOK_DICTS, same_elements, same_keys, same_names
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph.graph import Read
 from magpy_core.refgraph.kinds import bounded_repr, same_scalar
@@ -31,6 +31,7 @@ class Failure:
     source: Source | None = None
     number: bool = False  # a number changed into another number of the same type: it can become symbolic
     dims: tuple[int, ...] = ()
+    path: tuple[Location, ...] = ()  # to the read, when that is in a library: ``location`` is the user's call into it
 
     @property
     def message(self) -> str:
@@ -84,6 +85,11 @@ def read_failure(
             return None
         changed = sorted(str(n) for n in expected.symmetric_difference(value))
         return no("with other attributes", f"without a change of {', '.join(changed[:3])}")
+    if op == "plain_module":
+        d = value.__dict__
+        if "forward" in d:
+            return no("given a forward of its own", "without one")
+        return no("with hooks", "without hooks") if any(d[name] for name in HOOK_DICTS) else None
     if op == "truth":
         return (
             None if bool(value) is expected else no("not empty" if value else "empty", "not empty" if expected else "empty")

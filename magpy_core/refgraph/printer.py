@@ -66,6 +66,8 @@ def read_text(read: Read) -> str:
             return f"type({name}) is {expected.__name__}"
         case "eq" | "is_len":
             return f"{name} == {bounded_repr(expected)}"
+        case "plain_module":
+            return f"{name} has no hooks and no forward of its own"
         case "truth":
             return f"{name} is {'not empty' if expected else 'empty'}"
         case "keys" | "elements" | "names":
@@ -118,7 +120,7 @@ def _reads_by_node(graph: RefGraph) -> dict[int, list[Read]]:
     known = {id(n.source) for n in graph.nodes.values()}
     out: dict[int, list[Read]] = {}
     for read in graph.reads:
-        at = read.source if read.op in ("keys", "elements", "tensor", "type", "truth") else read.source.base
+        at = read.source if read.op in ("keys", "elements", "tensor", "type", "truth", "plain_module") else read.source.base
         owner = _owner(at, known) or _owner(read.source, known)
         out.setdefault(id(owner if owner is not None else read.source), []).append(read)
     return out

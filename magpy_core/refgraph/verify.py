@@ -20,7 +20,7 @@ from magpy_core.refgraph.source import Source
 
 ROOTS = frozenset({"arg", "kwarg", "const"})
 OPS = frozenset({
-    "absent", "tensor", "is", "identity", "type", "eq", "is_len", "names", "truth", "keys", "elements", "is_source",
+    "absent", "tensor", "is", "identity", "type", "eq", "is_len", "names", "truth", "plain_module", "keys", "elements", "is_source",
 })  # fmt: skip
 OP_PREFIXES = ("sym:", "is_not_source:")
 
@@ -177,7 +177,8 @@ def _node_problems(entry: Entry, key: int, node: Node, is_young: Callable[[Any],
     value = entry.value(node.source)
     if value is not _UNKNOWN and value is not node.obj:
         out.append(f"`{name}` led to another object at entry than the one it stands for")
-    if node.kind not in _BY_VALUE and node.source.kind != "const" and is_young(node.obj):
+    # A native field's object may be young: the Python side of a gradient is made when it is first read.
+    if node.kind not in _BY_VALUE and node.source.kind not in ("const", "field") and is_young(node.obj):
         out.append(f"`{name}` stands for an object that the region made itself")
     if (node.written_at or node.forced) and node.snapshot is None:
         out.append(f"`{name}` was written and has no snapshot")
@@ -211,7 +212,7 @@ def _holds(entry: Entry, read: Read, value: Any) -> bool:
     match read.op:
         case "absent":
             return value is ABSENT
-        case "tensor" | "type":
+        case "tensor" | "type" | "plain_module":
             return type(value) is expected
         case "is" | "identity":
             return value is expected

@@ -8,13 +8,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 import torch.fx
 
 from magpy_core._compat.tensor_guards import global_reason, keep_version, storage_key, tensor_check
-from magpy_core.backends.fakes import GUARD_NAMESPACE, make_fake_inputs
+from magpy_core.backends.fakes import guard_namespace, make_fake_inputs
 from magpy_core.backends.registry import get_backend
 from magpy_core.findings import Finding, Location, Unsupported
 from magpy_core.guards.codegen import GuardWriter, inline_single_uses
@@ -61,6 +62,7 @@ class Guards:
         out: list[Failure] = []
         if not global_ok:
             out.append(Failure("MP201", f"torch's {self._global_reason()}", "as captured", "different", None))
+        places = self._recorded.recording.places
         for read in self._recorded.recording.refgraph.reads:
             try:
                 failure = read_failure(read, args, kwargs, _where)
@@ -68,6 +70,9 @@ class Guards:
                 name = read.source.describe()
                 failure = Failure("MP201", name, "reachable", f"not reachable ({type(error).__name__})", _where(read.site))
             if failure is not None:
+                place = places.of(read.source, [read.site])
+                if place is not None:
+                    failure = replace(failure, location=place.location, path=place.path)
                 out.append(failure)
         for source, facts, dims, _ in self._recorded.tensors:
             try:
@@ -446,7 +451,7 @@ class Capture:
 
 def _shape_check(checks: list[tuple[Any, list[int]]]) -> Callable[[Any], bool]:
     compiled = [
-        (eval(f"lambda L: {' and '.join(f'({g.expression})' for g in guards)}", dict(GUARD_NAMESPACE)), positions)
+        (eval(f"lambda L: {' and '.join(f'({g.expression})' for g in guards)}", dict(guard_namespace())), positions)
         for guards, positions in checks
     ]
 

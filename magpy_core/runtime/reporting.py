@@ -5,38 +5,24 @@ Key functions: ``capture_findings``, ``recompile_finding``.
 
 from __future__ import annotations
 
-import os
-import sysconfig
 from typing import TYPE_CHECKING, Any
-
-import torch
 
 from magpy_core.findings import Finding, Location, Severity, Value
 from magpy_core.guards.explain import Failure
-from magpy_core.monitor.positions import site_location
-from magpy_core.monitor.record import is_own_file
+from magpy_core.monitor.positions import is_user_file, site_location
 from magpy_core.refgraph.kinds import bounded_repr
 from magpy_core.replay.ir import Outside
+from magpy_core.runtime.recording.places import Place
 
 if TYPE_CHECKING:
     from magpy_core.runtime.capture import Capture
     from magpy_core.runtime.region import Region
 
-_LIBRARY = tuple(
-    os.path.join(p, "")
-    for p in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), sysconfig.get_path("purelib"),
-              sysconfig.get_path("platlib"), os.path.dirname(torch.__file__)}
-)  # fmt: skip
 _TOLD = frozenset({"eq", "len", "keys", "elements", "truth", "identity"})
 _EFFECT_CODES = {
     "set_attr": "MP301", "del_attr": "MP301", "set_slot": "MP301", "del_slot": "MP301", "set_field": "MP301",
     "set_cell": "MP304", "del_cell": "MP304", "print": "MP305", "log": "MP305",
 }  # fmt: skip
-
-
-def is_user_file(file: str) -> bool:
-    """Whether a file is the user's own (not the standard library, an installed package, or ours)."""
-    return not file.startswith("<") and not file.startswith(_LIBRARY) and not is_own_file(file)
 
 
 def user_site(sites: list[Any]) -> Location | None:
@@ -68,21 +54,28 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
                     values=(Value(name, value),),
                 )
             )
-    effects: dict[tuple[str, Location], list[str]] = {}
+    places = capture._recorded.recording.places
+    effects: dict[tuple[str, Location], tuple[list[str], tuple[Location, ...]]] = {}
+
+    def tell(code: str, subject: Any, sites: list[Any], name: str) -> None:
+        place = places.of(subject, sites) or Place(region.location)
+        names, _ = effects.setdefault((code, places.told(place)), ([], place.path))
+        names.append(name)
+
     for effect in capture.replay.effects:
         code = _EFFECT_CODES.get(effect.op, "MP302")
         if code == "MP302" and isinstance(effect.target, Outside) and "globals of" in effect.target.source.label:
             code = "MP303"
         sites = [s for s in effect.sites if s is not None and (s.name == effect.key or code != "MP301")] or effect.sites
-        place = user_site(sites) or user_site(effect.sites) or region.location
-        effects.setdefault((code, place), []).append(effect.describe)
+        subject = effect.target.source if isinstance(effect.target, Outside) else None
+        tell(code, subject, [*sites, *effect.sites], effect.describe)
     for _, source, site in capture._recorded.recording.tensor_writes:
-        effects.setdefault(("MP306", user_site([site]) or region.location), []).append(source.describe())
-    for (code, place), names in effects.items():
+        tell("MP306", source, [site], source.describe())
+    for (code, location), (names, path) in effects.items():
         names = list(dict.fromkeys(names))
         values = tuple(Value("changed", name) for name in names[:5])
-        out.append(Finding(code, _effect_message(code, names), place, region=region.id, values=values))
-    return out
+        out.append(Finding(code, _effect_message(code, names), location, region=region.id, values=values, path=path))
+    return out + places.hidden_findings(region.id)
 
 
 def _effect_message(code: str, names: list[str]) -> str:

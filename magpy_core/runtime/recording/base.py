@@ -11,7 +11,6 @@ import torch
 
 from magpy_core.findings import Finding, Location, Unsupported, Value
 from magpy_core.monitor.events import Observer
-from magpy_core.monitor.positions import call_path, site_location
 from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph import kinds
@@ -19,6 +18,7 @@ from magpy_core.refgraph.graph import Node, RefGraph
 from magpy_core.refgraph.lookup import class_lookup
 from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.refgraph.source import Source
+from magpy_core.runtime.recording.places import Place, Places
 
 _PY_CONTENT_LIMIT = 20_000  # elements of one container that a guard may watch
 
@@ -92,6 +92,7 @@ class RecordingState(Observer):
         self.functions_seen: set[int] = set()
         self.dynamic = bool(learned.dims)
         self._refusals: set[tuple[Any, ...]] = set()
+        self.places = Places(self.fallback_location)
 
     # -- refusing ----------------------------------------------------------------------------------------------
 
@@ -100,18 +101,26 @@ class RecordingState(Observer):
         self.broken = True
         self.note(code, message, hint=hint, values=values, site=site)
 
-    def note(self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: Any = None) -> None:
-        path = call_path()
-        location = site_location(site) if site is not None else None
-        if location is None:
-            location = path[-1] if path else self.fallback_location()
-        key = (code, message, location)
+    def note(
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str = "",
+        values: tuple[Value, ...] = (),
+        site: Any = None,
+        place: Place | None = None,
+    ) -> None:
+        """Report at the current line of the user's (of ``site``, if it is one): once for each line and message."""
+        if place is None:
+            place = self.places.now(site, self.site)
+        key = (code, message, place.location)
         if key in self._refusals:
             return
         self._refusals.add(key)
-        self.findings.append(
-            Finding(code, message, location, hint=hint, region=self.region_id, path=tuple(path), values=values)
-        )
+        location = self.places.told(place)
+        path = place.path or self.places.path(location)
+        self.findings.append(Finding(code, message, location, hint=hint, region=self.region_id, path=path, values=values))
 
     def fallback_location(self) -> Location:
         raise NotImplementedError
@@ -221,7 +230,8 @@ class RecordingState(Observer):
                     store.set(copy)
                     self.restores.append(lambda: store.put_back(copy, value))
                 return copy
-            refgraph.read(source, "eq", value, site)
+            if refgraph.read(source, "eq", value, site):
+                self.places.remember(source, site)
             return value
         if kind == kinds.IDENTITY:
             refgraph.read(source, "is", value, site)

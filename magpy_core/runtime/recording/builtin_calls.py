@@ -133,6 +133,7 @@ class BuiltinEvents(ContainerEvents):
             return
         self.read_deep(site, args, kwargs)
         self.outputs.append(Output("print", (args, kwargs), site))
+        self.places.remember(None, site)
         self.pause()
 
     def pause(self) -> None:

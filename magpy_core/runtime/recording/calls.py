@@ -274,6 +274,10 @@ class CallEvents(BuiltinEvents):
         ):
             if cls not in _HANDING_TYPES:
                 self.escape_all(site, args, kwargs)
+            elif cls is dict:
+                self.escape_all(site, *(a for a in args if not isinstance(a, dict)))
+            elif cls is not zip:
+                self.escape_all(site, args[1:], kwargs)
             shallow = cls in _ITERATING or cls in _CONTAINER_TYPES
             self.read_deep(site, args, kwargs, shallow=shallow, carry=cls in _HANDING_TYPES)
         elif cls.__module__.startswith("torch"):

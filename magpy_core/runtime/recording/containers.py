@@ -37,7 +37,7 @@ class ContainerEvents(WriteEvents):
             self.escape_all(site, obj, args, kwargs)
         elif name not in _STORING:
             self.escape_all(site, args, kwargs)
-        elif name in ("insert", "setdefault", "__setitem__"):
+        elif name in ("insert", "setdefault", "__setitem__", "add"):
             self.escape_all(site, args[:1])
 
     def container_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

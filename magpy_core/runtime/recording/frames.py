@@ -133,15 +133,15 @@ class FrameEvents(ValueEvents):
             self.refuse("MP106", "A module with backward hooks is called; they can't be recorded safely yet.", site=site)
             return True
         node = self.refgraph.node(module)
-        if node is not None and node.snapshot is None:
+        hooked = any(d.get(name) for name in _HOOK_DICTS) or "forward" in d
+        if node is not None and not hooked:
+            self.refgraph.read(node.source, "plain_module", type(module), site)
+        elif node is not None:
             for name in _HOOK_DICTS:
                 self.refgraph.read(self.sources.attr(node.source, name), "truth", bool(d[name]), site)
-            self.refgraph.read(
-                self.sources.item(self.sources.make("dict", node.source, None), "forward"), "absent", None, site
-            )
         self.class_fact(type(module), "forward", site)
         self.class_fact(type(module), "__call__", site)
-        return any(d.get(name) for name in _HOOK_DICTS) or "forward" in d
+        return hooked
 
     _global_hooks_read = False
 
@@ -193,6 +193,7 @@ class FrameEvents(ValueEvents):
         caller = self.user_caller(frame)
         self.read_deep(self.site, (args,), {})
         self.outputs.append(Output("log", (loc["self"], loc["level"], loc["msg"], args, caller), self.site))
+        self.places.remember(None, self.site)
         self.paused_code = frame.f_code
         return False
 

@@ -297,9 +297,11 @@ class ReadEvents(RecordingState):
         self.read_item(obj, key, site)
 
     def read_item(self, obj: Any, key: Any, site: Any) -> None:
-        if isinstance(obj, torch.Tensor) or kinds.kind_of(obj) in (kinds.SCALAR, kinds.IDENTITY):
+        if isinstance(obj, torch.Tensor):
             return
         self.escape_all(site, key)
+        if kinds.kind_of(obj) in (kinds.SCALAR, kinds.IDENTITY):
+            return
         if kinds.kind_of(obj) == kinds.OBJECT or type(obj).__module__ != "builtins":
             self.class_fact(type(obj), "__getitem__", site)
         node = self.node_for(obj)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import linecache
+import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -119,6 +120,7 @@ class Recording(FrameEvents):
 
     def tensor_written(self, tensor: torch.Tensor, source: Source) -> None:
         self.tensor_writes.append((tensor, source, self.site))
+        self.places.remember(source, self.site)
 
     def unrecorded(self, name: str) -> None:
         """From the shadow recorder."""
@@ -175,16 +177,19 @@ class Recording(FrameEvents):
         monitor = record(self)
         try:
             try:
+                self.places.begin(sys._getframe(), target, args)
                 with monitor, self.ops, shadow:
                     result = target(*call_args, **call_kwargs)
             except BaseException as raised:
                 error = raised
+            self.places.finished()
             if monitor.observer_failure is not None:
                 self.internal_error(monitor.observer_failure)
             plan = self.guarded_call(self.finish, result, error)
             if plan is not _FAILED and not self.broken and verify.enabled():
                 verify.verify(self.refgraph, args, kwargs, self.is_young)
         finally:
+            self.places.end()
             for undo in reversed(self.restores):
                 undo()
             if collecting:
@@ -240,7 +245,10 @@ class Recording(FrameEvents):
             if not isinstance(error, Exception):
                 self.refuse("MP307", f"The region was left by {type(error).__name__}.")
                 return None
-            self.note("MP307", f"The region leaves by {type(error).__name__}: {str(error)[:120]}")
+            text = " ".join(str(error).split())[:120]
+            said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+            self.note("MP307", f"The region leaves by an exception ({said}), which a replay raises again.",
+                      place=self.places.raised(error))  # fmt: skip
         if self.broken:
             return None
         planner = Planner(self.refgraph, self.ops, self.scalars, self.is_young)

@@ -265,6 +265,11 @@ class ValueEvents(CallEvents):
                 self.escape_all(site, iterable)
             self.iterate_value(iterable, site, carry=site.opname != "SET_UPDATE")
 
+    def hashed(self, site: Any, key: Any) -> None:
+        if self.scalars:
+            self.site = site
+            self.escape_all(site, key)
+
     def match(self, site: Any, subject: Any) -> None:
         self.site = site
         self.read_type(subject, site)

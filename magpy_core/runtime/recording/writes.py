@@ -23,6 +23,7 @@ class WriteEvents(ReadEvents):
         """Remember where, for the finding; the snapshot must have been taken already."""
         if len(node.written_at) < 8 and site not in node.written_at:
             node.written_at.append(site)
+            self.places.remember(node.source, site)
 
     def writing(self, obj: Any, site: Any) -> Node | None:
         """``obj`` is about to change: snapshot it when it is from outside."""
@@ -145,3 +146,5 @@ class WriteEvents(ReadEvents):
             self.refuse("MP106", "`.grad` of a tensor made inside the region is assigned.")
             return
         self.field_writes.append((tensor, name, value, self.site))
+        if node is not None:
+            self.places.remember(node.source, self.site)

@@ -1,0 +1,207 @@
+"""Places: where things of one recording happened, as lines of the user's own files, and how the program got there.
+
+What happens inside a library is placed at the user's call into it; the library's own line ends the call path. Looking
+at frames costs microseconds, so it is done for findings and for what may become one, never for every event. Key type:
+Places.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from magpy_core.findings import Finding, Location
+from magpy_core.monitor.positions import (
+    frame_location,
+    frames_inside,
+    has_source,
+    instruction_location,
+    is_user_file,
+    return_location,
+    site_location,
+)
+from magpy_core.monitor.record import is_own_file
+
+# Every call of a module passes through these: they tell nobody anything.
+_PLUMBING = frozenset(f.__code__ for f in (nn.Module._call_impl, nn.Module._wrapped_call_impl))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the user's, and the path to what happened there. ``hidden``: code without source that it happened in."""
+
+    location: Location
+    path: tuple[Location, ...] = ()
+    hidden: types.CodeType | None = None
+
+
+class Places:
+    """Of one recording; ``begin`` and ``end`` bracket the target's run. ``fallback`` is where the region itself is;
+    ``running`` whether the target is."""
+
+    def __init__(self, fallback: Callable[[], Location]) -> None:
+        self._fallback = fallback
+        self._outside: types.FrameType | None = None
+        self.running = False
+        self._caller: Location | None = None
+        self._instructions: dict[tuple[types.CodeType, int], Location] = {}
+        self._remembered: dict[tuple[int, Any], Place] = {}
+        self._hidden: dict[Location, types.CodeType] = {}
+        self._function: types.CodeType | None = None
+
+    def begin(self, frame: types.FrameType, target: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        """``target`` is about to be called by ``frame``, one of ours."""
+        self._outside = frame
+        self.running = True
+        self._function = _function_of(target, args)
+
+    def finished(self) -> None:
+        """The target has returned: what is found from now on happened at its end."""
+        self.running = False
+
+    def end(self) -> None:
+        """Let go of the program's frames."""
+        self._outside = None
+        self._instructions.clear()
+
+    # -- now ---------------------------------------------------------------------------------------------------
+
+    def now(self, site: Any = None, last: Any = None) -> Place:
+        """The place of the event that is being handled. ``site``: its instruction, if it is known; ``last``: the last one
+        that was seen, which tells where the region ends when that has happened."""
+        if site is not None and is_user_file(site.code.co_filename):
+            return Place(site_location(site))
+        if not self.running:
+            return Place(self._exit(last))
+        hidden = None
+        for frame in frames_inside(self._outside):
+            code = frame.f_code
+            if is_user_file(code.co_filename):
+                return Place(self._at(frame), (), hidden)
+            if hidden is None and _is_hidden(code):
+                hidden = code
+        caller = self.caller()
+        return Place(self._fallback() if caller is None else caller, (), hidden)
+
+    def path(self, location: Location) -> tuple[Location, ...]:
+        """From the region's call to what is happening now."""
+        inside = []
+        if self.running:
+            inside = [self._at(f) for f in frames_inside(self._outside) if f.f_code not in _PLUMBING][::-1]
+        caller = self.caller()
+        path = inside if caller is None else [caller, *inside]
+        if location not in path:
+            path.append(location)
+        return tuple(path)
+
+    def raised(self, error: BaseException) -> Place | None:
+        """Where ``error`` comes from: the innermost line of the user's in its traceback."""
+        inside = []
+        tb = error.__traceback__
+        while tb is not None and tb.tb_frame is not self._outside:
+            tb = tb.tb_next
+        while tb is not None:
+            inside.append((tb.tb_frame.f_code, instruction_location(tb.tb_frame, tb.tb_lasti)))
+            tb = tb.tb_next
+        inside = [(code, at) for code, at in inside[1:] if code not in _PLUMBING and not is_own_file(code.co_filename)]
+        users = [at for code, at in inside if is_user_file(code.co_filename)]
+        if not users:
+            return None
+        caller = self.caller()
+        return Place(users[-1], (*((caller,) if caller else ()), *(at for _, at in inside)))
+
+    def told(self, place: Place) -> Location:
+        """``place`` is shown to the user; gives its location."""
+        if place.hidden is not None:
+            self._hidden.setdefault(place.location, place.hidden)
+        return place.location
+
+    def caller(self) -> Location | None:
+        """The user's call of the region."""
+        if self._caller is None and self._outside is not None:
+            frame = self._outside.f_back
+            while frame is not None and not is_user_file(frame.f_code.co_filename):
+                frame = frame.f_back
+            self._caller = None if frame is None else frame_location(frame)
+        return self._caller
+
+    def _at(self, frame: types.FrameType) -> Location:
+        key = (frame.f_code, frame.f_lasti)
+        found = self._instructions.get(key)
+        if found is None:
+            found = self._instructions[key] = frame_location(frame)
+        return found
+
+    def _exit(self, site: Any) -> Location:
+        """The end of the region: its ``return`` where that is certain, else where it is defined."""
+        code = self._function
+        if code is None or not is_user_file(code.co_filename):
+            return self.caller() or self._fallback()
+        line = site.lineno if site is not None and site.code is code else 0
+        return return_location(code, line) or self._fallback()
+
+    # -- later -------------------------------------------------------------------------------------------------
+
+    def remember(self, subject: Any, site: Any) -> None:
+        """Something is done to or read of ``subject`` (a Source) that may be told later: keep the place if it is not
+        the site's own line."""
+        if site is None or is_user_file(site.code.co_filename):
+            return
+        key = (id(subject), site)
+        if key not in self._remembered:
+            place = self.now()
+            self._remembered[key] = Place(place.location, self.path(place.location), place.hidden)
+
+    def of(self, subject: Any, sites: list[Any]) -> Place | None:
+        """Where ``subject`` was changed or read, by the first of ``sites`` that has a line of the user's."""
+        for site in sites:
+            if site is None:
+                continue
+            if is_user_file(site.code.co_filename):
+                return Place(site_location(site))
+            found = self._remembered.get((id(subject), site))
+            if found is not None:
+                return found
+        return None
+
+    def hidden_findings(self, region_id: str) -> list[Finding]:
+        """One MP911 for each line that stands for code without lines of its own."""
+        return [
+            Finding(
+                "MP911",
+                f"`{code.co_qualname}` has no source to show ({_why_hidden(code)}): what is found in it is reported here, "
+                "where it is called.",
+                location,
+                region=region_id,
+            )
+            for location, code in self._hidden.items()
+        ]
+
+
+def _function_of(target: Any, args: tuple[Any, ...]) -> types.CodeType | None:
+    """The code that a region runs: of the function, or of the module's ``forward``."""
+    if isinstance(target, types.FunctionType) and target.__qualname__.startswith("Module.") and args:
+        target = args[0]  # the runner's regions are Module.__call__ with the module as its first argument
+    if isinstance(target, nn.Module):
+        target = target.forward
+    inner = inspect.unwrap(target)
+    code = getattr(getattr(inner, "__func__", inner), "__code__", None)
+    return code if isinstance(code, types.CodeType) else None
+
+
+def _is_hidden(code: types.CodeType) -> bool:
+    """Whether this is the user's code without lines to show. Methods that dataclasses and the like write do not count."""
+    name = code.co_filename
+    if name.startswith("<"):
+        generated = code.co_name.startswith("__") and code.co_name.endswith("__")
+        return not name.startswith("<frozen ") and not generated
+    return not has_source(name)
+
+
+def _why_hidden(code: types.CodeType) -> str:
+    return f"made by exec, in {code.co_filename}" if code.co_filename.startswith("<") else f"{code.co_filename} is not there"
