@@ -5,9 +5,13 @@ Columns: CPython counts UTF-8 bytes, a Location counts code points; the line's t
 
 from __future__ import annotations
 
+import ast
+import functools
 import linecache
 import os
 import sys
+import sysconfig
+from collections.abc import Iterator
 from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -20,6 +24,27 @@ from magpy_core.monitor.record import is_own_file
 
 _EVENT_FILES: Final = frozenset((hooks.__file__, eval_frame.__file__))
 """Files whose functions call an observer: in an event, one of their frames is right above the user's."""
+
+_LIBRARIES: Final = tuple(
+    {os.path.join(p, "") for k in ("stdlib", "platstdlib", "purelib", "platlib") if (p := sysconfig.get_path(k))}
+)
+_INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+
+@functools.lru_cache(maxsize=8192)
+def is_user_file(filename: str) -> bool:
+    """Whether a file is the user's own: not the standard library, an installed package, ours, or code without a file."""
+    if filename.startswith(("<", *_LIBRARIES)) or is_own_file(filename) or any(p in filename for p in _INSTALLED):
+        return False
+    return has_source(filename)
+
+
+@functools.lru_cache(maxsize=8192)
+def has_source(filename: str) -> bool:
+    """Whether lines of this file can be shown. A relative name is trusted: the program may have changed its folder."""
+    if filename.startswith("<"):
+        return False
+    return not os.path.isabs(filename) or filename in linecache.cache or os.path.exists(filename)
 
 
 def _character(filename: str, lineno: int, column: int, module_globals: dict[str, Any] | None) -> int:
@@ -52,8 +77,13 @@ def site_location(site: Site) -> Location:
 
 def frame_location(frame: FrameType) -> Location:
     """The instruction a running frame is at."""
+    return instruction_location(frame, frame.f_lasti)
+
+
+def instruction_location(frame: FrameType, offset: int) -> Location:
+    """The instruction of a frame's code at a byte ``offset`` (``f_lasti``, ``tb_lasti``)."""
     code = frame.f_code
-    position = next(islice(code.co_positions(), max(frame.f_lasti, 0) // 2, None), (None, None, None, None))
+    position = next(islice(code.co_positions(), max(offset, 0) // 2, None), (None, None, None, None))
     return _location(code, position, frame.f_globals)
 
 
@@ -83,16 +113,50 @@ def current_location() -> Location | None:
     return None if frame is None else frame_location(frame)
 
 
+def frames_inside(stop: FrameType | None = None) -> Iterator[FrameType]:
+    """The frames that are not ours, innermost first; ``stop`` and everything outside of it are left out."""
+    frame = user_frame()
+    while frame is not None and frame is not stop:
+        if not is_own_file(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
 def call_path(stop: FrameType | None = None) -> list[Location]:
     """The user frames now running on this thread, outermost first, each at its current instruction.
 
     Our own frames are left out; ``stop`` and everything outside of it too (to begin the path at a region's call).
     """
-    path: list[Location] = []
-    frame = user_frame()
-    while frame is not None and frame is not stop:
-        if not is_own_file(frame.f_code.co_filename):
-            path.append(frame_location(frame))
-        frame = frame.f_back
-    path.reverse()
-    return path
+    return [frame_location(frame) for frame in frames_inside(stop)][::-1]
+
+
+def return_location(code: CodeType, line: int = 0) -> Location | None:
+    """Where a function returns: the ``return`` statement that holds ``line``, else its only one; None if that is unclear."""
+    text = "".join(linecache.getlines(code.co_filename))
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == code.co_name:
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            if first == code.co_firstlineno:
+                returns = _returns(node)
+                holding = [r for r in returns if r.lineno <= line <= (r.end_lineno or r.lineno)]
+                if len(holding) == 1 or len(returns) == 1:
+                    place = (holding or returns)[0]
+                    return _location(code, (place.lineno, place.end_lineno, place.col_offset, place.end_col_offset))
+    return None
+
+
+def _returns(function: ast.AST) -> list[ast.Return]:
+    """The ``return`` statements of a function itself, not of those defined in it."""
+    found: list[ast.Return] = []
+    todo = list(ast.iter_child_nodes(function))
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Return):
+            found.append(node)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            todo.extend(ast.iter_child_nodes(node))
+    return found
