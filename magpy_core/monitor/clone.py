@@ -354,6 +354,19 @@ def _extend(self: _Instrumenter, instr: Instr) -> None:
     self.out.append(instr)
 
 
+def _display(step: int) -> Rewriter:
+    """BUILD_SET (step 1) and BUILD_MAP (step 2: a key below each value)."""
+
+    def rewrite(self: _Instrumenter, instr: Instr) -> None:
+        if instr.arg:
+            site = self.site()
+            for depth in range(instr.arg * step, 0, -step):
+                self.before("hashed", site, depth)
+        self.out.append(instr)
+
+    return rewrite
+
+
 def _format(self: _Instrumenter, instr: Instr) -> None:
     has_spec = bool(instr.arg & 4)
     site = self.site(_CONVERSIONS[instr.arg & 3])
@@ -448,6 +461,10 @@ _BY_NAME: Final[dict[str, Rewriter]] = {
     "GET_YIELD_FROM_ITER": _simple("iterate", 1),
     "UNPACK_SEQUENCE": _simple("unpack", 1),
     "UNPACK_EX": _simple("unpack", 1),
+    "BUILD_SET": _display(1),
+    "BUILD_MAP": _display(2),
+    "SET_ADD": _simple("hashed", 1),
+    "MAP_ADD": _simple("hashed", 2),
     "LIST_EXTEND": _extend,
     "SET_UPDATE": _extend,
     "DICT_UPDATE": _extend,

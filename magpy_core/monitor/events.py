@@ -115,6 +115,9 @@ class Observer:
     def extend(self, site: Site, target: object, iterable: object) -> None:
         """``[*x]``, ``{**x}``, ``f(*x)``: target is what is being filled; None when x itself is handed to a call."""
 
+    def hashed(self, site: Site, key: object) -> None:
+        """``{key}``, ``{key: value}`` and comprehensions: a set or dict display takes key in."""
+
     def match(self, site: Site, subject: object) -> None: ...
 
     def format(self, site: Site, value: object, spec: object) -> None: ...

@@ -328,6 +328,7 @@ HOOKS: Final[dict[str, Handler]] = {
             "truth",
             "iterate",
             "unpack",
+            "hashed",
             "match",
             "with_enter",
             "import_from",

@@ -250,7 +250,17 @@ def test_iteration_and_unpacking() -> None:
             return [*p, *{**{"k": a}}], {*c}
 
     got = events_of(f, pairs)
-    assert [event[0] for event in got] == ["enter", "iterate", "unpack", "unpack", "extend", "extend", "extend", "extend"]
+    assert [event[0] for event in got] == [
+        "enter",
+        "iterate",
+        "unpack",
+        "unpack",
+        "extend",
+        "hashed",
+        "extend",
+        "extend",
+        "extend",
+    ]
     assert got[1:4] == [("iterate", None, pairs), ("unpack", None, pairs[0]), ("unpack", None, [2, 3])]
 
 

@@ -1,0 +1,282 @@
+"""Numbers that vary from call to call: one recompile at most, and never a stale value."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import magpy_core
+from tests.unit.engine_pair import Pair, code_of, pair
+
+X = torch.arange(3.0)
+
+
+def settles(p: Pair, *argument_lists: Any, captures: int = 2) -> None:
+    """After the calls, the region has at most ``captures`` captures and every later call was a hit."""
+    p.calls(*argument_lists)
+    assert len(p.region.captures) <= captures, p.region.recompiles
+    assert p.region.hits >= len(argument_lists) - captures
+    assert not p.region.disabled
+
+
+@pytest.mark.parametrize(
+    "values", [range(6), [0.5 * i for i in range(6)], [10**12 + i for i in range(6)], [-3, 7, 300, -2, 0, 256]]
+)
+def test_an_argument_into_tensor_arithmetic(values: Any) -> None:
+    settles(pair(lambda x, k: (x * k + k, k)), *[(X, v) for v in values])
+
+
+def test_a_counter_on_an_object() -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls = 0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            return x + self.calls
+
+    def make() -> Any:
+        m = Model()
+        return m, m
+
+    p = Pair(make)
+    settles(p, *[(X,)] * 6)
+    assert p.state.calls == 6
+    assert type(p.state.calls) is int
+    assert [f.code for f in p.region.findings.values()].count("MP202") == 1
+
+
+def test_a_counter_left_small_is_the_shared_int() -> None:
+    """No private copy of a number stays in the user's world."""
+    state = {"n": 0}
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        state["n"] += 1
+        return x + state["n"]
+
+    g = magpy_core.compile(f, backend="eager")
+    for i in range(1, 6):
+        g(X)
+        assert state["n"] is int(str(i))  # small ints are shared: `is` tells
+
+
+def test_a_counter_in_a_global() -> None:
+    namespace: dict[str, Any] = {"COUNT": 0}
+    exec("def f(x):\n    global COUNT\n    COUNT += 1\n    return x * COUNT", namespace)
+    g = magpy_core.compile(namespace["f"], backend="eager")
+    for i in range(1, 7):
+        assert torch.equal(g(X), X * i)
+        assert namespace["COUNT"] == i
+    assert len(magpy_core.captures(g)) == 2
+
+
+def test_a_counter_in_a_cell() -> None:
+    def make() -> Any:
+        n = 0
+
+        def f(x: torch.Tensor) -> torch.Tensor:
+            nonlocal n
+            n += 2
+            return x - n
+
+        return f, None
+
+    settles(Pair(make), *[(X,)] * 6)
+
+
+def test_a_counter_in_a_slot() -> None:
+    class Box:
+        __slots__ = ("n",)
+
+        def __init__(self) -> None:
+            self.n = 5
+
+    def make() -> Any:
+        box = Box()
+
+        def f(x: torch.Tensor) -> torch.Tensor:
+            box.n += 1
+            return x * box.n
+
+        return f, box
+
+    settles(Pair(make), *[(X,)] * 6)
+
+
+def test_the_length_of_a_growing_list() -> None:
+    def make() -> Any:
+        log: list[Any] = []
+
+        def f(x: torch.Tensor) -> torch.Tensor:
+            log.append(x.sum())
+            return x * len(log)
+
+        return f, log
+
+    p = Pair(make)
+    p.calls(*[(X,)] * 6)
+    assert len(p.region.captures) <= 6
+
+
+def test_a_growing_list_that_nobody_measures_costs_nothing() -> None:
+    def make() -> Any:
+        log: list[Any] = []
+
+        def f(x: torch.Tensor) -> torch.Tensor:
+            log.append(float(x.shape[0]))
+            return x * 2
+
+        return f, log
+
+    settles(Pair(make), *[(X,)] * 6, captures=1)
+
+
+def test_a_learning_rate_and_a_step_count() -> None:
+    class Decay:
+        def __init__(self) -> None:
+            self.lr = 0.1
+            self.step = 0
+
+    def make() -> Any:
+        d = Decay()
+
+        def f(w: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+            d.step += 1
+            d.lr = d.lr * 0.9
+            return w - d.lr * g / (1 - 0.5**d.step)
+
+        return f, d
+
+    settles(Pair(make), *[(X, X)] * 7)
+
+
+def test_comparisons_of_a_number_are_guards_not_values() -> None:
+    p = pair(lambda x, k: x * k if k > 2 else x + k)
+    p.calls(*[(X, i) for i in range(9)])
+    assert p.region.hits >= 5
+    assert len(p.region.captures) <= 4
+    p.calls((X, 1), (X, 8), (X, 0))
+
+
+def test_bool_of_a_number() -> None:
+    pair(lambda x, k: x + 1 if k else x).calls(*[(X, k) for k in (3, 2, 1, 0, 5, 0, 0.0, 4)])
+
+
+ESCAPES: list[Callable[[Any, Any], Any]] = [
+    lambda x, k: (x, repr(k)),
+    lambda x, k: (x, f"{k} {k!r}"),
+    lambda x, k: (x, "%s" % (k,)),  # noqa: UP031
+    lambda x, k: (x, "{}".format(k)),  # noqa: UP032
+    lambda x, k: (x, k in (2, 3)),
+    lambda x, k: (x, 3 in [k, 9]),
+    lambda x, k: (x, 3 in {k: 1}),
+    lambda x, k: (x, [10, 20, 30, 40, 50, 60][k]),
+    lambda x, k: (x, list(range(k))),
+    lambda x, k: (x, "abcdefgh"[:k]),
+    lambda x, k: (x, sorted([3, k, 1])),
+    lambda x, k: (x, max([3, k, 1]), min(3, k)),
+    lambda x, k: (x, sum(k * i for i in range(3))),
+    lambda x, k: (x, sorted([1, 2, 3], key=lambda v: abs(v - k))),
+    lambda x, k: (x, functools.reduce(lambda a, b: a * k + b, [1, 2, 3])),
+    lambda x, k: (x, {k, 2}, len({k, 2})),
+    lambda x, k: (x, {k: "a", 2: "b"}),
+    lambda x, k: (x, [k, 2, 3].index(2)),
+    lambda x, k: (x, [1, 2, 3].insert(k, 9)),
+    lambda x, k: (x, ",".join(str(v) for v in (k, 1))),
+    lambda x, k: (x, str(k).zfill(3), int(str(k))),
+    lambda x, k: (x, k == 3, k != 3, [k] == [3], (k,) < (3,)),
+    lambda x, k: (x, divmod(k, 2), pow(k, 2), round(k / 3, 1), abs(-k)),
+    lambda x, k: (x, k.bit_length(), (k + 1).to_bytes(2, "big")),
+    lambda x, k: (x, any([k - 2]), all([k])),
+    lambda x, k: (x, list(map(str, [k]))),
+    lambda x, k: (x, list(zip([k], [k + 1], strict=True)), list(enumerate([k], k))),
+    lambda x, k: (x, dict(a=k), [*[k], k], {**{"b": k}}),
+    lambda x, k: (x, isinstance(k, int), type(k), hash(k)),
+    lambda x, k: (x.repeat(k + 1), x.new_zeros(k)),
+    lambda x, k: (x[: min(k, 2)], x[k % 3], x.roll(k)),
+    lambda x, k: (x << k if x.dtype is torch.int64 else x**k, x // (k + 1)),
+    lambda x, k: (torch.full((2,), k), torch.arange(k), torch.tensor([k, 1]), torch.tensor(k)),
+    lambda x, k: (x, "match" if (lambda v: True)(k) else ""),
+    lambda x, k: (x, ~k, -k, +k, k << 1, k & 1, k | 8, k ^ 3),
+]
+
+
+@pytest.mark.parametrize("fn", ESCAPES, ids=range(len(ESCAPES)))
+def test_a_number_used_by_python_itself_is_never_stale(fn: Callable[[Any, Any], Any]) -> None:
+    pair(fn).calls(*[(X, k) for k in (0, 1, 2, 3, 4, 5, 3, 2)])
+
+
+NATIVE_READS: list[Callable[[Any, Any], Any]] = [
+    lambda x, c: (x, repr(c)),
+    lambda x, c: (x, str(c)),
+    lambda x, c: (x, f"{c}"),
+    lambda x, c: (x, sorted(c)),
+    lambda x, c: (x, sum(c), max(c), min(c)),
+    lambda x, c: (x, c == [1, 2]),
+    lambda x, c: (x, 2 in c),
+    lambda x, c: (x, c.index(1), c.count(2)),
+    lambda x, c: (x, ",".join(map(str, c))),
+    lambda x, c: (x, list(reversed(c)), c[::-1], c + c, c * 2, list(c), tuple(c), set(c)),
+    lambda x, c: (x, [v + 1 for v in c], [*c], {v: 1 for v in c}),
+    lambda x, c: (x, c[0], c[-1], c[-1] * 2),
+    lambda x, c: (x * c[-1], repr(c)),
+    lambda x, c: ([v for v in c], repr(c)),
+    lambda x, c: (x, next(iter(c)), list(zip(c, c, strict=True))),
+    lambda x, c: (x, (lambda a, b: a - b)(*c)),
+]
+
+
+@pytest.mark.parametrize("wrap", [list, tuple], ids=["list", "tuple"])
+@pytest.mark.parametrize("fn", NATIVE_READS, ids=range(len(NATIVE_READS)))
+def test_numbers_in_a_container_are_never_stale(fn: Callable[[Any, Any], Any], wrap: Callable[[Any], Any]) -> None:
+    pair(fn).calls(*[(X, wrap([1, k])) for k in (0, 1, 2, 3, 4, 2)])
+
+
+def test_numbers_in_a_dict_are_never_stale() -> None:
+    pair(lambda x, d: (x * d["a"], str(d))).calls(*[(X, {"a": k}) for k in range(5)])
+    pair(lambda x, d: (x * d["a"], list(d.items()), {**d}, dict(d))).calls(*[(X, {"a": k}) for k in range(5)])
+    pair(lambda x, d: (x, d == {"a": 3})).calls(*[(X, {"a": k}) for k in range(5)])
+
+
+def test_a_class_attribute_and_a_module_attribute_are_never_stale() -> None:
+    class Config:
+        scale = 1
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * Config.scale
+
+    g = magpy_core.compile(f, backend="eager")
+    for k in (1, 2, 3, 2):
+        Config.scale = k
+        assert torch.equal(g(X), X * k)
+
+
+def test_a_kind_of_number_is_still_guarded() -> None:
+    p = pair(lambda x, k: (x * k, type(k).__name__))
+    p.calls((X, 1), (X, 2), (X, 3), (X, 4.0), (X, True), (X, 5))
+
+
+def test_item_of_a_tensor_stays_in_the_graph() -> None:
+    p = pair(lambda x: x * x.sum().item() + 1)
+    p.calls(*[(X + i,) for i in range(5)])
+    assert p.counts == (1, 4)
+    assert code_of(p.compiled).is_complete
+
+
+def test_a_branch_on_a_tensor_cuts_the_graph_and_follows_both_ways() -> None:
+    p = pair(lambda x: x * 2 if x.sum() > 3 else x - 1)
+    p.calls((X,), (X + 1,), (X,), (X + 5,), (X - 9,))
+    assert p.counts == (2, 3)
+    assert "MP101" in p.codes
+    assert not any(c.is_complete for c in p.region.captures)
+
+
+def test_item_used_by_python_cuts_the_graph() -> None:
+    p = pair(lambda x: (x + 1, "n=%d" % x.sum().item()))  # noqa: UP031
+    p.calls((X,), (X + 1,), (X,), (X + 1,))
+    assert "MP102" in p.codes
