@@ -20,7 +20,8 @@ import torch
 _ATOMS = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), type(NotImplemented), torch.dtype, torch.device,
           torch.layout, torch.memory_format, range, enum.Enum)  # fmt: skip
 _SKIPPED_CLASS_NAMES = frozenset({"__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "_abc_impl", "_torchdynamo_wrapper_id",
-                                 "_autograd_function_id", "_backward_cls"})  # fmt: skip
+                                 "_autograd_function_id", "_backward_cls", "get_compiler_config",
+                                 "_torchdynamo_orig_callable", "_torchdynamo_inline"})  # fmt: skip
 _LIMIT = 20
 
 

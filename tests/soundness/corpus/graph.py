@@ -1018,16 +1018,6 @@ def region(x):
     return lin(x), sorted(sd)
 
 
-# === torch_compile_inside
-@torch.compile(backend="eager")
-def inner(x):
-    return x * 2
-
-
-def region(x):
-    return inner(x) + 1
-
-
 # === is_tensor_checks
 v = 2.0
 
