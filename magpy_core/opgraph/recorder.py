@@ -19,6 +19,7 @@ from magpy_core.findings import Unsupported
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph import kinds
+from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
 
 _CONST_TYPES = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format,
@@ -119,7 +120,7 @@ class OpRecorder(TorchFunctionMode):
             tensor = next(t for t, s in self.guarded.values() if s is source.base)
             node = self.graph.call_method("size", (self.node_of(tensor), source.key))
         else:
-            args = tuple(self.scalar_node(a) if isinstance(a, Sym) else a for a in sym.args)
+            args = tuple(self.scalar_node(a) if is_a(a, Sym) else a for a in sym.args)
             node = self.graph.call_function(sym.payload, args)
         self._keep.append(sym)
         self._scalar_nodes[id(sym)] = node
@@ -133,29 +134,29 @@ class OpRecorder(TorchFunctionMode):
 
     def to_fx(self, value: Any) -> Any:
         """An op argument as an FX argument; raises Unsupported(MP106) for what a graph can't hold."""
-        if isinstance(value, torch.Tensor):
+        if is_a(value, torch.Tensor):
             return self.node_of(value)
         if type(value) in (int, float):
             sym = self.scalars.get(value)
             return self.scalar_node(sym) if sym is not None else value
-        if isinstance(value, _CONST_TYPES):
+        if is_a(value, _CONST_TYPES):
             return value
-        if isinstance(value, (list, tuple, dict)):
+        if is_a(value, (list, tuple, dict)):
             self.host.read_container(value)
-        if isinstance(value, torch.Size):
+        if is_a(value, torch.Size):
             return tuple(self.to_fx(v) for v in value)
-        if isinstance(value, tuple):
+        if is_a(value, tuple):
             items = tuple(self.to_fx(v) for v in value)
             return type(value)(*items) if hasattr(value, "_fields") else items
-        if isinstance(value, list):
+        if is_a(value, list):
             return [self.to_fx(v) for v in value]
-        if isinstance(value, dict):
+        if is_a(value, dict):
             return {k: self.to_fx(v) for k, v in value.items()}
-        if isinstance(value, slice):
+        if is_a(value, slice):
             return slice(self.to_fx(value.start), self.to_fx(value.stop), self.to_fx(value.step))
-        if isinstance(value, range):
+        if is_a(value, range):
             return list(value)
-        if isinstance(value, torch.Generator):
+        if is_a(value, torch.Generator):
             raise Unsupported("MP106", "A torch.Generator is passed to an operation; its state can't be part of a graph.")
         raise Unsupported("MP106", f"An operation takes a {type(value).__name__}, which an operator graph can't hold.")
 
@@ -234,8 +235,8 @@ class OpRecorder(TorchFunctionMode):
         what, info = before
         if what == "op":
             return self._record(func, result, info)
-        tensor = args[0] if args else next(iter(kwargs.values()), None)
-        if not isinstance(tensor, torch.Tensor):
+        tensor: Any = args[0] if args else next(iter(kwargs.values()), None)
+        if not is_a(tensor, torch.Tensor):
             return result
         if what == "set_field":
             self.host.field_written(tensor, info, args[1] if len(args) > 1 else None)
@@ -264,11 +265,11 @@ class OpRecorder(TorchFunctionMode):
         stack: list[Any] = list(trees)
         while stack:
             v = stack.pop()
-            if isinstance(v, torch.Tensor):
+            if is_a(v, torch.Tensor):
                 out.append(v)
-            elif isinstance(v, (list, tuple)):
+            elif is_a(v, (list, tuple)):
                 stack.extend(v)
-            elif isinstance(v, dict):
+            elif is_a(v, dict):
                 stack.extend(v.values())
         return out
 
@@ -315,7 +316,7 @@ class OpRecorder(TorchFunctionMode):
         return self.scalars.bind(result, self.scalars.node(node, result))
 
     def _bind(self, result: Any, node: torch.fx.Node, shaped: bool) -> None:
-        if isinstance(result, torch.Tensor):
+        if is_a(result, torch.Tensor):
             if kinds.kind_of(result) == kinds.TENSOR and type(result) not in (torch.Tensor, torch.nn.Parameter):
                 raise Unsupported("MP106", f"An operation gives a {type(result).__name__}, a tensor subclass.")
             if id(result) not in self.guarded:  # an op that returns its own input leaves the input's node in force
@@ -323,17 +324,17 @@ class OpRecorder(TorchFunctionMode):
             if shaped:
                 self.data_shaped.add(id(result))
             return
-        if isinstance(result, (tuple, list)):
-            if all(not isinstance(r, (torch.Tensor, tuple, list)) for r in result) and result:
+        if is_a(result, (tuple, list)):
+            if all(not is_a(r, (torch.Tensor, tuple, list)) for r in result) and result:
                 raise Unsupported("MP102", "An operation gives Python values that depend on tensor data.")
             for i, r in enumerate(result):
-                if isinstance(r, (torch.Tensor, tuple, list)):
+                if is_a(r, (torch.Tensor, tuple, list)):
                     self._bind(r, self.graph.call_function(operator.getitem, (node, i)), shaped)
             self._keep.append(result)
             return
-        if result is None or isinstance(result, (torch.dtype, torch.device, torch.layout)):
+        if result is None or is_a(result, (torch.dtype, torch.device, torch.layout)):
             return
-        if isinstance(result, (bool, int, float, complex)) and not node.all_input_nodes:
+        if is_a(result, (bool, int, float, complex)) and not node.all_input_nodes:
             return
         raise Unsupported(
             "MP106", f"An operation gives a {type(result).__name__}, which can't be part of an operator graph."

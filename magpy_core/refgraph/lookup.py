@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import nn
 
+from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import instance_dict, slot_value
 
 _MISSING = object()
@@ -62,16 +63,16 @@ def resolve(obj: Any, name: str, *, plain: bool = False) -> Found:
     """Where ``obj.name`` (obj no class, no module) is found; ``plain``: by ``object.__getattribute__`` overridden or not."""
     tp = type(obj)
     getter, owner = class_lookup(tp, "__getattribute__")
-    if isinstance(getter, types.FunctionType) and not plain:
+    if is_a(getter, types.FunctionType) and not plain:
         return Found("override", value=getter, owner=owner)
     raw, owner = class_lookup(tp, name)
     if owner is not None and is_data_descriptor(raw):
-        if isinstance(raw, types.MemberDescriptorType):
+        if is_a(raw, types.MemberDescriptorType):
             if owner.__flags__ & (1 << 9):
                 value = slot_value(obj, name)
                 return Found("slot", value=value, owner=owner, class_value=raw)
             return Found("getset", owner=owner, class_value=raw)
-        if isinstance(raw, types.GetSetDescriptorType):
+        if is_a(raw, types.GetSetDescriptorType):
             return Found("getset", owner=owner, class_value=raw)
         return Found("data", value=raw, owner=owner, class_value=raw)
     d = instance_dict(obj)

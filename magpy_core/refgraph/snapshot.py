@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.refgraph import kinds
+from magpy_core.refgraph.kinds import is_a
 
 ABSENT: Any = type("ABSENT", (), {"__repr__": lambda self: "<absent>"})()
 
@@ -47,12 +48,12 @@ class Snapshot:
         if kind == kinds.LIST:
             self.content = list.__getitem__(obj, slice(None))
         elif kind == kinds.DICT:
-            self.content = list(dict.items(obj)) if not isinstance(obj, OrderedDict) else list(OrderedDict.items(obj))
+            self.content = list(dict.items(obj)) if not is_a(obj, OrderedDict) else list(OrderedDict.items(obj))
         elif kind == kinds.SET:
             self.content = set(obj)
         elif kind == kinds.DEQUE:
             self.content = list(obj)
-        elif isinstance(obj, types.CellType):
+        elif is_a(obj, types.CellType):
             self.content = cell_value(obj)
         d = instance_dict(obj)
         if d is not None:
@@ -71,12 +72,15 @@ class Snapshot:
 
     def changes(self, forced: Sequence[tuple[str, Any]] = ()) -> list[Change]:
         """Entry state to state now; ``forced`` (op, key) writes are included even where they changed nothing."""
-        out = self._differences()
+        if self.kind == kinds.DEQUE and self.obj.maxlen is not None and {op for op, _ in forced} == {"append"}:
+            # what a full deque pushed out can't be told from the difference alone: one value may be there twice
+            return [Change("extend", value=[v for _, v in forced])]
+        out = self._moved_items(forced) or self._differences()
         if any(c.op == "replace" for c in out):
             return out
-        done = {(c.op, id(c.key) if not isinstance(c.key, (str, int)) else c.key) for c in out}
+        done = {(c.op, id(c.key) if not is_a(c.key, (str, int)) else c.key) for c in out}
         for op, key in forced:
-            if (op, id(key) if not isinstance(key, (str, int)) else key) in done:
+            if (op, id(key) if not is_a(key, (str, int)) else key) in done:
                 continue
             change = self._forced(op, key)
             if change is not None and not any(
@@ -84,6 +88,17 @@ class Snapshot:
             ):
                 out.append(change)
         return out
+
+    def _moved_items(self, forced: Sequence[tuple[str, Any]]) -> list[Change]:
+        """Changes of a dict that lost keys and got them back: these are at its end now, wherever they were before."""
+        if self.kind != kinds.DICT:
+            return []
+        moved = {k for op, k in forced if op == "del_item" and dict.__contains__(self.obj, k)}
+        moved &= {k for k, _ in self.content}
+        if not moved:
+            return []
+        rest = _dict_changes([(k, v) for k, v in self.content if k not in moved], self.obj)
+        return [*(Change("del_item", k) for k in moved), *rest]
 
     def _forced(self, op: str, key: Any) -> Change | None:
         """The effect of a write by name, from the state now."""
@@ -108,8 +123,8 @@ class Snapshot:
         if op in ("add", "discard") and self.kind == kinds.SET:
             return Change("add" if key in obj else "discard", value=key)
         if op == "clear":
-            content = dict(obj) if self.kind == kinds.DICT else list(obj)
-            return Change("replace", value=list(content.items()) if isinstance(content, dict) else content)
+            content: Any = dict(obj) if self.kind == kinds.DICT else list(obj)
+            return Change("replace", value=list(content.items()) if is_a(content, dict) else content)
         if op == "set_cell":
             value = cell_value(obj)
             return Change("del_cell") if value is ABSENT else Change("set_cell", value=value)
@@ -128,7 +143,7 @@ class Snapshot:
             out += [Change("discard", value=v) for v in self.content - now] + [
                 Change("add", value=v) for v in now - self.content
             ]
-        elif isinstance(self.obj, types.CellType):
+        elif is_a(self.obj, types.CellType):
             value = cell_value(self.obj)
             if value is not self.content:
                 out.append(Change("del_cell") if value is ABSENT else Change("set_cell", value=value))
@@ -151,7 +166,7 @@ def take(obj: Any, kind: int) -> Snapshot:
 
 def instance_dict(obj: Any) -> dict[str, Any] | None:
     """The instance ``__dict__`` without running user code; None when there is none or it is no plain dict."""
-    if isinstance(obj, (type, types.FunctionType, types.BuiltinFunctionType)):
+    if is_a(obj, (type, types.FunctionType, types.BuiltinFunctionType)):
         return None
     try:
         d = object.__getattribute__(obj, "__dict__")
@@ -172,7 +187,7 @@ def slot_names(tp: type) -> tuple[str, ...]:
             for k in tp.__mro__
             if k.__flags__ & (1 << 9)
             for n, v in k.__dict__.items()
-            if isinstance(v, types.MemberDescriptorType)
+            if is_a(v, types.MemberDescriptorType)
         ]
         found = _SLOTS[tp] = tuple(names)
     return found
@@ -180,8 +195,8 @@ def slot_names(tp: type) -> tuple[str, ...]:
 
 def slot_value(obj: Any, name: str) -> Any:
     for k in type(obj).__mro__:
-        member = k.__dict__.get(name)
-        if isinstance(member, types.MemberDescriptorType):
+        member: Any = k.__dict__.get(name)
+        if is_a(member, types.MemberDescriptorType):
             try:
                 return member.__get__(obj, type(obj))
             except AttributeError:
@@ -218,8 +233,8 @@ def _deque_changes(old: list[Any], new: list[Any], maxlen: int | None) -> list[C
     return [Change("replace", value=new, needs_contents=True)]
 
 
-def _dict_changes(old_items: list[tuple[Any, Any]], obj: dict[Any, Any]) -> list[Change]:
-    new_items = list(OrderedDict.items(obj)) if isinstance(obj, OrderedDict) else list(dict.items(obj))
+def _dict_changes(old_items: list[tuple[Any, Any]], obj: Any) -> list[Change]:
+    new_items = list(OrderedDict.items(obj)) if is_a(obj, OrderedDict) else list(dict.items(obj))
     if len(old_items) == len(new_items) and all(
         a[0] is b[0] and a[1] is b[1] for a, b in zip(old_items, new_items, strict=True)
     ):

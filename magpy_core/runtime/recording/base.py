@@ -15,6 +15,7 @@ from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node, RefGraph
+from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import class_lookup
 from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.refgraph.source import Source
@@ -176,13 +177,13 @@ class RecordingState(Observer):
 
     def function_fact(self, fn: Any) -> None:
         """Guard a Python function's code and defaults; root its mutable defaults and its closure's cells."""
-        if isinstance(fn, property):
+        if is_a(fn, property):
             for part in (fn.fget, fn.fset, fn.fdel):
                 self.function_fact(part)
             return
-        if isinstance(fn, (staticmethod, classmethod)):
+        if is_a(fn, (staticmethod, classmethod)):
             fn = fn.__func__
-        if not isinstance(fn, types.FunctionType) or id(fn) in self.functions_seen:
+        if not is_a(fn, types.FunctionType) or id(fn) in self.functions_seen:
             return
         self.functions_seen.add(id(fn))
         root = self.const_root(fn).source
@@ -330,7 +331,7 @@ class RecordingState(Observer):
         return None
 
     def attr_store(self, obj: Any, name: str, node: Node | None) -> Slot | None:
-        d = obj.__dict__ if isinstance(obj, types.ModuleType) else instance_dict(obj)
+        d = obj.__dict__ if is_a(obj, types.ModuleType) else instance_dict(obj)
         if d is None:
             return None
 
@@ -363,12 +364,12 @@ class RecordingState(Observer):
                 sym = self.scalars.get(v)
                 if sym is not None:
                     self.escape(sym, site)
-            elif isinstance(v, (list, tuple, set, frozenset)):
+            elif is_a(v, (list, tuple, set, frozenset)):
                 stack.extend(v)
-            elif isinstance(v, dict):
+            elif is_a(v, dict):
                 stack.extend(v.keys())
                 stack.extend(v.values())
-            elif isinstance(v, slice):
+            elif is_a(v, slice):
                 stack.extend((v.start, v.stop, v.step))
             elif hasattr(type(v), "__next__"):
                 self.escape_hidden(site)

@@ -10,6 +10,7 @@ import torch
 
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.base import Output
 from magpy_core.runtime.recording.containers import ContainerEvents
 
@@ -26,7 +27,7 @@ class BuiltinEvents(ContainerEvents):
         )
 
     def b_len(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if len(args) != 1 or isinstance(args[0], torch.Tensor):
+        if len(args) != 1 or is_a(args[0], torch.Tensor):
             return
         obj = args[0]
         if kinds.kind_of(obj) == kinds.OBJECT:
@@ -43,15 +44,15 @@ class BuiltinEvents(ContainerEvents):
             self.read_type(args[0], site)
             if fn is isinstance and kinds.kind_of(args[0]) == kinds.OBJECT:
                 raw, _ = lookup.class_lookup(type(args[0]), "__class__")
-                if isinstance(raw, property):
+                if is_a(raw, property):
                     self.class_fact(type(args[0]), "__class__", site)
 
     def b_getattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if len(args) >= 2 and isinstance(args[1], str):
+        if len(args) >= 2 and is_a(args[1], str):
             self.read_attr(args[0], args[1], site)
 
     def b_setattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if len(args) >= 2 and isinstance(args[1], str):
+        if len(args) >= 2 and is_a(args[1], str):
             self.write_attr(args[0], args[1], site)
 
     def b_id(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -66,7 +67,7 @@ class BuiltinEvents(ContainerEvents):
         node = self.refgraph.node(obj)
         if fn is hash and kind == kinds.OBJECT:
             raw, _ = lookup.class_lookup(type(obj), "__hash__")
-            if isinstance(raw, types.FunctionType):
+            if is_a(raw, types.FunctionType):
                 self.class_fact(type(obj), "__hash__", site)
                 return
         if node is not None:
@@ -119,7 +120,7 @@ class BuiltinEvents(ContainerEvents):
             return
         obj = args[0]
         node = self.node_for(obj)
-        if node is not None and not isinstance(obj, (type, types.ModuleType)):
+        if node is not None and not is_a(obj, (type, types.ModuleType)):
             self.getset(node, obj, "__dict__", site)
         elif node is not None:
             self.refuse(
@@ -144,7 +145,7 @@ class BuiltinEvents(ContainerEvents):
         if kind in (kinds.SCALAR,):
             return True
         if kind in kinds.CONTAINERS and type(value).__module__ in ("builtins", "collections", "torch"):
-            parts = [*value.keys(), *value.values()] if isinstance(value, dict) else list(value)
+            parts = [*value.keys(), *value.values()] if is_a(value, dict) else list(value)
             return all(self.printable(v) for v in parts)
         return False
 

@@ -17,6 +17,7 @@ from magpy_core.monitor import policy
 from magpy_core.opgraph.functions import STATE_READ_PREFIXES
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT
 from magpy_core.runtime.recording.builtin_calls import SPECIAL, BuiltinEvents
 
@@ -38,6 +39,8 @@ _CLASS_METHODS = frozenset({
     "__new__", "fromkeys", "fromhex", "from_bytes", "maketrans", "__subclasscheck__", "__instancecheck__", "mro",
     "__prepare__", "__init_subclass__", "__subclasshook__", "from_iterable", "__class_getitem__",
 })  # fmt: skip
+# Pure but for the containers they are given: heappush, insort, Counter's counting, operator.setitem.
+_MUTATING_MODULES = frozenset({"_heapq", "_bisect", "_collections", "_operator"})
 _HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
 
 
@@ -61,22 +64,22 @@ class CallEvents(BuiltinEvents):
                 self.value(self.sources.make("field", node.source, "__func__"), fn.__func__, site)
                 self.value(self.sources.make("field", node.source, "__self__"), fn.__self__, site)
             self.dispatch_call(site, fn.__func__, (fn.__self__, *args), kwargs)
-        elif tp in _BUILTIN_FUNCTION or isinstance(fn, types.BuiltinFunctionType):
+        elif tp in _BUILTIN_FUNCTION or is_a(fn, types.BuiltinFunctionType):
             self.call_builtin(site, fn, args, kwargs)
         elif tp in _DESCRIPTOR:
             self.call_descriptor(site, fn, args, kwargs)
-        elif isinstance(fn, type):
+        elif is_a(fn, type):
             self.call_class(site, fn, args, kwargs)
         elif tp is functools.partial:
             self.call_partial(site, fn, args, kwargs)
         elif tp is _LRU:
             self.function_fact(getattr(fn, "__wrapped__", None))
             self.read_deep(site, args, kwargs)
-        elif isinstance(fn, weakref.ref):
+        elif is_a(fn, weakref.ref):
             self.call_weakref(site, fn)
-        elif isinstance(fn, (operator.itemgetter, operator.attrgetter, operator.methodcaller)):
+        elif is_a(fn, (operator.itemgetter, operator.attrgetter, operator.methodcaller)):
             self.read_deep(site, args, kwargs)
-        elif isinstance(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        elif is_a(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
             self.pending_torch = (site, fn)
         else:
             self.call_instance(site, fn, args, kwargs)
@@ -115,7 +118,7 @@ class CallEvents(BuiltinEvents):
         """An object with ``__call__``: a Python method is entered, a native one is unknown."""
         self.node_for(fn)
         raw, owner = lookup.class_lookup(type(fn), "__call__")
-        if isinstance(raw, types.FunctionType) and owner is not None:
+        if is_a(raw, types.FunctionType) and owner is not None:
             self.class_fact(type(fn), "__call__", site)
             if self.frame_is_library(raw.__code__):
                 self.read_deep(site, args, kwargs)
@@ -132,20 +135,20 @@ class CallEvents(BuiltinEvents):
 
     def call_builtin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         owner = fn.__self__
-        if owner is None or isinstance(owner, types.ModuleType):
+        if owner is None or is_a(owner, types.ModuleType):
             self.call_native(site, fn, args, kwargs)
-        elif isinstance(owner, torch.Tensor):
+        elif is_a(owner, torch.Tensor):
             self.pending_torch = (site, fn)
-        elif isinstance(owner, type):
+        elif is_a(owner, type):
             self.call_class_method(site, fn, owner, args, kwargs)
         else:
             self.call_method(site, owner, fn.__name__, args, kwargs, fn)
 
     def call_descriptor(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``list.append(x, 1)``, ``object.__setattr__(o, "a", 1)``: a method taken from its class."""
-        if args and isinstance(args[0], torch.Tensor) and issubclass(type(args[0]), fn.__objclass__):
+        if args and is_a(args[0], torch.Tensor) and issubclass(type(args[0]), fn.__objclass__):
             self.pending_torch = (site, fn)
-        elif args and isinstance(args[0], fn.__objclass__):
+        elif args and is_a(args[0], fn.__objclass__):
             self.call_method(site, args[0], fn.__name__, args[1:], kwargs, fn)
         else:
             self.read_deep(site, args, kwargs)
@@ -173,9 +176,13 @@ class CallEvents(BuiltinEvents):
                 self.pending_call = (site, fn, args)
                 return
             self.escape_all(site, args, kwargs)
-            if self.scalars and any(isinstance(a, _CALLBACKS) for a in (*args, *kwargs.values())):
+            if self.scalars and any(is_a(a, _CALLBACKS) for a in (*args, *kwargs.values())):
                 self.escape_hidden(site)
             self.read_deep(site, args, kwargs)
+            if getattr(fn, "__module__", None) in _MUTATING_MODULES:
+                for a in args:
+                    if kinds.kind_of(a) in kinds.CONTAINERS:
+                        self.writing(a, site)
         elif what == policy.UNKNOWN and (getattr(fn, "__module__", None) or "").startswith("numpy"):
             self.call_numpy(site, fn, args, kwargs)
         else:
@@ -194,7 +201,7 @@ class CallEvents(BuiltinEvents):
             self.host_call(site, fn, policy.UNKNOWN)
 
     def _plain(self, tree: Any) -> bool:
-        items = tree.values() if isinstance(tree, dict) else tree
+        items = tree.values() if is_a(tree, dict) else tree
         return all(
             kinds.kind_of(v) == kinds.SCALAR or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v)) for v in items
         )
@@ -232,7 +239,7 @@ class CallEvents(BuiltinEvents):
         site, fn = self.pending_torch
         self.pending_torch = None
         name = getattr(fn, "__name__", type(fn).__name__)
-        if name.startswith(STATE_READ_PREFIXES) or name in _QUIET_TORCH or isinstance(fn, type):
+        if name.startswith(STATE_READ_PREFIXES) or name in _QUIET_TORCH or is_a(fn, type):
             return
         self.refuse(
             "MP106",
@@ -275,7 +282,7 @@ class CallEvents(BuiltinEvents):
             if cls not in _HANDING_TYPES:
                 self.escape_all(site, args, kwargs)
             elif cls is dict:
-                self.escape_all(site, *(a for a in args if not isinstance(a, dict)))
+                self.escape_all(site, *(a for a in args if not is_a(a, dict)))
             elif cls is not zip:
                 self.escape_all(site, args[1:], kwargs)
             shallow = cls in _ITERATING or cls in _CONTAINER_TYPES
@@ -291,26 +298,26 @@ class CallEvents(BuiltinEvents):
 
     def call_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
         kind = kinds.kind_of(obj)
-        if name in ("__setattr__", "__delattr__") and args and isinstance(args[0], str):
-            if not isinstance(obj, type):
+        if name in ("__setattr__", "__delattr__") and args and is_a(args[0], str):
+            if not is_a(obj, type):
                 node = self.writing(obj, site)
                 if node is not None:
                     node.forced.append(("set_attr", args[0]))
             return
-        if name == "__getattribute__" and args and isinstance(args[0], str):
+        if name == "__getattribute__" and args and is_a(args[0], str):
             self.raw_attr(obj, args[0], site)
             return
         if name in ("__init__", "__init_subclass__", "__new__", "__class__") and kind == kinds.OBJECT:
             return
         if kind in (kinds.SCALAR, kinds.IDENTITY):
-            if isinstance(obj, types.FunctionType) and name == "__get__":
+            if is_a(obj, types.FunctionType) and name == "__get__":
                 return
             self.escape_all(site, obj, args, kwargs)
             self.read_deep(site, args, kwargs)
             return
         if kind in kinds.CONTAINERS:
             self.container_method(site, obj, name, args, kwargs)
-        elif isinstance(obj, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
+        elif is_a(obj, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
             self.read_iterator(obj, site)
         elif kind == kinds.OPAQUE or type(obj).__module__ in ("_io", "io", "_thread", "re", "numpy"):
             self.opaque_method(site, obj, name, args, kwargs, fn)
@@ -320,7 +327,7 @@ class CallEvents(BuiltinEvents):
 
     def raw_attr(self, obj: Any, name: str, site: Any) -> None:
         """``object.__getattribute__(obj, name)``: the default lookup, whatever Python overrides say."""
-        if isinstance(obj, (torch.Tensor, type)):
+        if is_a(obj, (torch.Tensor, type)):
             self.read_attr(obj, name, site)
             return
         node = self.node_for(obj)
@@ -354,10 +361,10 @@ class CallEvents(BuiltinEvents):
         module = type(obj).__module__
         if module == "_thread" or type(obj).__name__ in ("RLock", "lock"):
             return  # a lock changes no result
-        if isinstance(obj, contextvars.ContextVar):
+        if is_a(obj, contextvars.ContextVar):
             self.context_variable(obj, name, args, site)
             return
-        if isinstance(obj, (types.MappingProxyType, memoryview)) or type(obj).__name__ in (
+        if is_a(obj, (types.MappingProxyType, memoryview)) or type(obj).__name__ in (
             "dict_keys", "dict_values", "dict_items", "odict_keys", "odict_values", "odict_items", "Match", "Pattern",
         ):  # fmt: skip
             self.read_deep(site, args, kwargs)

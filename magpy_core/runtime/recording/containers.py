@@ -7,6 +7,7 @@ from typing import Any
 from magpy_core.monitor import policy
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.writes import WriteEvents
 
 # Methods that read the other container they are given.
@@ -55,9 +56,10 @@ class ContainerEvents(WriteEvents):
         if name == "__len__":
             self.read_len(node, site)
             return
-        if node.kind == kinds.DICT and name in ("setdefault", "pop", "move_to_end") and args:
-            if name != "move_to_end":
-                self.read_dict_key(node, args[0], site)
+        if node.kind == kinds.DICT and name in ("setdefault", "pop") and args:
+            self.read_dict_key(node, args[0], site)
+            if name == "pop":
+                node.forced.append(("del_item", args[0]))
             self.refgraph.snapshot(node)
             self.mark_written(node, site)
             return
@@ -72,6 +74,15 @@ class ContainerEvents(WriteEvents):
 
     def blind_write(self, node: Node, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """A write whose effect does not depend on what was there: note what it sets. False for every other mutator."""
+        if node.kind == kinds.DEQUE and node.obj.maxlen is not None:
+            if name == "append":
+                node.forced.append(("append", args[0]))
+            elif name in ("extend", "__iadd__") and isinstance(args[0], (list, tuple)):
+                node.forced.extend(("append", v) for v in args[0])
+            else:
+                node.forced.append((name, None))
+                return False
+            return True
         if node.kind in (kinds.LIST, kinds.DEQUE) and name in ("append", "extend", "__iadd__"):
             return True
         if name == "clear":
@@ -83,7 +94,7 @@ class ContainerEvents(WriteEvents):
         if node.kind == kinds.DICT and name == "__setitem__":
             node.forced.append(("set_item", args[0]))
             return True
-        if node.kind == kinds.DICT and name == "update" and all(isinstance(a, dict) for a in args):
+        if node.kind == kinds.DICT and name == "update" and all(is_a(a, dict) for a in args):
             for keys in (*args, kwargs):
                 node.forced.extend(("set_item", k) for k in keys)
             return True
@@ -131,7 +142,7 @@ class ContainerEvents(WriteEvents):
                 return
             if shallow and depth >= 1:
                 continue
-            stack.extend((x, depth + 1) for x in (v.values() if isinstance(v, dict) else v))
+            stack.extend((x, depth + 1) for x in (v.values() if is_a(v, dict) else v))
 
     def read_iterator(self, obj: Any, site: Any) -> None:
         node = self.refgraph.node(obj)

@@ -19,6 +19,7 @@ from torch import nn
 from torch.amp import autocast_mode
 
 from magpy_core.monitor.record import is_own_file
+from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.runtime.recording.base import Output
 from magpy_core.runtime.recording.values import ValueEvents
@@ -152,7 +153,7 @@ class FrameEvents(ValueEvents):
         """``nn.Module.__setattr__``: the snapshots of the module's tables tell what it did."""
         module = frame.f_locals.get("self")
         name = frame.f_locals.get("name")
-        if isinstance(module, nn.Module) and isinstance(name, str):
+        if is_a(module, nn.Module) and is_a(name, str):
             self.write_attr(module, name, self.site)
         return False
 

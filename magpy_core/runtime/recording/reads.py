@@ -14,6 +14,7 @@ from magpy_core._compat.tensor_guards import no_torch_function
 from magpy_core.monitor.positions import current_globals
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict, slot_value
 from magpy_core.runtime.recording.base import RecordingState, Slot
 
@@ -106,7 +107,7 @@ class ReadEvents(RecordingState):
         self.read_super(cls, obj, site.name, site)
 
     def read_super(self, cls: type, obj: Any, name: str, site: Any) -> None:
-        tp = obj if isinstance(obj, type) else type(obj)
+        tp = obj if is_a(obj, type) else type(obj)
         mro = tp.__mro__
         after = mro[mro.index(cls) + 1 :] if cls in mro else ()
         self.class_shape(tp, site)
@@ -120,7 +121,7 @@ class ReadEvents(RecordingState):
 
     def class_value(self, source: Any, raw: Any, site: Any) -> None:
         """A class attribute was read: methods by identity, data by value."""
-        if isinstance(raw, (staticmethod, classmethod)):
+        if is_a(raw, (staticmethod, classmethod)):
             self.refgraph.read(source, "is", raw, site)
             self.function_fact(raw.__func__)
             return
@@ -130,20 +131,20 @@ class ReadEvents(RecordingState):
     def read_attr(self, obj: Any, name: str, site: Any) -> None:
         """``obj.name`` is about to be read."""
         tp = type(obj)
-        if isinstance(obj, torch.Tensor):
+        if is_a(obj, torch.Tensor):
             self.read_tensor_attr(obj, name, site)
             return
-        if tp is types.ModuleType or isinstance(obj, types.ModuleType):
+        if tp is types.ModuleType or is_a(obj, types.ModuleType):
             self.read_module_global(obj, name, site)
             return
-        if isinstance(obj, type):
+        if is_a(obj, type):
             self.read_class_attr(obj, name, site)
             return
         kind = kinds.kind_of_type(tp)
         if kind == kinds.SCALAR:
             return
         if kind == kinds.IDENTITY:
-            if isinstance(obj, types.FunctionType):
+            if is_a(obj, types.FunctionType):
                 self.read_function_attr(obj, name, site)
             return
         if tp is super:
@@ -214,7 +215,7 @@ class ReadEvents(RecordingState):
             self.getset(node, obj, name, site)
         elif where in ("absent", "python"):
             self.absent_attr(node, obj, name, site)
-            if isinstance(obj, nn.Module):
+            if is_a(obj, nn.Module):
                 for table in ("_parameters", "_buffers", "_modules"):
                     source = self.sources.attr(node.source, table)
                     self.refgraph.read(self.sources.item(source, name), "absent", None, site)
@@ -297,7 +298,7 @@ class ReadEvents(RecordingState):
         self.read_item(obj, key, site)
 
     def read_item(self, obj: Any, key: Any, site: Any) -> None:
-        if isinstance(obj, torch.Tensor):
+        if is_a(obj, torch.Tensor):
             return
         self.escape_all(site, key)
         if kinds.kind_of(obj) in (kinds.SCALAR, kinds.IDENTITY):

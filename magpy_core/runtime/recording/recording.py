@@ -21,6 +21,7 @@ from magpy_core.opgraph.shadow import ShadowRecorder
 from magpy_core.opgraph.shapes import ShapeTracker
 from magpy_core.refgraph import kinds, verify
 from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT, instance_dict
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Plan
@@ -207,20 +208,20 @@ class Recording(FrameEvents):
     def enter(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Root the target and the arguments; numbers known to vary are passed as private copies."""
         fn = target
-        if isinstance(fn, types.MethodType):
+        if is_a(fn, types.MethodType):
             self.refgraph.add(fn.__self__, self.sources.const(fn.__self__, "self"))
             fn = fn.__func__
-        if isinstance(fn, types.FunctionType):
+        if is_a(fn, types.FunctionType):
             self.const_root(fn)
             self.function_fact(fn)
         elif kinds.kind_of(fn) == kinds.OBJECT:
             self.refgraph.add(fn, self.sources.const(fn, "self"))
             self.class_fact(type(fn), "__call__", None)
         names = parameter_names(target)
-        if args and isinstance(args[0], torch.nn.Module) and not isinstance(target, torch.nn.Module):
+        if args and is_a(args[0], torch.nn.Module) and not is_a(target, torch.nn.Module):
             names = [*(names[:1] or ["self"]), *parameter_names(args[0])]  # nn.Module.__call__ itself
         names += [f"args[{i}]" for i in range(len(names), len(args))]
-        if args and isinstance(args[0], torch.optim.Optimizer):
+        if args and is_a(args[0], torch.optim.Optimizer):
             names[0] = "optimizer"
         new_args = [self.argument(self.sources.arg(i, names[i]), a) for i, a in enumerate(args)]
         new_kwargs = {k: self.argument(self.sources.kwarg(k), v) for k, v in kwargs.items()}
@@ -242,7 +243,7 @@ class Recording(FrameEvents):
             self.refuse("MP106", "An autocast context entered inside the region stays open after it.")
         self.check_assumptions()
         if error is not None:
-            if not isinstance(error, Exception):
+            if not is_a(error, Exception):
                 self.refuse("MP307", f"The region was left by {type(error).__name__}.")
                 return None
             text = " ".join(str(error).split())[:120]
@@ -318,10 +319,10 @@ def _strip(error: BaseException) -> None:
 def parameter_names(target: Any) -> list[str]:
     """Names of the positional parameters, as the caller of ``target`` counts them."""
     fn = target
-    if isinstance(fn, torch.nn.Module):
+    if is_a(fn, torch.nn.Module):
         fn = fn.forward
     skip = 0
-    if isinstance(fn, types.MethodType):
+    if is_a(fn, types.MethodType):
         fn, skip = fn.__func__, 1
     code = getattr(fn, "__code__", None)
     return list(code.co_varnames[skip : code.co_argcount]) if code is not None else []

@@ -9,6 +9,7 @@ import torch
 
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
 from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.base import Branch
 from magpy_core.runtime.recording.calls import CallEvents
 
@@ -26,7 +27,7 @@ class ValueEvents(CallEvents):
         if tl in kinds.NUMBER_TYPES and tr in kinds.NUMBER_TYPES:
             return
         self.site = site
-        if isinstance(lhs, torch.Tensor) or isinstance(rhs, torch.Tensor):
+        if is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             return
         if self.scalars:
             for v in (lhs, rhs):
@@ -34,7 +35,7 @@ class ValueEvents(CallEvents):
                     sym = self.scalars.get(v)
                     if sym is not None:
                         self.escape(sym, site)
-            if site.name == "%" and isinstance(lhs, str):
+            if site.name == "%" and is_a(lhs, str):
                 self.escape_all(site, rhs)
         in_place = site.name is not None and site.name.endswith("=")
         for side, v in (("l", lhs), ("r", rhs)):
@@ -49,13 +50,14 @@ class ValueEvents(CallEvents):
             if in_place and side == "l" and node.kind in (kinds.LIST, kinds.SET, kinds.DEQUE, kinds.DICT):
                 self.refgraph.snapshot(node)
                 self.mark_written(node, site)
-                if site.name not in ("+=", "|="):
+                if site.name not in ("+=", "|=") or (node.kind == kinds.DEQUE and v.maxlen is not None):
+                    node.forced.append((site.name, None))
                     self.contents(node, site)
             else:
                 self.contents(node, site)
-        if site.name == "%" and isinstance(lhs, str):
+        if site.name == "%" and is_a(lhs, str):
             self.read_deep(site, (rhs,), {})
-            for v in rhs if isinstance(rhs, tuple) else (rhs,):
+            for v in rhs if is_a(rhs, tuple) else (rhs,):
                 self.text_of(v, site)
 
     def operator_facts(self, obj: Any, site: Any) -> None:
@@ -123,7 +125,7 @@ class ValueEvents(CallEvents):
                     outcome = fn(lhs, rhs)
                     self.branch_on(self.scalars.call(fn, (a or lhs, b or rhs), outcome), outcome, "compare", site)
             return
-        if isinstance(lhs, torch.Tensor) or isinstance(rhs, torch.Tensor):
+        if is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             return
         self.site = site
         self.escape_all(site, lhs, rhs)
@@ -147,7 +149,7 @@ class ValueEvents(CallEvents):
             self.refgraph.read(a.source, f"is_not_source:{id(b.source)}", b.source, site)
 
     def contains(self, site: Any, item: Any, container: Any) -> None:
-        if isinstance(container, torch.Tensor):
+        if is_a(container, torch.Tensor):
             return
         self.site = site
         self.escape_all(site, item, container)
@@ -164,7 +166,7 @@ class ValueEvents(CallEvents):
 
     def truth(self, site: Any, value: Any) -> None:
         tp = type(value)
-        if tp is bool or value is None or isinstance(value, torch.Tensor):
+        if tp is bool or value is None or is_a(value, torch.Tensor):
             return
         if tp in kinds.NUMBER_TYPES:
             sym = self.scalars.get(value) if self.scalars else None
@@ -181,7 +183,7 @@ class ValueEvents(CallEvents):
                     self.read_len(node, site)
                 else:
                     self.refgraph.read(node.source, "truth", bool(len(value)), site)
-        elif kind == kinds.OBJECT and not isinstance(value, _FIXED_TRUTH):
+        elif kind == kinds.OBJECT and not is_a(value, _FIXED_TRUTH):
             self.class_fact(tp, "__bool__", site)
             if lookup.missing(lookup.class_lookup(tp, "__bool__")[0]):
                 self.class_fact(tp, "__len__", site)
@@ -235,7 +237,7 @@ class ValueEvents(CallEvents):
         self.iterate_value(obj, site)
 
     def iterate_value(self, obj: Any, site: Any, *, carry: bool = True) -> None:
-        if isinstance(obj, torch.Tensor):
+        if is_a(obj, torch.Tensor):
             return
         kind = kinds.kind_of(obj)
         if kind in (kinds.SCALAR, kinds.IDENTITY):
@@ -282,7 +284,7 @@ class ValueEvents(CallEvents):
 
     def format(self, site: Any, value: Any, spec: Any) -> None:
         self.site = site
-        if isinstance(value, torch.Tensor):
+        if is_a(value, torch.Tensor):
             return
         self.escape_all(site, value)
         self.read_deep(site, (value,), {})
@@ -299,5 +301,5 @@ class ValueEvents(CallEvents):
 
     def import_from(self, site: Any, module: Any) -> None:
         self.site = site
-        if isinstance(module, types.ModuleType) and site.name is not None:
+        if is_a(module, types.ModuleType) and site.name is not None:
             self.read_module_global(module, site.name, site)

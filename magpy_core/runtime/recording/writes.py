@@ -10,6 +10,7 @@ from torch import nn
 
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.runtime.recording.reads import ReadEvents
 
@@ -42,7 +43,7 @@ class WriteEvents(ReadEvents):
         self.write_attr(obj, site.name, site)
 
     def write_attr(self, obj: Any, name: str, site: Any) -> None:
-        if isinstance(obj, torch.Tensor):
+        if is_a(obj, torch.Tensor):
             raw, owner = lookup.class_lookup(type(obj), name)
             if owner is None or not lookup.is_data_descriptor(raw):
                 node = self.refgraph.node(obj)
@@ -51,10 +52,10 @@ class WriteEvents(ReadEvents):
                         "MP110", f"`.{name}` is set on a tensor from outside; replay can't repeat it yet.", site=site
                     )
             return
-        if isinstance(obj, (type, types.FunctionType)):
+        if is_a(obj, (type, types.FunctionType)):
             self.refuse("MP110", f"`{name}` is set on a class or function; replay can't repeat it yet.", site=site)
             return
-        if isinstance(obj, types.ModuleType):
+        if is_a(obj, types.ModuleType):
             root = self.const_root(obj, obj.__name__)
             self.refgraph.snapshot(root)
             self.mark_written(root, site)
@@ -68,7 +69,7 @@ class WriteEvents(ReadEvents):
         node = self.writing(obj, site)
         if node is not None:
             node.forced.append(("set_attr", name))
-        if node is not None and isinstance(obj, nn.Module):
+        if node is not None and is_a(obj, nn.Module):
             d = instance_dict(obj) or {}
             for table in _MODULE_TABLES:
                 members = d.get(table)
@@ -80,7 +81,7 @@ class WriteEvents(ReadEvents):
 
     def item_write(self, site: Any, obj: Any, key: Any, value: Any) -> None:
         self.site = site
-        if isinstance(obj, torch.Tensor):
+        if is_a(obj, torch.Tensor):
             return
         self.escape_all(site, key)
         if kinds.kind_of(obj) == kinds.OPAQUE and self.refgraph.node(obj) is not None:
@@ -92,7 +93,7 @@ class WriteEvents(ReadEvents):
         node = self.writing(obj, site)
         if node is None:
             return
-        if node.kind == kinds.DICT or type(key) is int:
+        if node.kind == kinds.DICT or (node.kind == kinds.LIST and type(key) is int):
             if node.kind == kinds.LIST:
                 assert node.snapshot is not None
                 self.refgraph.read(self.sources.make("len", node.source, None), "eq", len(node.snapshot.content), site)
@@ -107,6 +108,7 @@ class WriteEvents(ReadEvents):
         if node is not None:
             if node.kind == kinds.DICT:
                 self.read_dict_key(node, key, site)
+                node.forced.append(("del_item", key))
             else:
                 self.contents(node, site)
 
