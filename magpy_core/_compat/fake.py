@@ -8,27 +8,30 @@ are what TorchDynamo itself uses to hand example inputs to a backend. Key functi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
-#: Names that a guard expression may use besides the list of inputs.
-GUARD_NAMESPACE: dict[str, Any]
+# Symbolic shapes import sympy, most of a second: the functions below import them when the first graph is made.
+if TYPE_CHECKING:
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 
-def _namespace() -> dict[str, Any]:
+@cache
+def guard_namespace() -> dict[str, Any]:
+    """Names that a guard expression may use besides the list of inputs."""
     from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP
 
     return dict(SYMPY_INTERP)
 
 
-GUARD_NAMESPACE = _namespace()
-
-
 def new_fake_mode(*, dynamic: bool) -> tuple[FakeTensorMode, ShapeEnv]:
     """A fake mode with a shape environment of its own; ``dynamic`` allows data-dependent sizes in it."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
     shape_env = ShapeEnv(duck_shape=False, allow_scalar_outputs=dynamic, allow_dynamic_output_shape_ops=dynamic)
     return FakeTensorMode(shape_env=shape_env, allow_non_fake_inputs=True), shape_env
 
@@ -42,6 +45,8 @@ def source(name: str) -> Any:
 
 def fakify(mode: FakeTensorMode, tensor: torch.Tensor, name: str, dynamic_dims: set[int]) -> FakeTensor:
     """The fake of one real tensor; the mode's memo keeps storage shared between fakes whose tensors share it."""
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
+
     if not dynamic_dims:
         return mode.from_tensor(tensor, static_shapes=True)
     sizes = [DimDynamic.DYNAMIC if dim in dynamic_dims else DimDynamic.STATIC for dim in range(tensor.dim())]
@@ -54,6 +59,8 @@ def fakify(mode: FakeTensorMode, tensor: torch.Tensor, name: str, dynamic_dims: 
 
 def symbolic_int(shape_env: ShapeEnv, value: int, name: str) -> torch.SymInt | int:
     """A Python int that varies from call to call, as a backed symbol."""
+    from torch.fx.experimental.symbolic_shapes import DimDynamic
+
     symbol = shape_env.create_unspecified_symint_and_symbol(value, source(name), DimDynamic.DYNAMIC)
     return symbol
 
@@ -79,11 +86,15 @@ def _is_symbolic(value: object) -> bool:
 
 
 def is_fake(value: object) -> bool:
+    from torch._subclasses.fake_tensor import FakeTensor
+
     return isinstance(value, FakeTensor)
 
 
 def fake_mode_of(values: Sequence[object]) -> FakeTensorMode | None:
     """The mode of the first fake tensor among ``values``."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
     for value in values:
         if isinstance(value, FakeTensor):
             return value.fake_mode

@@ -7,11 +7,10 @@ outputs = compiled.fn(*real_inputs)
 """
 
 from magpy_core.backends.base import Backend, CompiledGraph, ShapeGuard
-from magpy_core.backends.fakes import GUARD_NAMESPACE, FakeInputs, make_fake_inputs
+from magpy_core.backends.fakes import FakeInputs, guard_namespace, make_fake_inputs
 from magpy_core.backends.registry import UnknownBackend, backend_names, get_backend
 
 __all__ = [
-    "GUARD_NAMESPACE",
     "Backend",
     "CompiledGraph",
     "FakeInputs",
@@ -19,5 +18,6 @@ __all__ = [
     "UnknownBackend",
     "backend_names",
     "get_backend",
+    "guard_namespace",
     "make_fake_inputs",
 ]

@@ -13,16 +13,16 @@ import torch.fx
 class ShapeGuard:
     """A Python expression over ``L``, the list of graph inputs, that must hold for a dynamic capture to be valid.
 
-    Evaluate it with the names of `magpy_core.backends.fakes.GUARD_NAMESPACE`.
+    Evaluate it with the names of `magpy_core.backends.fakes.guard_namespace()`.
     """
 
     expression: str
     explanation: str
 
     def holds(self, inputs: Sequence[Any]) -> bool:
-        from magpy_core._compat.fake import GUARD_NAMESPACE
+        from magpy_core._compat.fake import guard_namespace
 
-        return bool(eval(self.expression, GUARD_NAMESPACE, {"L": inputs}))
+        return bool(eval(self.expression, guard_namespace(), {"L": inputs}))
 
 
 @dataclass

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import torch
 
 from magpy_core._compat import fake as compat
-from magpy_core._compat.fake import GUARD_NAMESPACE
+from magpy_core._compat.fake import guard_namespace
 from magpy_core._compat.torch_state import preserve_torch_state
 from magpy_core.findings import Unsupported
 
-__all__ = ["GUARD_NAMESPACE", "FakeInputs", "make_fake_inputs"]
+__all__ = ["FakeInputs", "guard_namespace", "make_fake_inputs"]
 
 
 class FakeInputs(NamedTuple):

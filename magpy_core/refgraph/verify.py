@@ -20,7 +20,8 @@ from magpy_core.refgraph.source import Source
 
 ROOTS = frozenset({"arg", "kwarg", "const"})
 OPS = frozenset({
-    "absent", "tensor", "is", "identity", "type", "eq", "is_len", "names", "truth", "plain_module", "keys", "elements", "is_source",
+    "absent", "tensor", "is", "identity", "type", "eq", "is_len", "names", "truth", "plain_module", "keys", "elements",
+    "is_source",
 })  # fmt: skip
 OP_PREFIXES = ("sym:", "is_not_source:")
 
@@ -178,7 +179,8 @@ def _node_problems(entry: Entry, key: int, node: Node, is_young: Callable[[Any],
     if value is not _UNKNOWN and value is not node.obj:
         out.append(f"`{name}` led to another object at entry than the one it stands for")
     # A native field's object may be young: the Python side of a gradient is made when it is first read.
-    if node.kind not in _BY_VALUE and node.source.kind not in ("const", "field") and is_young(node.obj):
+    # An empty dict is not tracked by the collector until it holds a container, so a dict's age can't be told.
+    if node.kind not in (*_BY_VALUE, kinds.DICT) and node.source.kind not in ("const", "field") and is_young(node.obj):
         out.append(f"`{name}` stands for an object that the region made itself")
     if (node.written_at or node.forced) and node.snapshot is None:
         out.append(f"`{name}` was written and has no snapshot")
