@@ -26,6 +26,9 @@ _SEVERITIES = {
     Severity.HINT: types.DiagnosticSeverity.Hint,
 }
 
+# Diagnostics of one code on one range; a hover lists more.
+_ALIKE = 3
+
 
 def _is_library(path: str) -> bool:
     parts = path.replace("\\", "/").split("/")
@@ -150,27 +153,29 @@ class Board:
     def diagnostics(self, key: str) -> list[types.PublishDiagnosticsParams]:
         """All diagnostics of one file, under the URI the client knows it by (and none under one it had before)."""
         document = self._documents.of_key(key)
-        seen: dict[tuple[Any, ...], types.Diagnostic] = {}
-        more: Counter[tuple[Any, ...]] = Counter()
+        seen: set[tuple[Any, ...]] = set()
         ways: set[tuple[Any, ...]] = set()
-        items: list[types.Diagnostic] = []
+        alike: dict[tuple[Any, ...], list[types.Diagnostic]] = {}
+        more: Counter[tuple[Any, ...]] = Counter()
         for finding, severity, where in self._placed(key):
             ends = (where.start.line, where.start.character, where.end.line, where.end.character)
-            # Two entrypoints reach the same line the same way; and of a library's many findings below one call of the
-            # user's, one of each code is enough there.
             abroad = home(finding) != finding.location
-            same = (finding.code, None if abroad else finding.message, *ends)
-            if same in seen:
-                more[same] += abroad
+            if (finding.code, finding.message, *ends) in seen:
+                continue  # two entrypoints reach the same line the same way
+            seen.add((finding.code, finding.message, *ends))
+            # Dozens of one code on one range (a loop's, or a library's below one call of the user's) bury the others.
+            same = (finding.code, abroad, *ends)
+            shown = alike.setdefault(same, [])
+            if len(shown) >= (1 if abroad else _ALIKE):
+                more[same] += 1
                 continue
             # Findings of one range mostly share their call path: an editor shows them together, so once will do.
             way = (*ends, finding.path)
-            seen[same] = self._diagnostic(finding, severity, where, with_path=way not in ways)
-            items.append(seen[same])
+            shown.append(self._diagnostic(finding, severity, where, with_path=way not in ways))
             ways.add(way)
         for same, number in more.items():
-            if number:
-                seen[same].message += f" (and {number} more like it below this call)"
+            alike[same][-1].message += f" (and {number} more like it)"
+        items = [diagnostic for shown in alike.values() for diagnostic in shown]
         uri = document.uri if document else uri_of(key)
         out = [types.PublishDiagnosticsParams(uri, items, document.version if document else None)]
         before = self._published.get(key)

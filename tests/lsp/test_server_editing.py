@@ -199,6 +199,20 @@ async def test_findings_inside_a_library_are_shown_at_the_users_call(client: Cli
     assert [d["code"] for d in own] == ["MP103"]
 
 
+async def test_dozens_of_a_kind_on_one_range_are_few_diagnostics(client: Client, lab: Lab) -> None:
+    lab.scenario("""
+        hello()
+        for n in range(20):
+            finding("MP102", 5, 29, 43, f"item {n}")
+        finding("MP103", 5, 29, 43, "another kind")
+        end()
+    """)
+    uri = client.open(lab.program)
+    await client.command("magpy.check", {"uri": uri})
+    found = await client.diagnostics_where(uri, lambda d: any("17 more" in x["message"] for x in d), "three for twenty")
+    assert [d["code"] for d in found] == ["MP102", "MP102", "MP102", "MP103"]
+
+
 async def test_other_encodings(server: Client, lab: Lab) -> None:
     capabilities = {**VSCODE, "general": {"positionEncodings": ["utf-8", "utf-16"]}}
     server.settings = {"interpreter": str(lab.python)}

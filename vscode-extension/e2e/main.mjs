@@ -4,6 +4,7 @@
 //
 // MAGPY_E2E_CACHE     where VS Code's server is installed (default: .cache/e2e of the repository)
 // MAGPY_E2E_PROGRAM   another program, relative to examples/
+// MAGPY_E2E_ARGS      the program's arguments (default: --steps 30, as a whole training takes minutes)
 // Screenshots go to artifacts/e2e of the repository.
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, rmSync } from "node:fs";
@@ -19,6 +20,7 @@ const repository = resolve(extension, "..");
 const cache = resolve(process.env.MAGPY_E2E_CACHE ?? join(repository, ".cache", "e2e"));
 const shots = join(repository, "artifacts", "e2e");
 const python = resolve(process.env.MAGPY_PYTHON ?? join(repository, ".venv", "bin", "python"));
+const args = (process.env.MAGPY_E2E_ARGS ?? "--steps 30").split(" ").filter(Boolean);
 const program = process.env.MAGPY_E2E_PROGRAM ?? "char_gpt/train.py";
 
 if (!existsSync(python)) {
@@ -42,7 +44,7 @@ const common = {
   entry,
   vsix: join(extension, "magpy.vsix"),
   env: { PYTHONPATH: repository, OMP_NUM_THREADS: process.env.OMP_NUM_THREADS ?? "1" },
-  settings: { "magpy.interpreter": python },
+  settings: { "magpy.interpreter": python, "magpy.args": args },
 };
 const browser = await chromium.launch({
   executablePath,

@@ -1,7 +1,7 @@
 // What a person does with the extension, one function each. They build on each other, in the order main.mjs calls them.
 import { until } from "./vscode.mjs";
 
-const LONG = 240_000;
+const LONG = 420_000; // compiling, on a slow machine with other work
 const SQUIGGLES = ".monaco-editor .cdr.squiggly-warning, .monaco-editor .cdr.squiggly-info";
 
 function expect(truth, what) {
@@ -84,6 +84,7 @@ export async function runsCompiled(window) {
   await window.status(/^(?!.*running)/, LONG);
   expect(!/failed/.test(await window.statusBar.innerText()), "the run did not fail");
   await until(async () => /Found|No findings/.test(await window.outputText()), "the report");
+  await window.goToEnd(); // the panel has covered it
   await window.lens(/^Run compiled$/).waitFor();
   await window.shot("08-run");
   // The whole height for the output, to see the table above the reasons for recompiles.

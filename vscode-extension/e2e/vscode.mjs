@@ -6,6 +6,17 @@ import { join } from "node:path";
 
 const PATIENCE = 60_000;
 
+// An interrupted test must not leave a server behind: they have process groups of their own.
+const running = new Set();
+process.on("exit", () => {
+  for (const child of running) {
+    process.kill(-child.pid, "SIGKILL");
+  }
+});
+for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]]) {
+  process.on(signal, () => process.exit(code));
+}
+
 function freePort() {
   return new Promise((resolve, reject) => {
     const probe = createServer();
@@ -56,6 +67,8 @@ export async function startServer({ node, entry, vsix, folder, trust, env, setti
     entry, ...common, "--disable-telemetry", "--disable-update-check", "--disable-getting-started-override",
     "--reconnection-grace-time", "2", ...(trust ? ["--disable-workspace-trust"] : []),
   ], { ...options, detached: true });
+  running.add(child);
+  child.on("exit", () => running.delete(child));
   const stop = () => new Promise((resolve) => {
     if (child.exitCode !== null) {
       resolve();
