@@ -36,19 +36,23 @@ _clones: dict[int, tuple[CodeType, CodeType | None]] = {}
 """id(original code) -> (the original, kept alive; its clone, or None if its frames are left alone)."""
 
 _HEADROOM: Final = 200
+_SWITCH_INTERVAL: Final = 1e-4
 
 
 class _ProcessWide:
     """What holds for the whole process while any thread records: first in sets it up, last out takes it back.
 
-    The recursion limit is raised, so that hooks take no levels from the user's code; and code that the user's own
-    torch.compile marked as not to be looked at is made visible.
+    The recursion limit is raised, so that hooks take no levels from the user's code. The interval after which a thread must
+    let another one run is shortened: torch lets go of the interpreter's lock whenever an instrumented frame starts, and with
+    another thread busy would get it back only after that interval, 5 ms. And code that the user's own torch.compile marked
+    as not to be looked at is made visible.
     """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._recordings = 0
         self._raised_limit = 0
+        self._interval = self._short_interval = 0.0
         self._visible: VisibleCode | None = None
 
     def enter(self) -> None:
@@ -59,6 +63,9 @@ class _ProcessWide:
                     self._visible.lift()
                 self._raised_limit = sys.getrecursionlimit() + _HEADROOM
                 sys.setrecursionlimit(self._raised_limit)
+                self._interval = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._interval, _SWITCH_INTERVAL))
+                self._short_interval = sys.getswitchinterval()
             self._recordings += 1
 
     def leave(self) -> None:
@@ -70,6 +77,8 @@ class _ProcessWide:
                 _clones.clear()
             if sys.getrecursionlimit() == self._raised_limit:  # otherwise the user has set it meanwhile
                 sys.setrecursionlimit(self._raised_limit - _HEADROOM)
+            if sys.getswitchinterval() == self._short_interval:
+                sys.setswitchinterval(self._interval)
             if self._visible is not None:
                 self._visible.lower()
                 self._visible = None

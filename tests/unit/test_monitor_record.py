@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from types import CodeType
@@ -338,6 +339,27 @@ def test_a_forked_child_is_not_recorded() -> None:
     assert count == "0" and "ForkedChild" in failure
     assert recording.observer_failure is None
     assert entered(log)[-1] == "reads"
+
+
+def test_a_busy_thread_does_not_stall_a_recording() -> None:
+    def f() -> None:
+        for _ in range(300):
+            reads()
+
+    stop = threading.Event()
+    busy = threading.Thread(target=lambda: [None for _ in iter(stop.is_set, True)])
+    interval = sys.getswitchinterval()
+    assert interval > 1e-3
+    busy.start()
+    try:
+        began = time.perf_counter()
+        run(f)
+        took = time.perf_counter() - began
+    finally:
+        stop.set()
+        busy.join()
+    assert took < 300 * interval, "every frame waited for the other thread"
+    assert sys.getswitchinterval() == interval
 
 
 def test_endless_recursion_raises_as_usual() -> None:
