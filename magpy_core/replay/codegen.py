@@ -32,9 +32,11 @@ def replace_list(target: Any, items: list[Any]) -> None:
     list.__setitem__(target, slice(None), items)
 
 
-def replace_deque(target: Any, items: list[Any]) -> None:
-    target.clear()
-    target.extend(items)
+def replace_content(target: Any, items: list[Any]) -> None:
+    """The whole content of a deque or set."""
+    cls, fill = (set, set.update) if isinstance(target, set) else (collections.deque, collections.deque.extend)
+    cls.clear(target)
+    fill(target, items)
 
 
 def replace_dict(target: Any, pairs: list[tuple[Any, Any]]) -> None:
@@ -46,7 +48,7 @@ def replace_dict(target: Any, pairs: list[tuple[Any, Any]]) -> None:
 
 HELPERS: dict[str, Any] = {
     "write_log": write_log, "fill_object": fill_object, "replace_list": replace_list, "replace_dict": replace_dict,
-    "replace_deque": replace_deque, "print": print, "MethodType": types.MethodType, "partial": functools.partial,
+    "replace_content": replace_content, "print": print, "MethodType": types.MethodType, "partial": functools.partial,
     "deque": collections.deque, "dict_setitem": dict.__setitem__, "dict_pop": dict.pop, "list_extend": list.extend,
     "ordered_setitem": collections.OrderedDict.__setitem__, "tuple_new": tuple.__new__, "Size": torch.Size,
     "set_add": set.add, "set_discard": set.discard, "list_setitem": list.__setitem__, "setattr": setattr,
@@ -197,7 +199,7 @@ class ReplayWriter:
             case "replace" if isinstance(e.value, list) and all(isinstance(v, tuple) for v in e.value) and self._is_dict(e):
                 return [f"replace_dict({target}, [{', '.join(f'({self.expr(k)}, {self.expr(v)})' for k, v in e.value)}])"]
             case "replace":
-                how = "replace_deque" if self._is(e, collections.deque) else "replace_list"
+                how = "replace_list" if self._is(e, list) else "replace_content"
                 return [f"{how}({target}, [{', '.join(self.expr(v) for v in e.value)}])"]
         raise AssertionError(f"unknown effect {e.op!r}")
 

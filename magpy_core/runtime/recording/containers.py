@@ -88,6 +88,9 @@ class ContainerEvents(WriteEvents):
         if name == "clear":
             node.forced.append(("clear", None))
             return True
+        if node.kind == kinds.SET and name == "update" and all(isinstance(a, (set, frozenset)) for a in args):
+            node.forced.extend(("add", v) for a in args for v in a)
+            return True
         if node.kind == kinds.SET and name in ("add", "discard"):
             node.forced.append((name, args[0]))
             return True

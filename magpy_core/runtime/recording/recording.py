@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.eval_frame import disable, restore
 from magpy_core._compat.tensor_guards import global_check
 from magpy_core.findings import Finding, Location, Unsupported, Value
 from magpy_core.guards.explain import TensorFacts
@@ -60,12 +59,6 @@ class Recording(FrameEvents):
         return self._location
 
     # -- Host of the operator recorder -------------------------------------------------------------------------
-
-    def suspend(self) -> Any:
-        return disable()
-
-    def resume(self, token: Any) -> None:
-        restore(token)
 
     def guarded_call(self, fn: Callable[..., Any], *args: Any) -> Any:
         """Run a recorder step; whatever goes wrong refuses the capture and never reaches the program."""

@@ -50,8 +50,9 @@ class ValueEvents(CallEvents):
             if in_place and side == "l" and node.kind in (kinds.LIST, kinds.SET, kinds.DEQUE, kinds.DICT):
                 self.refgraph.snapshot(node)
                 self.mark_written(node, site)
-                if site.name not in ("+=", "|=") or (node.kind == kinds.DEQUE and v.maxlen is not None):
-                    node.forced.append((site.name, None))
+                method = {"+=": "__iadd__", "|=": "update"}.get(site.name or "")
+                if method is None or not self.blind_write(node, method, (rhs,), {}):
+                    node.forced.append((site.name or "", None))
                     self.contents(node, site)
             else:
                 self.contents(node, site)
