@@ -10,6 +10,7 @@ from magpy_core.findings import Code, Finding, Severity, lookup
 
 _IN_FULL = 3
 _LISTED = 12
+_ALIKE = 3  # as many diagnostics of one code are shown on one range, so up to here the editor names them all
 
 Rated = tuple[Finding, Severity]
 
@@ -40,8 +41,8 @@ def _markdown(group: Sequence[Rated], messages: bool) -> Iterator[str]:
         yield _plain(group[0][0].message)
     if code.reason:
         yield f"*Why:* {_plain(code.reason)}"
-    if len(group) == 1:
-        values = [f"- {_code(v.name)} = {_code(v.repr)}" for v in group[0][0].values]
+    if len(group) == 1 or (not messages and len(group) <= _ALIKE):
+        values = [f"- {_code(v.name)} = {_code(v.repr)}" for finding, _ in group for v in finding.values]
     else:
         values = [f"- {_plain(finding.message)}{_values(finding)}" for finding, _ in group]
     if values:

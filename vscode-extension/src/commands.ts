@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import { codeOf } from "./findingCode";
 import { CODES, type CodeInfo, type Mode, type RunStatus, SERVER_COMMANDS } from "./protocol";
-import type { Server } from "./server";
+import { InterpreterProblem, type Server } from "./server";
 
 export const PAGE_SCHEME = "magpy-code";
 
@@ -47,7 +47,8 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
 
 async function report(error: unknown): Promise<void> {
   const message = error instanceof Error ? error.message : String(error);
-  const choice = await vscode.window.showErrorMessage(message, "Choose Interpreter", "Show Output");
+  const ways = error instanceof InterpreterProblem ? ["Choose Interpreter", "Show Output"] : ["Show Output"];
+  const choice = await vscode.window.showErrorMessage(message, ...ways);
   if (choice === "Choose Interpreter") {
     await vscode.commands.executeCommand("workbench.action.openSettings", "magpy.interpreter");
   } else if (choice === "Show Output") {
@@ -56,15 +57,23 @@ async function report(error: unknown): Promise<void> {
 }
 
 async function start(server: Server, mode: Mode, resource?: vscode.Uri): Promise<RunStatus | undefined> {
-  const uri = resource ?? vscode.window.activeTextEditor?.document.uri;
+  const uri = resource ?? shownPython()?.uri;
   if (uri === undefined) {
     throw new Error("Open the Python file to run first.");
   }
   const client = await server.ready();
   const argument = { uri: client.code2ProtocolConverter.asUri(uri) };
-  // Through VS Code's command, so that the client's middleware (trust, saving) is passed like on a lens.
+  await saveForRun(argument);
   const command = mode === "check" ? SERVER_COMMANDS.check : SERVER_COMMANDS.runCompiled;
-  return vscode.commands.executeCommand<RunStatus>(command, argument);
+  // The request itself, not the client's command: that one would show an error of its own beside ours.
+  return client.sendRequest<RunStatus>("workspace/executeCommand", { command, arguments: [argument] });
+}
+
+/** The Python file in front: the active editor may be the output view. */
+function shownPython(): vscode.TextDocument | undefined {
+  const editors = [vscode.window.activeTextEditor, ...vscode.window.visibleTextEditors];
+  const shown = (document: vscode.TextDocument): boolean => document.languageId === "python" && document.uri.scheme === "file";
+  return editors.find((editor) => editor !== undefined && shown(editor.document))?.document;
 }
 
 async function send(server: Server, command: string, args: unknown[]): Promise<unknown> {
@@ -120,9 +129,8 @@ async function pick(codes: readonly CodeInfo[]): Promise<string | undefined> {
 }
 
 async function showMenu(): Promise<void> {
-  const python = vscode.window.activeTextEditor?.document.languageId === "python";
   const items = [
-    ...(python ? [item("checklist", "Check", "magpy.checkFile"), item("rocket", "Run Compiled", "magpy.runCompiledFile")] : []),
+    ...(shownPython() !== undefined ? [item("checklist", "Check", "magpy.checkFile"), item("rocket", "Run Compiled", "magpy.runCompiledFile")] : []),
     item("stop-circle", "Cancel", "magpy.cancelRun"),
     item("output", "Show Output", "magpy.showOutput"),
     item("clear-all", "Clear Findings", "magpy.clearFindings"),

@@ -23,6 +23,9 @@ import type { ServerState } from "./statusText";
 const PROBE_TIMEOUT_MS = 20_000;
 const CRASHES_ALLOWED = 3;
 
+/** No server, because of the interpreter. The message says what to do. */
+export class InterpreterProblem extends Error {}
+
 export interface ServerEvents {
   state(state: ServerState, problem?: string): void;
   status(status: RunStatus): void;
@@ -96,7 +99,7 @@ export class Server {
     const problem = probeProblem(interpreter, await probe(interpreter.path));
     if (problem !== undefined) {
       this.events.state("failed", problem);
-      throw new Error(problem);
+      throw new InterpreterProblem(problem);
     }
     // -P: a file of the workspace named like one of the server's modules must not be imported in its place.
     const run: Executable = { command: interpreter.path, args: ["-P", "-m", "lsp_server.server.main"] };
