@@ -16,7 +16,7 @@ from magpy_core._compat.fake import guard_namespace
 from magpy_core._compat.torch_state import preserve_torch_state
 from magpy_core.findings import Unsupported
 
-__all__ = ["FakeInputs", "guard_namespace", "make_fake_inputs"]
+__all__ = ["FakeInputs", "fakes_from_facts", "guard_namespace", "make_fake_inputs"]
 
 
 class FakeInputs(NamedTuple):
@@ -48,6 +48,27 @@ def make_fake_inputs(values: Sequence[Any], dynamic_dims: Mapping[int, set[int]]
             else:
                 fakes.append(value)
     return FakeInputs(mode, shape_env, fakes)
+
+
+def fakes_from_facts(facts: Sequence[Any]) -> list[Any]:
+    """Static fakes from (shape, stride, dtype, device, requires_grad, type) descriptions; numbers stay as they are. For looking
+    at a graph whose inputs are gone: aliasing between inputs is not described."""
+    with preserve_torch_state():
+        mode, _ = compat.new_fake_mode(dynamic=False)
+        out: list[Any] = []
+        for fact in facts:
+            if not isinstance(fact, tuple):
+                out.append(fact)
+                continue
+            shape, stride, dtype, device, requires_grad, kind = fact
+            with mode:
+                fake = torch.empty_strided(shape, stride, dtype=dtype, device=device)
+                out.append(
+                    torch.nn.Parameter(fake, requires_grad)
+                    if kind is torch.nn.Parameter
+                    else fake.requires_grad_(requires_grad)
+                )
+    return out
 
 
 def _storage(tensor: torch.Tensor) -> int:

@@ -15,6 +15,8 @@ import torch
 import torch.fx
 from torch.overrides import TorchFunctionMode
 
+from magpy_core._compat.eval_frame import never_intercept
+from magpy_core._compat.autograd import is_view
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph.scalars import ScalarTable, Sym
@@ -36,10 +38,11 @@ class Host(Protocol):
     def branch(self, sym: Sym, outcome: Any, what: str) -> None: ...
     def paused(self) -> bool: ...
     def site_mark(self) -> Any: ...
-    def suspend(self) -> Any: ...
-    def resume(self, token: Any) -> None: ...
     def tensor_written(self, tensor: torch.Tensor, source: Source) -> None: ...
     def torch_call_seen(self) -> None: ...
+    def adopt(self, result: Any) -> None: ...
+    def read_offset(self, source: Source, value: int) -> None: ...
+    def operation_raised(self, name: str) -> None: ...
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None: ...
 
 
@@ -157,7 +160,11 @@ class OpRecorder(TorchFunctionMode):
         if is_a(value, range):
             return list(value)
         if is_a(value, torch.Generator):
-            raise Unsupported("MP106", "A torch.Generator is passed to an operation; its state can't be part of a graph.")
+            raise Unsupported(
+                "MP106",
+                "A torch.Generator is passed to an operation; its state can't be part of a graph.",
+                hint="Draw from torch's own generator (`torch.manual_seed` seeds it), or draw outside the region.",
+            )
         raise Unsupported("MP106", f"An operation takes a {type(value).__name__}, which an operator graph can't hold.")
 
     # -- the mode ----------------------------------------------------------------------------------------------
@@ -168,19 +175,21 @@ class OpRecorder(TorchFunctionMode):
         kwargs = kwargs or {}
         if self.op_depth or self.host.paused():
             return func(*args, **kwargs)
-        token = self.host.suspend()
         self.op_depth += 1
         try:
             return self._handle(func, args, kwargs)
         finally:
             self.op_depth -= 1
-            self.host.resume(token)
 
     def _handle(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run ``func`` for real, exactly once, and record what it was. Never raises anything ``func`` itself doesn't."""
         host: Any = self.host
         before = host.guarded_call(self._before, func, args, kwargs)
-        result = func(*args, **kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except Exception:
+            host.operation_raised(fns.function_name(func))
+            raise
         return host.guarded_result(self._after, result, before, func, args, kwargs)
 
     def _before(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -197,13 +206,19 @@ class OpRecorder(TorchFunctionMode):
         if short in fns.SHAPE_CALLS:
             return ("shape", None)
         if short in fns.REFUSED:
-            raise Unsupported("MP106", f"`{short}` inside the region can't be recorded safely yet.")
+            hint = "Let the region end before it: `backward()` of a region's result works as ever." if short == "backward" else ""
+            raise Unsupported("MP106", f"`{short}` inside the region can't be recorded safely yet.", hint=hint)
         if short in fns.OPAQUE_READS:
             raise Unsupported(
                 "MP102", f"`.{short.strip('_')}()` gives the tensor's data to Python, where the graph can't follow."
             )
         if short == "__hash__":
             return ("meta", None)
+        return self.prepare(func, args, kwargs)
+
+    def prepare(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Arguments as graph values, and what in-place changes are found by."""
+        name = fns.function_name(func)
         tensors = self._tensors(args, kwargs)
         versions = [(t, t._version) for t in tensors if id(t) not in self.values or self._is_input(t)] if tensors else []
         fx_args = tuple(self.to_fx(a) for a in args)
@@ -254,6 +269,12 @@ class OpRecorder(TorchFunctionMode):
             return result
         if not known:
             self.guard_tensor(tensor)
+        if what == "shape" and fns.function_name(func) == "storage_offset":
+            if not known:
+                self.host.read_offset(self.guard_tensor(tensor), result)
+            elif is_view(tensor):
+                raise Unsupported("MP106", "`.storage_offset()` of a view made inside the region is read.")
+            return result
         if what == "shape":
             if id(tensor) in self.data_shaped:
                 raise Unsupported("MP109", "A shape that depends on tensor data is read by Python.")
@@ -339,3 +360,7 @@ class OpRecorder(TorchFunctionMode):
         raise Unsupported(
             "MP106", f"An operation gives a {type(result).__name__}, which can't be part of an operator graph."
         )
+
+
+# An operation is one event: neither our handling of it nor the Python inside it is monitored.
+never_intercept(OpRecorder.__torch_function__)

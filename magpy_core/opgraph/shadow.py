@@ -11,6 +11,7 @@ from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from magpy_core._compat.eval_frame import never_intercept
 from magpy_core.opgraph.recorder import OpRecorder
 
 
@@ -30,7 +31,12 @@ class ShadowRecorder(TorchDispatchMode):
             self.unrecorded(str(func))
             recorder.op_depth += 1  # the call below goes through torch functions again; it is not the program's
             try:
-                return func(*args, **(kwargs or {}))
+                result = func(*args, **(kwargs or {}))
             finally:
                 recorder.op_depth -= 1
+            recorder.host.adopt(result)
+            return result
         return func(*args, **(kwargs or {}))
+
+
+never_intercept(ShadowRecorder.__torch_dispatch__)

@@ -5,6 +5,7 @@ Key types: Capture, Guards, Replay.
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable
@@ -15,11 +16,11 @@ import torch
 import torch.fx
 
 from magpy_core._compat.tensor_guards import global_reason, keep_version, storage_key, tensor_check
-from magpy_core.backends.fakes import guard_namespace, make_fake_inputs
+from magpy_core.backends.fakes import fakes_from_facts, guard_namespace, make_fake_inputs
 from magpy_core.backends.registry import get_backend
 from magpy_core.findings import Finding, Location, Unsupported
 from magpy_core.guards.codegen import GuardWriter, inline_single_uses
-from magpy_core.guards.explain import Failure, read_failure, tensor_failure
+from magpy_core.guards.explain import Failure, TensorFacts, read_failure, tensor_failure
 from magpy_core.monitor.positions import site_location
 from magpy_core.opgraph.segments import Segment, split
 from magpy_core.refgraph.graph import RefGraph
@@ -61,7 +62,8 @@ class Guards:
         """Every guard that does not hold for a call, with old value, new value and position. Empty when all hold."""
         out: list[Failure] = []
         if not global_ok:
-            out.append(Failure("MP201", f"torch's {self._global_reason()}", "as captured", "different", None))
+            name, old, new = self._global_reason()
+            out.append(Failure("MP201", f"torch's {name}", old, new, None))
         places = self._recorded.recording.places
         for read in self._recorded.recording.refgraph.reads:
             try:
@@ -138,7 +140,7 @@ class Capture:
         self._globals_ok = recorded.global_check
         self._bare: dict[int, Callable[..., Any]] = {}
         self._checks: dict[int, tuple[list[Any], list[int]]] = {}
-        self._fakes = self._make_fakes()
+        self._facts = self._input_facts()
         self.guards, self.replay = self._generate()
         self.matches: Callable[[Any, Any], bool] = self._namespace["matches"]
         self.gather_inputs: Callable[[Any, Any], Any] = self._namespace["gather"]
@@ -172,13 +174,28 @@ class Capture:
         source = node.meta.get("magpy_source")
         return set(self._learned_dims.get(source.path, ())) if source is not None else set()
 
-    def _make_fakes(self) -> list[Any]:
-        """Fakes of the graph's inputs as they are now, at capture time."""
+    def _input_facts(self) -> list[Any]:
+        """What the graph's inputs were at capture time: TensorFacts, or a scalar's value. A dynamic capture keeps fakes,
+        whose symbolic sizes cannot be made from facts."""
         real = {n: tensor for n, _, tensor in self._recorded.recording.ops.inputs}
         hints = {n: sym.hint for n, sym in self._recorded.recording.ops.scalar_inputs}
         order = [n for n in self._graph.nodes if n.op == "placeholder"]
+        if not self.is_dynamic:
+            return [TensorFacts.of(real[n]) if n in real else hints[n] for n in order]
         dims = {i: d for i, n in enumerate(order) if (d := self._dims(n))}
         return make_fake_inputs([real[n] if n in real else hints[n] for n in order], dims or None).fakes
+
+    @functools.cached_property
+    def _fakes(self) -> list[Any]:
+        """Fake example inputs; made only when somebody looks at the operator graph."""
+        if self.is_dynamic:
+            return self._facts
+        return fakes_from_facts(
+            [
+                (f.shape, f.stride, f.dtype, f.device, f.requires_grad, f.type) if isinstance(f, TensorFacts) else f
+                for f in self._facts
+            ]
+        )
 
     def release(self) -> None:
         """Let go of the tensors of the recorded call: inputs and activations must not live as long as the capture."""

@@ -52,6 +52,8 @@ class Recording(FrameEvents):
         self._location = location
         self._global_sites = set()
         self._autocast = []
+        self._inference = []
+        self._cached = []
         self._young: set[int] | None = None
         self.shapes = ShapeTracker(self.scalars, learned.dims) if learned.dims else None
 
@@ -93,6 +95,8 @@ class Recording(FrameEvents):
         if node is not None:
             return node.source
         if self.is_young(tensor):
+            if self.lost:  # said where it was made
+                raise Unsupported("", "")
             raise Unsupported("MP105", "An operation takes a tensor that no recorded operation made.")
         raise Unsupported("MP111", "An operation takes a tensor that was reached in a way the monitor can't follow.")
 
@@ -107,6 +111,13 @@ class Recording(FrameEvents):
         if node is not None:
             self.contents(node, self.site)
 
+    def read_offset(self, source: Source, value: int) -> None:
+        self.value(self.sources.make("offset", source, None), value, self.site)
+
+    def operation_raised(self, name: str) -> None:
+        # whether it raises may depend on data that no guard watches
+        self.refuse_once(f"`{name}` raised")
+
     def tensor_shape_read(self, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
         if self.shapes is None:
             return result
@@ -117,11 +128,18 @@ class Recording(FrameEvents):
         self.places.remember(source, self.site)
 
     def unrecorded(self, name: str) -> None:
-        """From the shadow recorder."""
+        """From the shadow recorder: an operator ran that no recorded call accounts for."""
+        fn = self.pending_torch[1] if self.pending_torch is not None else None
+        self.pending_torch = None
+        self.lost = True
+        if isinstance(fn, torch.jit.ScriptFunction):
+            self.foreign_compiler(f"`{fn.name}`, a torch.jit function,")
+            return
         self.refuse(
             "MP105",
             f"`{name}` ran outside every recorded call, so the operator graph would miss it.",
-            hint="Build tensors with torch.tensor/torch.zeros instead of torch.Tensor(...), FloatTensor(...) or from_numpy.",
+            hint="Make the tensor outside the region, or with torch.tensor or torch.zeros: torch.Tensor(...), FloatTensor(...) "
+            "and from_numpy can't be seen.",
         )
 
     def source_text(self, site: Any) -> str:
@@ -188,7 +206,7 @@ class Recording(FrameEvents):
                 undo()
             if collecting:
                 gc.enable()
-        if plan is _FAILED or self.broken:
+        if plan is _FAILED or self.broken or self.passing:
             plan = None
         tensors = []
         for tensor, source in self.ops.guarded.values():
@@ -232,6 +250,10 @@ class Recording(FrameEvents):
                 self.refuse(
                     "MP110", f"The context variable `{var.name}` is left changed; replay can't repeat it.", site=site
                 )
+        if self._applied is not None:
+            self.refuse_once("a custom function raised")
+        if self._inference:
+            self.refuse("MP106", "An inference mode entered inside the region stays open after it.")
         if self._autocast:
             self.refuse("MP106", "An autocast context entered inside the region stays open after it.")
         self.check_assumptions()
@@ -243,7 +265,7 @@ class Recording(FrameEvents):
             said = f"{type(error).__name__}: {text}" if text else type(error).__name__
             self.note("MP307", f"The region leaves by an exception ({said}), which a replay raises again.",
                       place=self.places.raised(error))  # fmt: skip
-        if self.broken:
+        if self.broken or self.passing:
             return None
         planner = Planner(self.refgraph, self.ops, self.scalars, self.is_young)
         plan = planner.plan(
