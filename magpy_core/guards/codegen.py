@@ -18,7 +18,7 @@ from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Read
 from magpy_core.refgraph.kinds import same_scalar
-from magpy_core.refgraph.source import Source, peek
+from magpy_core.refgraph.source import Source, cache_state, peek
 
 _CACHED_NAMES = frozenset({"__slotnames__", "__abstractmethods__", "__doc__", "__dict__", "__weakref__", "__annotations__"})
 _INLINE = (bool, int, str, type(None))
@@ -59,7 +59,7 @@ def nth(container: Any, index: int) -> Any:
 
 HELPERS: dict[str, Any] = {
     "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
-    "nth": nth, "peek": peek, "dict_getitem": dict.__getitem__, "list_getitem": list.__getitem__, "getattr": getattr,
+    "nth": nth, "peek": peek, "cache_state": cache_state, "dict_getitem": dict.__getitem__, "list_getitem": list.__getitem__, "getattr": getattr,
     "type": type, "len": len, "id": id, "tuple": tuple, "map": map, "dict": dict, "list": list, "set": set,
     "bool": bool, "int": int, "float": float, "str": str,
 }  # fmt: skip

@@ -24,6 +24,9 @@ _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "len": (lambda b, k: len(b), "len({b})"),
     "deref": (lambda b, k: b(), "{b}()"),
     "size": (lambda b, k: b.size(k), "{b}.size({k})"),
+    "offset": (lambda b, k: b.storage_offset(), "{b}.storage_offset()"),
+    "cached": (lambda b, k: b(*k), "{b}(*{k})"),
+    "cache_state": (lambda b, k: cache_state(b), "cache_state({b})"),
     "context": (lambda b, k: b.get(k), "{b}.get({k})"),
     "peek": (lambda b, k: peek(b, k), "peek({b}, {k})"),
 }
@@ -39,6 +42,12 @@ def _nth(iterator: Iterator[Any], index: int) -> Any:
 def peek(iterator: Any, index: int) -> Any:
     """The ``index``-th next value of a copyable iterator, without advancing it; raises IndexError when exhausted."""
     return _nth(copy.copy(iterator), index)
+
+
+def cache_state(fn: Any) -> str:
+    """What tells whether a cached function's cache was cleared or filled since."""
+    info = fn.cache_info()
+    return f"{info.misses} misses, {info.currsize} entries"
 
 
 class Source:
@@ -107,6 +116,12 @@ class Source:
                 return f"{base}.shape[{self.key}]"
             case "peek":
                 return f"next({base})"
+            case "offset":
+                return f"{base}.storage_offset()"
+            case "cached":
+                return f"{base}({', '.join(map(repr, self.key))})"
+            case "cache_state":
+                return f"{base}.cache_info()"
         return self.path
 
     def evaluate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from magpy_core.guards.explain import Failure
 from magpy_core.runtime.capture import MISS, Capture, CaptureFailed
 from magpy_core.runtime.recording.base import Learned
 from magpy_core.runtime.recording.recording import Recorded, Recording
-from magpy_core.runtime.reporting import capture_findings, recompile_finding
+from magpy_core.runtime.reporting import again, capture_findings, recompile_finding
 
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
 _thread = threading.local()
@@ -206,6 +206,10 @@ class Region:
     def adopt(self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
         """Turn a monitored run into a capture and findings."""
         capture = None
+        only_eager = recorded.recording.ops.eager_only
+        if recorded.plan is not None and only_eager and self.options.backend != "eager":
+            recorded.recording.refuse("MP106", only_eager[0])
+            recorded.plan = None
         if recorded.plan is not None:
             capture = Capture(recorded, self.options.backend, len(args), tuple(kwargs), self.options.same_random)
         for finding in [*recorded.findings, *(capture_findings(self, capture) if capture else [])]:
@@ -217,7 +221,7 @@ class Region:
             self._measured_since_capture = 0
             if self._step() >= 3:
                 self.captures_after_step_3 += 1
-        else:
+        elif recorded.recording.broken or not recorded.recording.passing:
             self.disabled = recorded.findings[0].message if recorded.findings else "it could not be captured"
         if self._changed is not None:
             self._changed(self)
@@ -243,8 +247,10 @@ class Region:
         )
 
     def report(self, finding: Finding) -> None:
-        known = self.findings.get(finding.key)
+        known = self.findings.get(finding.key) or next((f for f in self.findings.values() if again(finding, f)), None)
         if known is not None:
+            if known.code == "MP201" and finding.values[0] not in known.values:
+                known.values = (*known.values[:3], finding.values[0])  # how it began, and the last change
             known.count += 1
             finding = known
         else:
@@ -270,6 +276,9 @@ class Region:
         if self.hits > hits and self.recordings == captures and turn >= 4:
             self.compiled_seconds.append(time.perf_counter() - start)
         return result
+
+    def judge(self) -> None:
+        pass
 
     # -- summary -----------------------------------------------------------------------------------------------
 

@@ -79,6 +79,7 @@ class RecordingState(Observer):
         self.outputs: list[Output] = []
         self.findings: list[Finding] = []
         self.broken = False
+        self.passing = ""  # why this run, though not the next one, can't be captured
         self.site: Any = None  # the site of the event being handled (or the last one)
         self.restores: list[Callable[[], None]] = []
         self.written_sites: dict[int, list[Any]] = {}
@@ -92,6 +93,7 @@ class RecordingState(Observer):
         self.class_checked: set[type] = set()
         self.functions_seen: set[int] = set()
         self.dynamic = bool(learned.dims)
+        self.lost = False  # some operator was not recorded: what uses its result is not news
         self._refusals: set[tuple[Any, ...]] = set()
         self.places = Places(self.fallback_location)
 
@@ -101,6 +103,10 @@ class RecordingState(Observer):
         """The capture is off: report why at the current line. Recording goes on, to find the other reasons too."""
         self.broken = True
         self.note(code, message, hint=hint, values=values, site=site)
+
+    def refuse_once(self, why: str) -> None:
+        """This run can't be captured, for a reason that may be gone at the next call."""
+        self.passing = self.passing or why
 
     def note(
         self,
@@ -127,6 +133,9 @@ class RecordingState(Observer):
         raise NotImplementedError
 
     def unsupported(self, error: Unsupported) -> None:
+        if not error.code:  # the consequence of something that has been told
+            self.broken = True
+            return
         self.refuse(error.code, error.message, hint=error.hint, values=error.values)
 
     # -- nodes -------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from magpy_core.runtime.recording.builtin_calls import SPECIAL, BuiltinEvents
 _BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
 _DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
 _CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
+_APPLY: Any = torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
 _LRU = type(functools.lru_cache(lambda: None))
 _CONTAINER_TYPES = frozenset(
     {list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict, collections.defaultdict}
@@ -63,7 +64,10 @@ class CallEvents(BuiltinEvents):
             if node is not None:
                 self.value(self.sources.make("field", node.source, "__func__"), fn.__func__, site)
                 self.value(self.sources.make("field", node.source, "__self__"), fn.__self__, site)
-            self.dispatch_call(site, fn.__func__, (fn.__self__, *args), kwargs)
+            if fn.__func__ is _APPLY:
+                self.call_function_class(site, fn.__self__, args, kwargs)
+            else:
+                self.dispatch_call(site, fn.__func__, (fn.__self__, *args), kwargs)
         elif tp in _BUILTIN_FUNCTION or is_a(fn, types.BuiltinFunctionType):
             self.call_builtin(site, fn, args, kwargs)
         elif tp in _DESCRIPTOR:
@@ -73,8 +77,7 @@ class CallEvents(BuiltinEvents):
         elif tp is functools.partial:
             self.call_partial(site, fn, args, kwargs)
         elif tp is _LRU:
-            self.function_fact(getattr(fn, "__wrapped__", None))
-            self.read_deep(site, args, kwargs)
+            self.call_cached(site, fn, args, kwargs)
         elif is_a(fn, weakref.ref):
             self.call_weakref(site, fn)
         elif is_a(fn, (operator.itemgetter, operator.attrgetter, operator.methodcaller)):
@@ -89,9 +92,17 @@ class CallEvents(BuiltinEvents):
             self.function_fact(fn)
         if self.code_globals.setdefault(fn.__code__, fn.__globals__) is not fn.__globals__:
             self.refuse("MP111", f"The function `{fn.__qualname__}` runs with two different sets of globals.", site=site)
+        if fn.__module__ == "torch.random":  # some are wrapped so that their frames are never seen
+            self.refuse("MP106", f"`torch.{fn.__name__}` reads or sets a random stream inside the region.", site=site)
         if self.frame_is_library(fn.__code__):
             # its frame is not monitored: what it may read of containers from outside is guarded here
             self.read_deep(site, args, kwargs)
+
+    def call_function_class(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def call_cached(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        raise NotImplementedError
 
     def frame_is_library(self, code: types.CodeType) -> bool:
         raise NotImplementedError
@@ -207,9 +218,10 @@ class CallEvents(BuiltinEvents):
         )
 
     def host_call(self, site: Any, fn: Any, what: str) -> None:
-        name = policy.dotted_name(fn)
-        name = name.removeprefix("builtins.")
+        name = policy.shown_name(fn)
         values = (Value("call", name),)
+        if what == policy.IO and name.endswith(".__exit__") and self.broken:
+            return  # the file was opened here: that has been said
         if what == policy.IO:
             self.refuse(
                 "MP113", f"`{name}` does input or output inside the region.", hint=_HOST_HINT, values=values, site=site
@@ -243,8 +255,8 @@ class CallEvents(BuiltinEvents):
             return
         self.refuse(
             "MP106",
-            f"`{policy.dotted_name(fn)}` changes or reads torch's state in a way the operator graph can't hold.",
-            values=(Value("call", policy.dotted_name(fn)),),
+            f"`{policy.shown_name(fn)}` changes or reads torch's state in a way the operator graph can't hold.",
+            values=(Value("call", policy.shown_name(fn)),),
             site=site,
         )
 
@@ -322,6 +334,10 @@ class CallEvents(BuiltinEvents):
         elif kind == kinds.OPAQUE or type(obj).__module__ in ("_io", "io", "_thread", "re", "numpy"):
             self.opaque_method(site, obj, name, args, kwargs, fn)
         else:
+            owner = lookup.class_lookup(type(obj), name)[1]
+            if owner is not None and policy.is_host_module(owner.__module__):  # random.random, of a hidden generator
+                self.host_call(site, fn, policy.HOST)
+                return
             self.node_for(obj)
             self.read_deep(site, args, kwargs)
 

@@ -22,7 +22,7 @@ from magpy_core.monitor.record import is_own_file
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.runtime.recording.base import Output
-from magpy_core.runtime.recording.values import ValueEvents
+from magpy_core.runtime.recording.opaque import RANDOM_STATE, OpaqueEvents
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _STDLIB = os.path.dirname(os.__file__) + os.sep
@@ -59,7 +59,7 @@ def _is_library(filename: str) -> bool:
     return filename in _LIBRARY_FILES or filename.startswith(_LIBRARY_FOLDERS)
 
 
-class FrameEvents(ValueEvents):
+class FrameEvents(OpaqueEvents):
     """Observer method ``enter_frame`` and the summaries of known frames."""
 
     def frame_is_library(self, code: types.CodeType) -> bool:
@@ -111,6 +111,10 @@ class FrameEvents(ValueEvents):
         module = frame.f_locals.get("self")
         if module is None:
             return True
+        if isinstance(module, torch.jit.ScriptModule):
+            self.foreign_compiler(f"`{module.original_name}`, a torch.jit module,")
+            self.paused_code = frame.f_code
+            return False
         return self.module_summary(module, self.site)
 
     def module_summary(self, module: nn.Module, site: Any) -> bool:
@@ -210,17 +214,13 @@ class FrameEvents(ValueEvents):
 
     # -- compilers ---------------------------------------------------------------------------------------------
 
-    def nested_compiler(self, frame: Any) -> bool:
+    def foreign_compiler(self, what: str) -> None:
+        self.lost = True
         self.refuse(
             "MP112",
-            "A function compiled with torch.compile runs inside the region; the two can't be captured as one.",
-            hint="Remove torch.compile inside the region: MagPy compiles the whole of it.",
+            f"{what} runs inside the region; what it compiled can't be seen, so the two can't be captured as one.",
+            hint="Call the Python function or module that it was made from: MagPy compiles the whole region.",
         )
-        self.paused_code = frame.f_code
-        return False
-
-    def checkpoint_call(self, frame: Any) -> bool:
-        return False
 
 
 def _code(fn: Any) -> types.CodeType | None:
@@ -239,7 +239,10 @@ def _known() -> dict[types.CodeType, str]:
         torch.autocast.__enter__: "autocast_enter",
         torch.autocast.__exit__: "autocast_exit",
         logging.Logger._log: "log_record",
-    }
+        torch.autograd.Function.apply: "function_apply",
+        torch.inference_mode.__enter__: "inference_enter",
+        torch.inference_mode.__exit__: "inference_exit",
+    } | dict.fromkeys(RANDOM_STATE, "random_state")
     found = {code: handler for fn, handler in table.items() if (code := getattr(fn, "__code__", None)) is not None}
     return found
 

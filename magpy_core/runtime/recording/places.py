@@ -8,11 +8,13 @@ Places.
 from __future__ import annotations
 
 import inspect
+import os
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import nn
 
 from magpy_core.findings import Finding, Location
@@ -27,8 +29,13 @@ from magpy_core.monitor.positions import (
 )
 from magpy_core.monitor.record import is_own_file
 
-# Every call of a module passes through these: they tell nobody anything.
+# Every call of a module, or every operator under a mode, passes through these: they tell nobody anything.
 _PLUMBING = frozenset(f.__code__ for f in (nn.Module._call_impl, nn.Module._wrapped_call_impl))
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_PLUMBING_FILES = (
+    _TORCH + "_compile.py", _TORCH + "overrides.py", _TORCH + "_dynamo" + os.sep, _TORCH + "_library" + os.sep,
+    _TORCH + "_ops.py",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -92,10 +99,12 @@ class Places:
         """From the region's call to what is happening now."""
         inside = []
         if self.running:
-            inside = [self._at(f) for f in frames_inside(self._outside) if f.f_code not in _PLUMBING][::-1]
+            inside = [self._at(f) for f in frames_inside(self._outside) if not _is_plumbing(f.f_code)][::-1]
         caller = self.caller()
         path = inside if caller is None else [caller, *inside]
-        if location not in path:
+        if inside and (path[-1].file, path[-1].function) == (location.file, location.function):
+            path[-1] = location  # the event's own columns are more exact than the frame's
+        elif location not in path:
             path.append(location)
         return tuple(path)
 
@@ -108,7 +117,7 @@ class Places:
         while tb is not None:
             inside.append((tb.tb_frame.f_code, instruction_location(tb.tb_frame, tb.tb_lasti)))
             tb = tb.tb_next
-        inside = [(code, at) for code, at in inside[1:] if code not in _PLUMBING and not is_own_file(code.co_filename)]
+        inside = [(code, at) for code, at in inside[1:] if not (_is_plumbing(code) or is_own_file(code.co_filename))]
         users = [at for code, at in inside if is_user_file(code.co_filename)]
         if not users:
             return None
@@ -192,6 +201,10 @@ def _function_of(target: Any, args: tuple[Any, ...]) -> types.CodeType | None:
     inner = inspect.unwrap(target)
     code = getattr(getattr(inner, "__func__", inner), "__code__", None)
     return code if isinstance(code, types.CodeType) else None
+
+
+def _is_plumbing(code: types.CodeType) -> bool:
+    return code in _PLUMBING or code.co_filename.startswith(_PLUMBING_FILES)
 
 
 def _is_hidden(code: types.CodeType) -> bool:

@@ -314,7 +314,10 @@ class ReadEvents(RecordingState):
             self.read_sequence_item(node, key, site)
         elif node.kind == kinds.OPAQUE:
             self.refuse(
-                "MP104", f"An item of a {type(obj).__name__} from outside is read; the monitor can't watch it.", site=site
+                "MP104",
+                f"An item of a {type(obj).__name__} from outside is read: native memory, which no guard can watch.",
+                hint="Keep the data in a tensor or a list, or look the item up outside the region.",
+                site=site,
             )
         elif node.kind == kinds.OBJECT and type(obj) in (types.MappingProxyType, range):
             if type(obj) is range:

@@ -126,9 +126,9 @@ class ValueEvents(CallEvents):
                     outcome = fn(lhs, rhs)
                     self.branch_on(self.scalars.call(fn, (a or lhs, b or rhs), outcome), outcome, "compare", site)
             return
+        self.site = site
         if is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             return
-        self.site = site
         self.escape_all(site, lhs, rhs)
         for v in (lhs, rhs):
             kind = kinds.kind_of(v)
@@ -167,7 +167,10 @@ class ValueEvents(CallEvents):
 
     def truth(self, site: Any, value: Any) -> None:
         tp = type(value)
-        if tp is bool or value is None or is_a(value, torch.Tensor):
+        if tp is bool or value is None:
+            return
+        if is_a(value, torch.Tensor):
+            self.site = site
             return
         if tp in kinds.NUMBER_TYPES:
             sym = self.scalars.get(value) if self.scalars else None
@@ -204,14 +207,14 @@ class ValueEvents(CallEvents):
         if what == "value" or what in ("__index__", "item"):
             self.note(
                 "MP102",
-                f"The value of `{self.describe_read(sym)}` is used by Python itself, so the graph is cut here.",
+                f"{self.describe_use(sym)}, so the graph is cut here.",
                 hint="Keep the value in a tensor, or read it after the region.",
                 site=site,
             )
         else:
             self.note(
                 "MP101",
-                f"Control flow depends on `{self.describe_read(sym)}`, a value only the graph knows; it was {outcome!r}.",
+                f"Control flow depends on {self.describe_read()}, which only the graph knows; it was {outcome!r} this time.",
                 hint="Use torch.where or torch.cond, or move the decision out of the region.",
                 site=site,
             )
@@ -220,10 +223,19 @@ class ValueEvents(CallEvents):
         """From the operator recorder: a tensor's own truth or value decided."""
         self.branch_on(sym, outcome, what, self.site_mark())
 
-    def describe_read(self, sym: Any) -> str:
-        site = self.site_mark()
-        text = self.source_text(site)
-        return text or str(sym.describe())
+    def describe_read(self) -> str:
+        text = self.source_text(self.site_mark())
+        return f"`{text}`" if text else "a tensor's value"
+
+    def describe_use(self, sym: Any) -> str:
+        """Who needs the exact number, and where it came from."""
+        use = self.source_text(self.site_mark())
+        reads = [leaf.payload.meta.get("magpy_site") for leaf in sym.leaves() if leaf.kind == "node"]
+        read = next((text for site in reads if (text := self.source_text(site))), "")
+        came = f" (`{read}`)" if read and read != use else ""
+        return (
+            f"`{use}` needs a number read from a tensor{came}" if use else f"Python needs a number read from a tensor{came}"
+        )
 
     def source_text(self, site: Any) -> str:
         raise NotImplementedError

@@ -53,7 +53,13 @@ class WriteEvents(ReadEvents):
                     )
             return
         if is_a(obj, (type, types.FunctionType)):
-            self.refuse("MP110", f"`{name}` is set on a class or function; replay can't repeat it yet.", site=site)
+            kind = "class" if isinstance(obj, type) else "function"
+            self.refuse(
+                "MP110",
+                f"`{name}` is set on the {kind} `{obj.__qualname__}`, which replay can't repeat yet.",
+                hint="Keep the value on an instance or in a global variable.",
+                site=site,
+            )
             return
         if is_a(obj, types.ModuleType):
             root = self.const_root(obj, obj.__name__)

@@ -1,0 +1,181 @@
+"""OpaqueEvents: calls that replay makes again as a whole, and state that torch keeps outside every object.
+
+A custom ``autograd.Function`` is one node of the graph: its ``forward`` runs again at every replay, so that its ``backward``
+is what the user wrote. A ``functools.lru_cache`` function is a source: the value its cache holds for the arguments.
+Key type: OpaqueEvents.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from magpy_core._compat.autograd import enter_inference_mode, exit_inference_mode
+from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.kinds import is_a
+from magpy_core.runtime.recording.values import ValueEvents
+
+_METHODS = ("forward", "backward", "setup_context", "vjp", "jvp", "vmap")
+
+
+@dataclass
+class _Applied:
+    """A custom function that is running: the call's site, what was prepared for its node, and the effects before it."""
+
+    site: Any
+    target: Callable[..., Any]
+    before: Any
+    args: tuple[Any, ...]
+    effects: int
+
+
+@functools.lru_cache(maxsize=1024)
+def applier(cls: Any) -> Callable[..., Any]:
+    """A plain function that calls ``cls.apply``: what a graph node can hold."""
+
+    def apply(*args: Any) -> Any:
+        return cls.apply(*args)
+
+    apply.__name__ = f"apply_{cls.__name__}"
+    return apply
+
+
+def self_contained(fn: Any) -> bool:
+    """Whether a Python function reads nothing but its arguments, builtins and modules."""
+    if is_a(fn, (staticmethod, classmethod)):
+        fn = fn.__func__
+    if not is_a(fn, types.FunctionType):
+        return fn is None
+    if fn.__closure__:
+        return False
+    codes = [fn.__code__]
+    while codes:
+        code = codes.pop()
+        codes += [c for c in code.co_consts if is_a(c, types.CodeType)]
+        if any(n in fn.__globals__ and not is_a(fn.__globals__[n], types.ModuleType) for n in code.co_names):
+            return False
+    return True
+
+
+class OpaqueEvents(ValueEvents):
+    """Custom functions, cached functions, inference mode and random streams."""
+
+    _applied: _Applied | None = None
+    _inference: list[Any]
+    _cached: list[tuple[Any, ...]]
+
+    # -- custom autograd functions -----------------------------------------------------------------------------
+
+    def call_function_class(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """``cls.apply(*args)`` is about to run."""
+        if self.ops.op_depth or self._applied is not None:
+            return
+        for name in _METHODS:
+            self.class_fact(cls, name, site)
+        methods = [lookup.class_lookup(cls, n)[0] for n in _METHODS]
+        closed = all(lookup.missing(m) or self_contained(m) for m in methods)
+        if kwargs or (not closed and any(True for _ in self.refgraph.written())):
+            self.refuse("MP106", f"The custom function `{cls.__name__}` may read what the region has changed.", site=site)
+            return
+        if not closed:
+            self.ops.eager_only.append(f"The custom function `{cls.__name__}` reads state from outside in its methods.")
+        self.escape_all(site, args)
+        target = applier(cls)
+        self.ops.op_depth += 1  # what runs inside is part of the node
+        before = self.guarded_call(self.ops.prepare, target, args, {})
+        self._applied = _Applied(site, target, before, args, self._effects())
+
+    def _effects(self) -> int:
+        written = sum(1 + len(n.forced) for n in self.refgraph.written())
+        return written + len(self.outputs) + len(self.tensor_writes) + len(self.field_writes)
+
+    def call_result(self, site: Any, result: Any) -> Any:
+        applied = self._applied
+        if applied is not None and applied.site is site:
+            self._applied = None
+            if self._effects() != applied.effects:
+                self.refuse("MP106", "A custom function changes state outside the region in its forward.", site=site)
+            after = self.guarded_result(self.ops._after, result, applied.before, applied.target, applied.args, {})
+            self.ops.op_depth -= 1
+            return after
+        for i in range(len(self._cached) - 1, -1, -1):
+            if self._cached[i][0] is site:
+                _, fn, args, kwargs, info = self._cached[i]
+                del self._cached[i:]  # calls inside that raised left theirs
+                self.cached_result(site, fn, args, kwargs, info, result)
+                return result
+        return super().call_result(site, result)
+
+    def guarded_call(self, fn: Callable[..., Any], *args: Any) -> Any:
+        raise NotImplementedError
+
+    def guarded_result(self, fn: Callable[..., Any], result: Any, before: Any, *args: Any) -> Any:
+        raise NotImplementedError
+
+    def function_apply(self, frame: Any) -> bool:
+        """``Function.apply`` itself: reached without an event (from a library), its node can't be recorded."""
+        if self._applied is None and not self.ops.op_depth:
+            self.refuse("MP106", "A custom autograd function is called from a library, where its call can't be recorded.")
+        return False
+
+    # -- cached functions --------------------------------------------------------------------------------------
+
+    def call_cached(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A function wrapped by ``functools.lru_cache``."""
+        self.const_root(fn)
+        self.function_fact(getattr(fn, "__wrapped__", None))
+        self.escape_all(site, args, kwargs)
+        self.read_deep(site, args, kwargs)
+        self._cached.append((site, fn, args, kwargs, fn.cache_info()))
+
+    def cached_result(self, site: Any, fn: Any, args: Any, kwargs: Any, before: Any, result: Any) -> None:
+        after = fn.cache_info()
+        if after.misses != before.misses or kwargs:
+            # the run filled the cache: the next one finds the value there
+            self.refuse_once(f"`{getattr(fn, '__name__', 'A cached function')}` filled its cache in this call.")
+            return
+        if kinds.kind_of(result) == kinds.TENSOR and self.ops.values.get(id(result)) is not None:
+            return
+        for a in args:
+            kind = kinds.kind_of(a)
+            node = self.refgraph.node(a)
+            if kind == kinds.OBJECT and node is not None:
+                self.refgraph.read(node.source, "identity", a, site)
+            elif kind not in (kinds.SCALAR, kinds.IDENTITY):
+                self.refuse("MP111", f"A cached function is called with a {type(a).__name__}.", site=site)
+                return
+        root = self.const_root(fn).source
+        counts = self.sources.make("cache_state", root, None)
+        self.refgraph.read(counts, "eq", f"{before.misses} misses, {before.currsize} entries", site)
+        self.value(self.sources.make("cached", root, tuple(args)), result, site)
+
+    # -- torch's own state -------------------------------------------------------------------------------------
+
+    def inference_enter(self, frame: Any) -> bool:
+        node = self.ops.graph.call_function(enter_inference_mode, (bool(frame.f_locals["self"].mode),))
+        node.meta["magpy_site"] = self.site
+        self._inference.append(node)
+        return False
+
+    def inference_exit(self, frame: Any) -> bool:
+        if not self._inference:
+            self.refuse("MP106", "An inference mode entered outside the region is left inside it.")
+            return False
+        self.ops.graph.call_function(exit_inference_mode, (self._inference.pop(),))
+        return False
+
+    def random_state(self, frame: Any) -> bool:
+        if not self.ops.op_depth:
+            name = frame.f_code.co_name
+            self.refuse("MP106", f"`torch.{name}` reads or sets a random stream inside the region.")
+        return False
+
+
+# The functions of torch.random, whatever they are wrapped in.
+RANDOM_STATE = tuple(f for f in map(inspect.unwrap, vars(torch.random).values()) if is_a(f, types.FunctionType))
