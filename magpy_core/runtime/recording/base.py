@@ -89,12 +89,14 @@ class RecordingState(Observer):
         self.pending_call: tuple[Any, Any, tuple[Any, ...]] | None = None
         self.pending_torch: tuple[Any, Any] | None = None
         self.paused_code: types.CodeType | None = None
+        self.printing = False
         self.code_globals: dict[types.CodeType, dict[str, Any]] = {}
         self.class_checked: set[type] = set()
         self.functions_seen: set[int] = set()
         self.dynamic = bool(learned.dims)
         self.lost = False  # some operator was not recorded: what uses its result is not news
         self._refusals: set[tuple[Any, ...]] = set()
+        self._foreign: set[Location] = set()  # calls of what another compiler made: what runs in them is not told again
         self.places = Places(self.fallback_location)
 
     # -- refusing ----------------------------------------------------------------------------------------------

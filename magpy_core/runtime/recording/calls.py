@@ -50,6 +50,7 @@ class CallEvents(BuiltinEvents):
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
         self.site = site
+        self.printing = False
         self.pending_call = None
         if self.pending_torch is not None:
             self.torch_call_missed()

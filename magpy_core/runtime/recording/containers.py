@@ -32,6 +32,9 @@ _ORDERED = (kinds.LIST, kinds.TUPLE, kinds.DEQUE, kinds.DICT)
 class ContainerEvents(WriteEvents):
     """Reads and writes that reach a container through a call."""
 
+    def operator_facts(self, obj: Any, site: Any) -> None:
+        raise NotImplementedError
+
     def escape_from_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Numbers that vary stay symbolic where the method only hands them over."""
         if name not in _HANDING:
@@ -130,6 +133,8 @@ class ContainerEvents(WriteEvents):
             v, depth = stack.pop()
             kind = kinds.kind_of(v)
             if kind not in kinds.CONTAINERS or id(v) in seen:
+                if kind == kinds.OBJECT:
+                    self.operator_facts(v, site)
                 if kind == kinds.OPAQUE and id(v) in nodes and hasattr(type(v), "__next__"):
                     self.read_iterator(v, site)
                 continue

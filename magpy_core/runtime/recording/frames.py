@@ -45,7 +45,7 @@ _LIBRARY_FILES = frozenset(
 )  # fmt: skip
 _LIBRARY_FOLDERS = (
     _TORCH + "_dynamo" + os.sep, _TORCH + "_inductor" + os.sep, _TORCH + "_functorch" + os.sep, _TORCH + "fx" + os.sep,
-    _TORCH + "_higher_order_ops" + os.sep, _TORCH + "_logging" + os.sep,
+    _TORCH + "_higher_order_ops" + os.sep, _TORCH + "_library" + os.sep, _TORCH + "_logging" + os.sep,
     _STDLIB + "logging" + os.sep, _STDLIB + "importlib" + os.sep,
 )  # fmt: skip
 
@@ -67,6 +67,8 @@ class FrameEvents(OpaqueEvents):
 
     def enter_frame(self, frame: Any) -> bool:
         code = frame.f_code
+        if self.printing:
+            return False
         if self.paused_code is not None:
             if self.paused():
                 return False
@@ -89,7 +91,8 @@ class FrameEvents(OpaqueEvents):
     # -- pausing -----------------------------------------------------------------------------------------------
 
     def pause(self) -> None:
-        """Ignore everything until the frame that is running now executes its next instrumented operation."""
+        """Leave every frame alone until the call that is about to run has returned: replay makes the whole call again."""
+        self.printing = True
 
     def paused(self) -> bool:
         """Whether a known opaque frame (logging, warnings, printing) is still on the stack of this thread."""
@@ -113,7 +116,6 @@ class FrameEvents(OpaqueEvents):
             return True
         if isinstance(module, torch.jit.ScriptModule):
             self.foreign_compiler(f"`{module.original_name}`, a torch.jit module,")
-            self.paused_code = frame.f_code
             return False
         return self.module_summary(module, self.site)
 
@@ -216,6 +218,7 @@ class FrameEvents(OpaqueEvents):
 
     def foreign_compiler(self, what: str) -> None:
         self.lost = True
+        self._foreign.add(self.places.now(None, self.site).location)
         self.refuse(
             "MP112",
             f"{what} runs inside the region; what it compiled can't be seen, so the two can't be captured as one.",

@@ -53,6 +53,7 @@ class Recording(FrameEvents):
         self._global_sites = set()
         self._autocast = []
         self._inference = []
+        self._special_read = set()
         self._cached = []
         self._young: set[int] | None = None
         self.shapes = ShapeTracker(self.scalars, learned.dims) if learned.dims else None
@@ -134,6 +135,7 @@ class Recording(FrameEvents):
         self.lost = True
         if isinstance(fn, torch.jit.ScriptFunction):
             self.foreign_compiler(f"`{fn.name}`, a torch.jit function,")
+        if self._foreign and self.places.now(None, self.site).location in self._foreign:
             return
         self.refuse(
             "MP105",

@@ -13,6 +13,7 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.base import Branch
 from magpy_core.runtime.recording.calls import CallEvents
 
+_VALUES = frozenset({int, float, complex, str, bytes})
 _ITER_METHODS = ("__iter__", "__next__")
 _FIXED_TRUTH = (types.FunctionType, types.ModuleType, type)
 
@@ -42,7 +43,7 @@ class ValueEvents(CallEvents):
             kind = kinds.kind_of(v)
             if kind in (kinds.SCALAR, kinds.IDENTITY):
                 continue
-            if kind == kinds.OBJECT:
+            if type(v).__flags__ & (1 << 9):
                 self.operator_facts(v, site)
             node = self.node_for(v)
             if node is None:
@@ -62,8 +63,20 @@ class ValueEvents(CallEvents):
                 self.text_of(v, site)
 
     def operator_facts(self, obj: Any, site: Any) -> None:
-        """Any operator method of the object's class may run: its classes must not change."""
-        self.class_shape(type(obj), site)
+        """Any special method of the object's class may run: they must stay the ones they are."""
+        tp = type(obj)
+        self.class_shape(tp, site)
+        if tp in self._special_read:
+            return
+        self._special_read.add(tp)
+        for k in tp.__mro__:
+            if k.__flags__ & (1 << 9) and not k.__module__.startswith("torch."):
+                for name, value in list(k.__dict__.items()):
+                    if name.startswith("__") and type(value) is types.FunctionType:
+                        self.refgraph.read(self.sources.attr(self.const_root(k).source, name), "is", value, site)
+                        self.function_fact(value)
+
+    _special_read: set[type]
 
     def binary_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
         if not self.scalars or type(lhs) not in kinds.NUMBER_TYPES or type(rhs) not in kinds.NUMBER_TYPES:
@@ -97,6 +110,7 @@ class ValueEvents(CallEvents):
         return self.scalars.bind(result, self.scalars.call(fn, (sym,), result))
 
     def call_result(self, site: Any, result: Any) -> Any:
+        self.printing = False
         pending = self.pending_call
         if pending is None or pending[0] is not site:
             return result
@@ -132,6 +146,8 @@ class ValueEvents(CallEvents):
         self.escape_all(site, lhs, rhs)
         for v in (lhs, rhs):
             kind = kinds.kind_of(v)
+            if kind not in (kinds.SCALAR, kinds.IDENTITY) and type(v).__flags__ & (1 << 9):
+                self.operator_facts(v, site)
             if kind == kinds.OBJECT:
                 self.class_fact(type(v), "__eq__", site)
                 node = self.node_for(v)
@@ -143,6 +159,10 @@ class ValueEvents(CallEvents):
 
     def is_(self, site: Any, lhs: Any, rhs: Any) -> None:
         a, b = self.refgraph.node(lhs), self.refgraph.node(rhs)
+        if type(lhs) in _VALUES and type(rhs) is type(lhs):
+            # whether two equal values are one object is not a function of anything a guard watches
+            self.refuse("MP103", f"Python compares two values of type {type(lhs).__name__} by identity.", site=site)
+            return
         if a is None or b is None or a.kind == kinds.IDENTITY or b.kind == kinds.IDENTITY:
             return
         self.site = site
@@ -157,6 +177,7 @@ class ValueEvents(CallEvents):
         kind = kinds.kind_of(container)
         if kind == kinds.OBJECT or (kind in kinds.CONTAINERS and type(container).__flags__ & (1 << 9)):
             self.class_fact(type(container), "__contains__", site)
+            self.operator_facts(container, site)
         node = self.node_for(container)
         if node is None:
             return
