@@ -46,17 +46,33 @@ def mode_depth() -> tuple[int, int]:
     return (torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack())
 
 
-def global_reason() -> Callable[[], str]:
-    """A function that says what differs from now."""
-    state = GlobalStateGuard()
-    inference, modes = torch.is_inference_mode_enabled(), mode_depth()
+def _global_facts() -> dict[str, str]:
+    """torch's global state in words, what a user sets most often first."""
 
-    def reason() -> str:
-        if torch.is_inference_mode_enabled() is not inference:
-            return "inference mode"
-        if mode_depth() != modes:
-            return "torch modes in force"
-        return str(state.reason()).strip() or "global state of torch"
+    def on(flag: bool) -> str:
+        return "on" if flag else "off"
+
+    types = [kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
+    return {
+        "inference mode": on(torch.is_inference_mode_enabled()),
+        "grad mode": on(torch.is_grad_enabled()),
+        "autocast": ", ".join(f"{kind} {torch.get_autocast_dtype(kind)}" for kind in types) or "off",
+        "default dtype": str(torch.get_default_dtype()),
+        "deterministic algorithms": on(torch.are_deterministic_algorithms_enabled()),
+        "number of threads": str(torch.get_num_threads()),
+        "number of modes in force": str(sum(mode_depth())),
+    }
+
+
+def global_reason() -> Callable[[], tuple[str, str, str]]:
+    """A function that says what differs from now: its name, what it was now, what it is then."""
+    state, before = GlobalStateGuard(), _global_facts()
+
+    def reason() -> tuple[str, str, str]:
+        for name, now in _global_facts().items():
+            if before[name] != now:
+                return (name, before[name], now)
+        return (str(state.reason()).strip() or "global state", "as captured", "different")
 
     return reason
 

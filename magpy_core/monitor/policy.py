@@ -8,6 +8,7 @@ Users add to it in ``[tool.magpy]`` (``call-policy``). Key functions: ``verdict`
 from __future__ import annotations
 
 import builtins
+import os
 import types
 from typing import Any
 
@@ -56,6 +57,16 @@ def dotted_name(fn: Any) -> str:
     return f"{module}.{name}"
 
 
+def shown_name(fn: Any) -> str:
+    """:func:`dotted_name` as the user would write it."""
+    return dotted_name(fn).replace("._VariableFunctionsClass.", ".").removeprefix("builtins.").removeprefix("_")
+
+
+def is_host_module(module: str) -> bool:
+    """Whether native code of this module answers differently at every call."""
+    return module in _HOST_MODULES
+
+
 def verdict(fn: Any) -> str:
     """The policy of a native function that is no method of a container or tensor."""
     if _extra:
@@ -84,7 +95,7 @@ def verdict(fn: Any) -> str:
     if module in _IO_MODULES:
         return IO
     if module in _HOST_MODULES:
-        return HOST
+        return PURE if fn is os.fspath else HOST
     if isinstance(module, str) and (module in _TORCH_MODULES or module.startswith("torch.")):
         return TORCH
     return UNKNOWN

@@ -15,7 +15,7 @@ from magpy_core.guards.explain import Failure
 from magpy_core.runtime.capture import MISS, Capture, CaptureFailed
 from magpy_core.runtime.recording.base import Learned
 from magpy_core.runtime.recording.recording import Recorded, Recording
-from magpy_core.runtime.reporting import again, capture_findings, recompile_finding
+from magpy_core.runtime.reporting import again, capture_findings, performance_findings, recompile_finding
 
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
 _thread = threading.local()
@@ -66,6 +66,7 @@ class Region:
         self.captures_after_step_3 = 0
         self.eager_seconds: list[float] = []
         self.compiled_seconds: list[float] = []
+        self.guard_seconds: list[float] = []
         self._report = report
         self._changed = changed
         self._step = step or (lambda: 0)
@@ -105,6 +106,10 @@ class Region:
                 except CaptureFailed as failure:
                     self._drop(capture, failure)
                     return self.target(*args, **kwargs)
+                except Exception:
+                    self.hits += 1  # the recorded exception, raised again
+                    capture.hits += 1
+                    raise
                 if result is not MISS:
                     self.hits += 1
                     capture.hits += 1
@@ -200,7 +205,11 @@ class Region:
         except Exception as error:  # as above: the result is already there
             self._monitor_failed(error)
         if exception is not None:
-            raise exception
+            context = exception.__context__
+            try:
+                raise exception
+            finally:
+                exception.__context__ = context  # raising it again here set the caller's
         return result
 
     def adopt(self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
@@ -266,7 +275,9 @@ class Region:
         self._measured_since_capture += 1
         turn = self._measured_since_capture
         steady = 4 <= turn <= 24 and self.options.mode == "compiled" and bool(self.captures) and not self.disabled
+        start = time.perf_counter()
         if steady and turn % 2 == 0 and any(c.is_compiled and c.matches(args, kwargs) for c in self.captures):
+            self.guard_seconds.append(time.perf_counter() - start)
             start = time.perf_counter()
             result = self.target(*args, **kwargs)
             self.eager_seconds.append(time.perf_counter() - start)
@@ -278,7 +289,9 @@ class Region:
         return result
 
     def judge(self) -> None:
-        pass
+        """At the program's end: report what the timings show."""
+        for finding in performance_findings(self):
+            self.report(finding)
 
     # -- summary -----------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ Key functions: ``capture_findings``, ``recompile_finding``.
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import Finding, Location, Severity, Value
@@ -82,7 +83,8 @@ def _effect_message(code: str, names: list[str]) -> str:
     what = f"`{names[0]}`" if len(names) == 1 else f"`{names[0]}` and {len(names) - 1} more"
     are = "is" if len(names) == 1 else "are"
     if code == "MP305":
-        return f"The region outputs {names[0] if len(names) == 1 else f'text {len(names)} times'}; replay repeats it."
+        done = "prints" if set(names) == {"print"} else "writes a log record"
+        return f"The region {done} here; replay {'prints the same' if done == 'prints' else 'writes the same record'} again."
     if code == "MP306":
         return f"{what} {are} changed in place; the graph repeats it."
     verb = {"MP301": "written", "MP302": "changed", "MP303": "written", "MP304": "written"}[code]
@@ -107,8 +109,85 @@ def recompile_finding(region: Region, failure: Failure, learned: bool, recording
         return Finding("MP202", text, place, region=region.id, values=values, path=path)
     others = f" (with {more} other values)" if more > 0 else ""
     text = f"`{failure.name}` changed from {failure.old} to {failure.new}, so {region.name} was captured again{others}."
-    finding = Finding("MP201", text, place, region=region.id, values=values, path=path)
+    finding = Finding("MP201", text, place, hint=_recompile_hint(failure), region=region.id, values=values, path=path)
     if recordings == 1 or failure.name.endswith(".training") or failure.name.startswith("torch's"):
         # the second capture is warm-up (state made on the first call, train and eval): worth knowing, nothing to mend
         finding.severity_override = Severity.INFORMATION
     return finding
+
+
+def _recompile_hint(failure: Failure) -> str:
+    """What to do about this very value; empty for the general advice of the code."""
+    if failure.name.startswith("torch's") or failure.name.endswith(".training"):
+        return "Nothing needs to be done: each of the two states gets a capture of its own, once."
+    if failure.old == "absent" or failure.old == "None":
+        return "Nothing needs to be done for state that the first call makes: the second call is captured, and then no more."
+    if failure.name.endswith((".shape", ".stride()")):
+        return "Use batches of one shape (`drop_last=True`, padding), or let the dimension vary from the start."
+    if failure.number:
+        return "The exact number decides what the region does: keep it in a 0-d tensor, or out of conditions and sizes."
+    return "If the value differs at every call, keep it out of the region or give it few distinct values: each is a capture."
+
+
+_SAMPLES = 5  # fewer timings of either kind prove nothing
+_SLOWER = 1.1  # compiled / eager
+_GUARD_SHARE = 0.3
+_GUARD_SECONDS = 50e-6
+_LONG_COMPILE_SECONDS = 1.0
+
+
+def performance_findings(region: Region) -> list[Finding]:
+    """What the side-by-side timings of a region's steady calls prove; nothing where there are too few."""
+    if min(len(region.eager_seconds), len(region.compiled_seconds)) < _SAMPLES:
+        return []
+    eager, compiled = median(region.eager_seconds), median(region.compiled_seconds)
+    out = []
+
+    def tell(code: str, text: str, **values: str) -> None:
+        shown = tuple(Value(name, value) for name, value in values.items())
+        out.append(Finding(code, text, region.location, region=region.id, values=shown))
+
+    slower = compiled > eager * _SLOWER
+    if slower:
+        ratio = compiled / eager
+        tell(
+            "MP401",
+            f"{region.name} is {ratio:.2g} times slower compiled than in plain Python ({_ms(compiled)} against {_ms(eager)}).",
+            eager=_ms(eager),
+            compiled=_ms(compiled),
+        )
+    guards = median(region.guard_seconds) if region.guard_seconds else 0.0
+    if guards > _GUARD_SECONDS and guards > compiled * _GUARD_SHARE:
+        count = max(len(c.guards) for c in region.captures) if region.captures else 0
+        share = min(guards / compiled, 1.0)
+        tell(
+            "MP402",
+            f"Checking the {count} guards of {region.name} takes {_ms(guards)}, {share:.0%} of a compiled call.",
+            guards=_ms(guards),
+            compiled=_ms(compiled),
+        )
+    spent = sum(c.compile_seconds or 0.0 for c in region.captures)
+    saved = max(eager - compiled, 0.0) * region.hits
+    if not slower and spent > _LONG_COMPILE_SECONDS and spent > 2 * saved:
+        tell(
+            "MP403",
+            f"Compiling {region.name} took {spent:.1f} s; its {region.hits} compiled calls of this run saved {saved:.2g} s.",
+            compile=f"{spent:.1f} s",
+            saved=f"{saved:.2g} s",
+        )
+    return out
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms"
+
+
+def again(finding: Finding, known: Finding) -> bool:
+    """Whether a recompile is one more of a kind that has been told: of the same value, read at the same place."""
+    return (
+        finding.code == known.code == "MP201"
+        and finding.location == known.location
+        and finding.region == known.region
+        and finding.severity == known.severity
+        and finding.values[0].name == known.values[0].name
+    )

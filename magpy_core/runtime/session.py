@@ -52,6 +52,11 @@ class Session:
         region.join(replace(self.options, fullgraph=False), self._on_finding, self._on_region, lambda: self.current_step)
         self._regions[("compile", id(region))] = region
 
+    def finish(self) -> None:
+        """The program has ended: say what its timings show (MP4xx)."""
+        for region in self.regions:
+            region.judge()
+
     @property
     def regions(self) -> list[Region]:
         return list(self._regions.values())

@@ -1,0 +1,21 @@
+"""A mask built with NumPy and handed to torch behind its back."""
+
+import numpy as np
+import torch
+from torch import nn
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.mask = np.tril(np.ones((4, 4), dtype=np.float32))
+
+    def forward(self, x):
+        mask = torch.from_numpy(self.mask)  # expect: MP105
+        legacy = torch.FloatTensor(4, 4).fill_(0.0)  # expect: MP105
+        return self.layer(x) + mask + legacy
+
+
+torch.manual_seed(0)
+Attention()(torch.randn(4, 4))
