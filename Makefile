@@ -16,11 +16,12 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help compiler demo test test-gpu lint types format docs bench e2e vsix extension clean
+.PHONY: help compiler demo test test-slow test-gpu lint types format docs bench e2e vsix extension clean
 
 help:
 	@echo "make demo       check the character GPT example, then train it compiled"
-	@echo "make test       Python tests            make e2e       the extension in a real VS Code"
+	@echo "make test       Python tests            make test-slow what takes long (Inductor)"
+	@echo "make test-gpu   tests on a CUDA device  make e2e       the extension in a real VS Code"
 	@echo "make lint       ruff, imports, deps     make types     mypy --strict"
 	@echo "make bench      speed table and JSON    make docs      run the tour, check the generated pages"
 	@echo "make vsix       build the VS Code extension            make clean     remove what was built"
@@ -68,7 +69,11 @@ demo: $(VENV)/.run-ready
 # -------------------------------------------------------------- tests and checks
 
 test: $(VENV)/.dev-ready compiler
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not e2e" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not e2e and not slow" $(PYTEST_ARGS)
+
+# What compiles whole training runs with Inductor, or takes long for another reason.
+test-slow: $(VENV)/.dev-ready compiler
+	$(BIN)/python -m pytest -m "slow and not e2e" $(PYTEST_ARGS)
 
 test-gpu: $(VENV)/.dev-ready
 	$(BIN)/python -m pytest tests/gpu $(PYTEST_ARGS)
