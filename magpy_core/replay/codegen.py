@@ -8,13 +8,26 @@ from __future__ import annotations
 import collections
 import functools
 import logging
+import sys
 import types
 from typing import Any
 
 import torch
 
 from magpy_core.guards.codegen import GuardWriter
-from magpy_core.replay.ir import Build, Const, Effect, Expr, GraphValue, Outside, Plan, Scalar
+from magpy_core.refgraph import kinds
+from magpy_core.replay.ir import (
+    ActiveError,
+    Build,
+    Const,
+    Effect,
+    ErrorLinks,
+    Expr,
+    GraphValue,
+    Outside,
+    Plan,
+    Scalar,
+)
 
 
 def write_log(logger: logging.Logger, level: int, msg: Any, args: Any, caller: tuple[str, int, str]) -> None:
@@ -26,6 +39,14 @@ def write_log(logger: logging.Logger, level: int, msg: Any, args: Any, caller: t
 
 def fill_object(obj: Any, attrs: dict[str, Any]) -> None:
     obj.__dict__.update(attrs)
+
+
+def link_error(error: BaseException, cause: Any, context: Any, suppress: bool, fields: dict[str, Any]) -> None:
+    error.__cause__ = cause
+    error.__context__ = context
+    error.__suppress_context__ = suppress
+    for name, value in fields.items():
+        setattr(error, name, value)
 
 
 def replace_list(target: Any, items: list[Any]) -> None:
@@ -47,7 +68,7 @@ def replace_dict(target: Any, pairs: list[tuple[Any, Any]]) -> None:
 
 
 HELPERS: dict[str, Any] = {
-    "write_log": write_log, "fill_object": fill_object, "replace_list": replace_list, "replace_dict": replace_dict,
+    "write_log": write_log, "link_error": link_error, "active_error": sys.exception, "fill_object": fill_object, "replace_list": replace_list, "replace_dict": replace_dict,
     "replace_content": replace_content, "print": print, "MethodType": types.MethodType, "partial": functools.partial,
     "deque": collections.deque, "dict_setitem": dict.__setitem__, "dict_pop": dict.pop, "list_extend": list.extend,
     "ordered_setitem": collections.OrderedDict.__setitem__, "tuple_new": tuple.__new__, "Size": torch.Size,
@@ -82,6 +103,8 @@ class ReplayWriter:
                 name = self._scalars[id(e.sym)] = f"n{len(self._scalars)}"
                 self.w.lines.append(f"{name} = {self.w.scalar(e.sym, lambda node: self.outputs[node])}")
             return name
+        if isinstance(e, ActiveError):
+            return "active_error()"
         return self.build(e)
 
     def build(self, b: Build) -> str:
@@ -98,6 +121,10 @@ class ReplayWriter:
             self._built[id(b)] = name
             lines.append(f"{name} = {self.shell(b)}")
             self.fill(b, name)
+        if isinstance(b.extra, ErrorLinks):
+            links = f"{self.expr(b.extra.cause)}, {self.expr(b.extra.context)}, {b.extra.suppress}"
+            fields = ", ".join(f"{k!r}: {self.expr(v)}" for k, v in b.extra.fields)
+            lines.append(f"link_error({name}, {links}, {{{fields}}})")
         if b.attrs:
             pairs = ", ".join(f"{k!r}: {self.expr(v)}" for k, v in b.attrs)
             lines.append(f"fill_object({name}, {{{pairs}}})")
@@ -138,7 +165,7 @@ class ReplayWriter:
         if b.how == "deque":
             return f"{cls}((), {b.extra!r})"
         if b.how == "object":
-            return f"object_new({cls})"
+            return f"object_new({cls})" if kinds.is_python_class(b.type) else f"{cls}.__new__({cls})"
         return f"{cls}.__new__({cls})" if b.type not in (list, dict, set) else f"{cls}()"
 
     def fill(self, b: Build, name: str) -> None:

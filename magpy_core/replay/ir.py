@@ -40,6 +40,21 @@ class Scalar:
     sym: Sym
 
 
+@dataclass(frozen=True)
+class ActiveError:
+    """The exception that is being handled where the region is called, or None."""
+
+
+@dataclass(frozen=True)
+class ErrorLinks:
+    """What an exception points to besides its arguments: expressions; ``fields`` are attributes that C code holds."""
+
+    cause: Any
+    context: Any
+    suppress: bool
+    fields: tuple[tuple[str, Any], ...]
+
+
 @dataclass(eq=False)
 class Build:
     """An object the region made: created empty (``how``), then filled, so that sharing and cycles survive.
@@ -56,7 +71,7 @@ class Build:
     extra: Any = None
 
 
-Expr = Const | Outside | GraphValue | Scalar | Build
+Expr = Const | Outside | GraphValue | Scalar | Build | ActiveError
 
 
 @dataclass

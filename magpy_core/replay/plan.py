@@ -19,8 +19,25 @@ from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node, RefGraph
 from magpy_core.refgraph.snapshot import ABSENT, Change, instance_dict, slot_names, slot_value
-from magpy_core.replay.ir import Build, Const, Effect, Expr, GraphValue, Outside, Plan, Scalar
+from magpy_core.replay.ir import (
+    ActiveError,
+    Build,
+    Const,
+    Effect,
+    ErrorLinks,
+    Expr,
+    GraphValue,
+    Outside,
+    Plan,
+    Scalar,
+)
 
+_FROZEN = (types.MethodType, functools.partial, slice, range)
+# C-level attributes of built-in exceptions that are not among their arguments; others with a layout of their own are refused.
+_ERROR_FIELDS: dict[type, tuple[str, ...]] = {
+    AttributeError: ("name", "obj"), NameError: ("name",), UnboundLocalError: ("name",), KeyError: (), ImportError: ("name", "path"),
+    ModuleNotFoundError: ("name", "path"), BaseExceptionGroup: (), ExceptionGroup: (),
+}  # fmt: skip
 _YOUNG_IDENTITY = (types.FunctionType, type)
 
 
@@ -35,6 +52,8 @@ class Planner:
         self.scalars = scalars
         self.is_young = is_young
         self._built: dict[int, tuple[Any, Build]] = {}
+        self._open: set[int] = set()  # immutable values being built: what they hold must not lead back to them
+        self.active_error: BaseException | None = None
         self.outputs: dict[torch.fx.Node, None] = {}
 
     # -- values ------------------------------------------------------------------------------------------------
@@ -63,12 +82,20 @@ class Planner:
             return Outside(node.source)
         found = self._built.get(id(value))
         if found is not None:
+            if id(value) in self._open:
+                raise Unsupported("MP110", f"A {type(value).__name__} that holds itself leaves the region.")
             return found[1]
         if self.is_young(value) is False:
             raise Unsupported(
                 "MP111", f"A {type(value).__name__} that leaves the region was reached in a way the monitor can't follow."
             )
-        return self.build(value, kind)
+        frozen = kind == kinds.TUPLE or type(value) in _FROZEN or isinstance(value, (BaseException, frozenset))
+        if frozen:
+            self._open.add(id(value))
+        built = self.build(value, kind)
+        if frozen:
+            self._open.discard(id(value))
+        return built
 
     def tensor(self, value: torch.Tensor) -> Expr:
         found = self.ops.values.get(id(value))
@@ -87,9 +114,7 @@ class Planner:
         build = Build("object", tp)
         self._built[id(value)] = (value, build)
         if isinstance(value, BaseException):
-            build.how = "exception"
-            build.items = [self.expression(a) for a in value.args]
-            build.attrs = self._attrs(value)
+            self.build_error(build, value)
             return build
         if kind == kinds.TUPLE:
             build.how = "tuple"
@@ -139,6 +164,24 @@ class Planner:
             raise Unsupported("MP110", f"A {tp.__name__} made inside the region leaves it; replay can't make it again.")
         build.attrs = self._attrs(value)
         return build
+
+    def build_error(self, build: Build, error: BaseException) -> None:
+        """An exception: its arguments, and the exceptions it was raised from or while handling."""
+        base = next(k for k in type(error).__mro__ if not k.__flags__ & (1 << 9))
+        fields = _ERROR_FIELDS.get(base)
+        if fields is None and base.__basicsize__ != BaseException.__basicsize__:
+            raise Unsupported("MP110", f"A {type(error).__name__} made inside the region leaves it.")
+        build.how = "exception"
+        build.items = [self.expression(a) for a in error.args]
+        build.attrs = self._attrs(error)
+        context = error.__context__
+        if context is self.active_error:
+            # raised while nothing of the region's own was being handled; one that was never raised has no context at all
+            linked: Expr = Const(None) if error.__traceback__ is None else ActiveError()
+        else:
+            linked = self.expression(context)
+        held = tuple((n, self.expression(getattr(error, n))) for n in fields or () if getattr(error, n) is not None)
+        build.extra = ErrorLinks(self.expression(error.__cause__), linked, error.__suppress_context__, held)
 
     def _absent(self, value: Any, name: str) -> bool:
         return slot_value(value, name) is ABSENT
@@ -207,6 +250,10 @@ class Planner:
         self, result: Any, raises: bool, contents: Callable[[Node], None], items: Iterable[Any], fields: Iterable[Any]
     ) -> Plan:
         """The whole plan; raises Unsupported when something can't be replayed."""
+        if raises and self.refgraph.node(result) is not None and (
+            result.__cause__ is not None or result.__context__ not in (None, self.active_error)
+        ):  # fmt: skip
+            raise Unsupported("MP110", "An exception object from outside is raised while another one is handled.")
         expr = self.expression(result)
         effects = self.effects(contents)
         for tensor, name, value, site in fields:

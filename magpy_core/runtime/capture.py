@@ -274,7 +274,12 @@ class Capture:
         writer.targets = {key: self._object_of(t.source) for key, t in rw_targets.items()}
         result, effects = writer.values(self._plan)
         w.lines += [line for lines in effects for line in lines]
-        w.lines.append(f"raise {result}" if self._plan.raises else f"return {result}")
+        if self._plan.raises:
+            # raising would make the caller's active exception the context, in place of the region's own
+            w.lines += [f"context = {result}.__context__", "try:", f"    raise {result}", "finally:",
+                        f"    {result}.__context__ = context"]  # fmt: skip
+        else:
+            w.lines.append(f"return {result}")
         replay_lines = w.lines
         return self._compile_text(w, guard_lines, gather, graph_lines, replay_lines, count)
 

@@ -214,9 +214,7 @@ class Walk:
         if str(a) != str(b):
             self.say(path, f"{a} != {b}")
         for name in ("__cause__", "__context__"):
-            x, y = getattr(a, name), getattr(b, name)
-            if (type(x).__qualname__, str(x)) != (type(y).__qualname__, str(y)):
-                self.say(f"{path}.{name}", f"{x!r} != {y!r}")
+            self.values(f"{path}.{name}", getattr(a, name), getattr(b, name))
         if a.__suppress_context__ != b.__suppress_context__:
             self.say(path, "__suppress_context__ differs")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import copy
 import functools
 import types
 from typing import Any
@@ -133,12 +135,30 @@ class BuiltinEvents(ContainerEvents):
                         hint="Print plain values: numbers, text, and containers of them.")  # fmt: skip
             return
         self.read_deep(site, args, kwargs)
-        self.outputs.append(Output("print", (args, kwargs), site))
+        frozen = {k: self.frozen(v) for k, v in kwargs.items()}
+        self.outputs.append(Output("print", (tuple(self.frozen(a) for a in args), frozen), site))
         self.places.remember(None, site)
         self.pause()
 
     def pause(self) -> None:
         raise NotImplementedError
+
+    def frozen(self, value: Any) -> Any:
+        """A printable value as it is now: the program may change its containers later."""
+        kind = kinds.kind_of(value)
+        if kind not in kinds.CONTAINERS:
+            return value
+        if kind == kinds.DICT:
+            copied = copy.copy(value)
+            for k, v in list(value.items()):
+                copied[k] = self.frozen(v)
+            return copied
+        parts = [self.frozen(v) for v in value]
+        if kind == kinds.TUPLE:
+            return value if type(value) is torch.Size else tuple.__new__(type(value), parts)
+        if kind == kinds.DEQUE:
+            return collections.deque(parts, value.maxlen)
+        return parts if kind == kinds.LIST else type(value)(parts)
 
     def printable(self, value: Any) -> bool:
         kind = kinds.kind_of(value)

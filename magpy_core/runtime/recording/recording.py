@@ -180,6 +180,7 @@ class Recording(FrameEvents):
 
     def run(self, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recorded:
         """Run ``target`` for real under the monitor. The result or exception is the program's own."""
+        self.active_error = sys.exception()
         call_args, call_kwargs = self.enter(target, args, kwargs)
         state = global_check()
         shadow = ShadowRecorder(self.ops, self.unrecorded)
@@ -217,6 +218,8 @@ class Recording(FrameEvents):
         if error is not None:
             _strip(error)
         return Recorded(self, result, error, plan, self.findings, tensors, state)
+
+    active_error: BaseException | None = None
 
     def enter(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Root the target and the arguments; numbers known to vary are passed as private copies."""
@@ -270,6 +273,7 @@ class Recording(FrameEvents):
         if self.broken or self.passing:
             return None
         planner = Planner(self.refgraph, self.ops, self.scalars, self.is_young)
+        planner.active_error = self.active_error
         plan = planner.plan(
             result if error is None else error, error is not None, self.whole_content, self.outputs, self.field_writes
         )

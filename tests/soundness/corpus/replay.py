@@ -1099,3 +1099,109 @@ def change_a():
 
 def change_b():
     b["z"] = 9.0
+
+
+# === exception_raised_while_handling: nograd
+class E(Exception):
+    pass
+
+
+def inner(x):
+    raise E("inside")
+
+
+def region(x):
+    try:
+        inner(x)
+    except E:
+        raise KeyError("again") from None
+
+
+# === exception_attribute_error: nograd
+class O:
+    pass
+
+
+o = O()
+
+
+def region(x):
+    return x * o.missing
+
+
+def change_add():
+    o.missing = 2.0
+
+
+# === exception_group: nograd
+def region(x):
+    raise ExceptionGroup("both", [ValueError(1), KeyError("k")])
+
+
+# === exception_stored
+kept = []
+
+
+def region(x):
+    try:
+        {}["k"]
+    except KeyError as e:
+        kept.append(e)
+    kept.append(ValueError("never raised"))
+    return x * 2
+
+
+# === exception_os_error: nograd
+def region(x):
+    raise FileNotFoundError(2, "no such file", "a.txt")
+
+
+# === tuple_cycle
+def region(x):
+    l = []
+    t = (l, x)
+    l.append(t)
+    return t
+
+
+# === exception_chain_handling: nograd handling
+def low(x):
+    raise KeyError("deep")
+
+
+def region(x):
+    try:
+        low(x)
+    except KeyError as e:
+        raise RuntimeError("outer") from e
+
+
+# === exception_plain_handling: nograd handling
+def region(x):
+    raise ValueError("plain")
+
+
+# === print_nested_mutated
+import collections
+
+
+def region(x):
+    m = {"a": [1], "t": ([2],)}
+    print(m, m["a"])
+    m["a"].append(3)
+    m["t"][0].clear()
+    c = collections.Counter("aab")
+    print(c, collections.deque([m["a"]]))
+    c.clear()
+    return x, m
+
+
+# === log_mutated
+logger = logging.getLogger("soundness.mutated")
+
+
+def region(x):
+    m = [1]
+    logger.info("m %s", m)
+    m.append(2)
+    return x * len(m)
