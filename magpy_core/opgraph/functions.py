@@ -30,6 +30,13 @@ OPAQUE_READS = frozenset({
     "tolist", "numpy", "__array__", "__repr__", "__format__", "__str__", "data_ptr", "storage", "untyped_storage",
     "__reduce_ex__", "__dlpack__", "_version", "__cuda_array_interface__",
 })  # fmt: skip
+# Results of as many parts as a size of the input says.
+LENGTH_FROM_SIZE = frozenset({
+    "unbind", "split", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit", "unsafe_split", "unsafe_chunk", "__iter__",
+    "split_with_sizes", "meshgrid", "__reversed__",
+})  # fmt: skip
+# Metadata that follows from sizes.
+SIZE_READS = frozenset({"nbytes", "is_same_size", "is_non_overlapping_and_dense"})
 # Results whose shape follows from data.
 DATA_SHAPED = frozenset({
     "nonzero", "masked_select", "unique", "_unique2", "unique_consecutive", "argwhere", "bincount", "repeat_interleave",
@@ -45,6 +52,28 @@ STATE_READ_PREFIXES = (
     "is_", "get_", "_is_", "_get_", "has_", "_has_", "_log_api", "_are_", "_len_", "_jit_get", "_cuda_get", "_functorch",
     "_autograd_is",
 )  # fmt: skip
+
+# Functions that write arguments without a trace in the tensors' version counters: names of their parameters in order, the
+# flag that makes them write, and what is written.
+_NORM = ("input", "running_mean", "running_var", "weight", "bias")
+_NATIVE_NORM = ("input", "weight", "bias", "running_mean", "running_var")
+_SILENT_WRITES: dict[Any, tuple[tuple[str, ...], str]] = {
+    torch.nn.functional.batch_norm: ((*_NORM, "training"), "training"),
+    torch.nn.functional.instance_norm: ((*_NORM, "use_input_stats"), "use_input_stats"),
+    torch.batch_norm: ((*_NATIVE_NORM, "training"), "training"),
+    torch.instance_norm: ((*_NATIVE_NORM, "use_input_stats"), "use_input_stats"),
+}
+
+
+def silently_written(func: Any, fx_args: tuple[Any, ...], fx_kwargs: dict[str, Any]) -> list[Any]:
+    """The graph values of the running statistics that a normalisation in training mode changes."""
+    try:
+        names, flag = _SILENT_WRITES[func]
+    except (KeyError, TypeError):
+        return []
+    bound = {**dict(zip(names, fx_args, strict=False)), **fx_kwargs}
+    written = [bound.get("running_mean"), bound.get("running_var")]
+    return [v for v in written if v is not None] if bound.get(flag, flag == "use_input_stats") else []
 
 
 def function_name(func: Any) -> str:

@@ -41,6 +41,7 @@ class Host(Protocol):
     def tensor_written(self, tensor: torch.Tensor, source: Source) -> None: ...
     def torch_call_seen(self) -> None: ...
     def adopt(self, result: Any) -> None: ...
+    def exact_sizes(self, tensors: list[torch.Tensor]) -> None: ...
     def read_offset(self, source: Source, value: int) -> None: ...
     def operation_raised(self, name: str) -> None: ...
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None: ...
@@ -63,7 +64,7 @@ class OpRecorder(TorchFunctionMode):
         self.op_depth = 0
         self.op_count = 0
         self.random_ops = 0
-        self.eager_only: list[str] = []
+        self.eager_only: list[tuple[str, Any]] = []  # why only the eager backend can run the graph, and the call's site
         self._scalar_nodes: dict[int, torch.fx.Node] = {}
         self._last_placeholder: torch.fx.Node | None = None
         self._keep: list[Any] = []
@@ -206,7 +207,8 @@ class OpRecorder(TorchFunctionMode):
         if short in fns.SHAPE_CALLS:
             return ("shape", None)
         if short in fns.REFUSED:
-            hint = "Let the region end before it: `backward()` of a region's result works as ever." if short == "backward" else ""
+            end = "Let the region end before it: `backward()` of a region's result works as ever."
+            hint = end if short == "backward" else ""
             raise Unsupported("MP106", f"`{short}` inside the region can't be recorded safely yet.", hint=hint)
         if short in fns.OPAQUE_READS:
             raise Unsupported(
@@ -269,6 +271,8 @@ class OpRecorder(TorchFunctionMode):
             return result
         if not known:
             self.guard_tensor(tensor)
+        if fns.function_name(func).removeprefix("get:") in fns.SIZE_READS:
+            self.host.exact_sizes(self._tensors(args))
         if what == "shape" and fns.function_name(func) == "storage_offset":
             if not known:
                 self.host.read_offset(self.guard_tensor(tensor), result)
@@ -308,13 +312,16 @@ class OpRecorder(TorchFunctionMode):
             node = self.graph.call_function(func, fx_args, fx_kwargs)
         node.meta["magpy_site"] = self.host.site_mark()
         self.op_count += 1
+        if name in fns.LENGTH_FROM_SIZE:
+            self.host.exact_sizes(tensors[:1])
         shaped = (
             any(id(t) in self.data_shaped for t in tensors)
             or name in fns.DATA_SHAPED
             or self._masked(name, tensors, fx_args)
         )
+        silent = fns.silently_written(func, fx_args, fx_kwargs)
         for t, version in versions:
-            if t._version != version:
+            if t._version != version or (silent and self.values[id(t)][1] in silent):
                 source = self.guarded[id(t)][1] if id(t) in self.guarded else None
                 if source is not None and id(t) not in self.mutated:
                     self.mutated[id(t)] = (t, source)

@@ -237,6 +237,11 @@ class Capture:
         if names:
             w.lines.append(f"if not tensors({', '.join(names)}): return MISS")
             w.checks += len(names)
+        for source, _, dims, _ in self._recorded.tensors:
+            if dims:
+                v = w.var(source)
+                small = " or ".join(f"{v}.size({d}) < 2" for d in sorted(dims))
+                w.fail_if(f"{small} or not {v}.is_contiguous()", None)
         self._storages(w)
         scalar_names = {n: w.scalar(sym) for n, sym in recording.ops.scalar_inputs}
         input_names = {n: w.var(source) for n, source, _ in recording.ops.inputs}
@@ -440,6 +445,9 @@ class Capture:
             compiled = get_backend(self._backend).compile(gm, fakes, dynamic=self.is_dynamic, same_random=self._same_random)
         except Unsupported as error:
             raise CaptureFailed(error.code, error.message) from error
+        except Exception as error:  # whatever a compiler trips over, the program goes on in plain Python
+            what = f"{type(error).__name__}: {str(error)[:160]}"
+            raise CaptureFailed("MP902", f"The backend {self._backend} failed to compile the region ({what}).") from error
         if compiled.generated_code:
             self.generated_code.append(compiled.generated_code)
         if compiled.guards:

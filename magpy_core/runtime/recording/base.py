@@ -382,8 +382,8 @@ class RecordingState(Observer):
                 stack.extend(v.values())
             elif is_a(v, slice):
                 stack.extend((v.start, v.stop, v.step))
-            elif hasattr(type(v), "__next__"):
-                self.escape_hidden(site)
+            elif hasattr(type(v), "__next__") and type(v) is not types.GeneratorType:
+                self.escape_hidden(site)  # what a generator yields is seen
 
     def escape_hidden(self, site: Any) -> None:
         """Native code gets numbers that no event shows (what an iterator yields, what a callback returns)."""

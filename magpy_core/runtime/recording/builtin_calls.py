@@ -29,7 +29,10 @@ class BuiltinEvents(ContainerEvents):
         )
 
     def b_len(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if len(args) != 1 or is_a(args[0], torch.Tensor):
+        if len(args) != 1:
+            return
+        if is_a(args[0], torch.Tensor):
+            self.pending_call = (site, "tensor_len", ())
             return
         obj = args[0]
         if kinds.kind_of(obj) == kinds.OBJECT:

@@ -55,6 +55,8 @@ class CallEvents(BuiltinEvents):
         if self.pending_torch is not None:
             self.torch_call_missed()
         self.dispatch_call(site, fn, args, kwargs or {})
+        if self.ops.op_depth:
+            self.pending_torch = None  # inside an operation that is recorded as a whole
 
     def dispatch_call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         tp = type(fn)

@@ -199,7 +199,9 @@ class FrameEvents(OpaqueEvents):
             )
         caller = self.user_caller(frame)
         self.read_deep(self.site, (args,), {})
-        self.outputs.append(Output("log", (loc["self"], loc["level"], self.frozen(loc["msg"]), self.frozen(args), caller), self.site))
+        self.outputs.append(
+            Output("log", (loc["self"], loc["level"], self.frozen(loc["msg"]), self.frozen(args), caller), self.site)
+        )
         self.places.remember(None, self.site)
         self.paused_code = frame.f_code
         return False

@@ -81,10 +81,11 @@ class OpaqueEvents(ValueEvents):
         methods = [lookup.class_lookup(cls, n)[0] for n in _METHODS]
         closed = all(lookup.missing(m) or self_contained(m) for m in methods)
         if kwargs or (not closed and any(True for _ in self.refgraph.written())):
-            self.refuse("MP106", f"The custom function `{cls.__name__}` may read what the region has changed.", site=site)
+            self.refuse("MP107", f"The autograd.Function `{cls.__name__}` may read what the region has changed.", site=site)
             return
         if not closed:
-            self.ops.eager_only.append(f"The custom function `{cls.__name__}` reads state from outside in its methods.")
+            text = f"The autograd.Function `{cls.__name__}` reads state from outside, which a compiled graph would freeze."
+            self.ops.eager_only.append((text, site))
         self.escape_all(site, args)
         target = applier(cls)
         self.ops.op_depth += 1  # what runs inside is part of the node
@@ -100,7 +101,7 @@ class OpaqueEvents(ValueEvents):
         if applied is not None and applied.site is site:
             self._applied = None
             if self._effects() != applied.effects:
-                self.refuse("MP106", "A custom function changes state outside the region in its forward.", site=site)
+                self.refuse("MP107", "The forward of an autograd.Function changes state outside the region.", site=site)
             after = self.guarded_result(self.ops._after, result, applied.before, applied.target, applied.args, {})
             self.ops.op_depth -= 1
             return after
@@ -121,7 +122,7 @@ class OpaqueEvents(ValueEvents):
     def function_apply(self, frame: Any) -> bool:
         """``Function.apply`` itself: reached without an event (from a library), its node can't be recorded."""
         if self._applied is None and not self.ops.op_depth:
-            self.refuse("MP106", "A custom autograd function is called from a library, where its call can't be recorded.")
+            self.refuse("MP107", "An autograd.Function is called from a library, where its call can't be recorded.")
         return False
 
     # -- cached functions --------------------------------------------------------------------------------------

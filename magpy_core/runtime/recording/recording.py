@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import linecache
 import sys
@@ -12,11 +13,12 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.tensor_guards import global_check
+from magpy_core._compat.tensor_guards import global_check, no_torch_function
 from magpy_core.findings import Finding, Location, Unsupported, Value
 from magpy_core.guards.explain import TensorFacts
 from magpy_core.monitor.record import record
 from magpy_core.opgraph.shadow import ShadowRecorder
+from magpy_core.opgraph.scalars import Sym
 from magpy_core.opgraph.shapes import ShapeTracker
 from magpy_core.refgraph import kinds, verify
 from magpy_core.refgraph.graph import Node
@@ -122,7 +124,31 @@ class Recording(FrameEvents):
     def tensor_shape_read(self, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
         if self.shapes is None:
             return result
-        return self.shapes.read(self, tensor, what, result, args)
+        number = self.shapes.read(self, tensor, what, result, args)
+        sym = self.scalars.get(number) if what == "__len__" else None
+        if sym is not None:  # len() makes a number of its own: the copy must be handed out when it returns
+            if self.pending_call is not None and self.pending_call[1] == "tensor_len":
+                self.pending_call = (self.pending_call[0], "tensor_len", (sym,))
+            else:
+                self.escape(sym, self.site)
+        return number
+
+    def exact_sizes(self, tensors: list[torch.Tensor]) -> None:
+        """Python sees something that follows from the sizes of these: they can't vary in this capture."""
+        if self.shapes is not None:
+            for tensor in tensors:
+                for size in self.shapes.expressions(self, tensor) or ():
+                    if is_a(size, Sym):
+                        self.escape(size, self.site)
+
+    def free_dims(self, source: Source, tensor: torch.Tensor) -> set[int]:
+        """Dimensions of an input that may vary. Sizes 0 and 1 are special to operations (broadcasting, squeeze), and where
+        strides are not the plain ones, whether an operation copies follows from them: such inputs are guarded as they are."""
+        dims = self.learned.dims.get(source.path)
+        if not dims or tensor.layout is not torch.strided:
+            return set()
+        with no_torch_function():
+            return {d for d in dims if tensor.shape[d] > 1} if tensor.is_contiguous() else set()
 
     def tensor_written(self, tensor: torch.Tensor, source: Source) -> None:
         self.tensor_writes.append((tensor, source, self.site))
@@ -139,9 +165,9 @@ class Recording(FrameEvents):
             return
         self.refuse(
             "MP105",
-            f"`{name}` ran outside every recorded call, so the operator graph would miss it.",
-            hint="Make the tensor outside the region, or with torch.tensor or torch.zeros: torch.Tensor(...), FloatTensor(...) "
-            "and from_numpy can't be seen.",
+            f"{self.describe_call()} ran the operator {name} outside every recorded call: the operator graph would miss it.",
+            hint="Make the tensor outside the region, or with torch.tensor or torch.zeros: torch.Tensor(...), "
+            "FloatTensor(...) and from_numpy can't be seen.",
         )
 
     def source_text(self, site: Any) -> str:
@@ -149,6 +175,8 @@ class Recording(FrameEvents):
             return ""
         line = linecache.getline(site.code.co_filename, site.lineno)
         text = line.encode()[site.col : site.end_col].decode("utf-8", "replace").strip()
+        if text.startswith("assert "):  # the position of its test is that of the whole statement
+            text = _tested(text)
         return text if len(text) <= 60 else text[:57] + "..."
 
     # -- age ---------------------------------------------------------------------------------------------------
@@ -213,7 +241,7 @@ class Recording(FrameEvents):
             plan = None
         tensors = []
         for tensor, source in self.ops.guarded.values():
-            dims = self.learned.dims.get(source.path, set())
+            dims = self.free_dims(source, tensor)
             tensors.append((source, TensorFacts.of(tensor), dims, tensor))
         if error is not None:
             _strip(error)
@@ -322,6 +350,14 @@ def _store(node: Node, key: Any, value: int) -> None:
         d = instance_dict(node.obj)
         if d is not None:
             d[key] = value
+
+
+def _tested(statement: str) -> str:
+    """The condition of an ``assert`` statement."""
+    try:
+        return ast.unparse(ast.parse(statement).body[0].test)  # type: ignore[attr-defined]
+    except SyntaxError:
+        return statement
 
 
 def _unrecorded() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import types
 from typing import Any
 
@@ -16,6 +17,15 @@ from magpy_core.runtime.recording.calls import CallEvents
 _VALUES = frozenset({int, float, complex, str, bytes})
 _ITER_METHODS = ("__iter__", "__next__")
 _FIXED_TRUTH = (types.FunctionType, types.ModuleType, type)
+
+
+# instructions that take what an iterator yields as it is
+_CARRYING_CONSUMERS = frozenset({"FOR_ITER", "SEND", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND"})
+
+
+def _opcode(frame: types.FrameType) -> str:
+    """Name of the instruction a frame is at."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] if frame.f_lasti >= 0 else ""
 
 
 class ValueEvents(CallEvents):
@@ -116,6 +126,8 @@ class ValueEvents(CallEvents):
             return result
         self.pending_call = None
         _, fn, args = pending
+        if fn == "tensor_len":
+            return self.scalars.bind(result, args[0]) if args and type(result) is int else result
         if fn == "len":
             source, size = args
             if type(result) is not int or result != size:
@@ -235,7 +247,7 @@ class ValueEvents(CallEvents):
         else:
             self.note(
                 "MP101",
-                f"Control flow depends on {self.describe_read()}, which only the graph knows; it was {outcome!r} this time.",
+                f"Control flow depends on {self.describe_read(sym)}, which only the graph knows; it was {outcome!r} this time.",
                 hint="Use torch.where or torch.cond, or move the decision out of the region.",
                 site=site,
             )
@@ -244,9 +256,21 @@ class ValueEvents(CallEvents):
         """From the operator recorder: a tensor's own truth or value decided."""
         self.branch_on(sym, outcome, what, self.site_mark())
 
-    def describe_read(self) -> str:
+    def describe_read(self, sym: Any) -> str:
         text = self.source_text(self.site_mark())
-        return f"`{text}`" if text else "a tensor's value"
+        if text:
+            return f"`{text}`"
+        made = [
+            n.name.rstrip("_0123456789")
+            for leaf in sym.leaves()
+            if leaf.kind == "node"
+            for n in leaf.payload.all_input_nodes
+        ]
+        return f"the result of `{made[0]}`" if made else "a tensor's value"
+
+    def describe_call(self) -> str:
+        text = self.source_text(self.site_mark())
+        return f"`{text}`" if text else "The program"
 
     def describe_use(self, sym: Any) -> str:
         """Who needs the exact number, and where it came from."""
@@ -285,6 +309,19 @@ class ValueEvents(CallEvents):
                 self.contents(node, site, values=node.kind != kinds.DICT, carry=carry)
         elif kind == kinds.OPAQUE and node is not None:
             self.read_iterator(obj, site)
+
+    def yield_(self, site: Any, value: Any) -> None:
+        """A number that varies goes from a generator to its consumer: native code gets the exact value."""
+        if not self.scalars or type(value) not in kinds.NUMBER_TYPES:
+            return
+        sym = self.scalars.get(value)
+        if sym is None:
+            return
+        frame = user_frame()
+        consumer = frame.f_back if frame is not None else None
+        if consumer is None or _opcode(consumer) not in _CARRYING_CONSUMERS:
+            self.site = site
+            self.escape(sym, site)
 
     def unpack(self, site: Any, obj: Any) -> None:
         self.iterate(site, obj)

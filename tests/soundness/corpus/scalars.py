@@ -820,3 +820,82 @@ def region(x):
 
 def args(i):
     return (torch.ones(i % 3 + 2, 3),)
+
+
+# === varying_iterated: calls=6
+def region(x):
+    out = []
+    for row in x:
+        out.append(row * 2)
+    a, *rest = x.unbind(0)
+    return out, len(rest), [r for r in reversed(x)]
+
+
+def args(i):
+    return (torch.ones([3, 4, 5, 4, 2, 1][i % 6], 3),)
+
+
+# === varying_squeeze: calls=7
+def region(x):
+    y = x.squeeze()
+    return y * y.dim(), x.squeeze(0).ndim
+
+
+def args(i):
+    return (torch.ones([3, 4, 5, 1, 2, 1, 6][i % 7], 3),)
+
+
+# === varying_contiguous: calls=8
+def region(x):
+    y = x.contiguous()
+    z = x.reshape(-1)
+    return y, z, y is x, x.is_contiguous(), x.stride(-1)
+
+
+def args(i):
+    n = [3, 4, 5, 6, 7, 4, 6, 3][i % 8]
+    return (torch.ones(n, 4) if i not in (4, 5) else torch.ones(4, n).t(),)
+
+
+# === varying_split: calls=6
+def region(x):
+    return x.split(2), len(x.chunk(2)), x.nbytes, x.numel() > 9
+
+
+def args(i):
+    return (torch.ones([3, 4, 5, 4, 2, 1][i % 6], 3),)
+
+
+# === varying_broadcast: nograd calls=7
+w = torch.ones(4, 1)
+
+
+def region(x):
+    y = x + w
+    return y, y.shape[0] * 2
+
+
+def args(i):
+    return (torch.ones([4, 1, 4, 5, 1, 4, 4][i % 7], 3),)
+
+
+# === varying_two_inputs: nograd calls=7
+def region(x, y):
+    if x.shape == y.shape:
+        return x + y
+    return torch.cat([x, y])
+
+
+def args(i):
+    n = [2, 3, 4, 5, 6, 3, 4][i % 7]
+    return torch.ones(n, 2), torch.ones(n if i not in (3, 5) else n + 1, 2)
+
+
+# === varying_len_used: calls=6
+def region(x):
+    n = len(x)
+    return x.sum() / n, torch.arange(len(x)), n + 1
+
+
+def args(i):
+    return (torch.ones([3, 4, 5, 4, 2, 1][i % 6], 3),)
