@@ -481,6 +481,7 @@ _BY_NAME: Final[dict[str, Rewriter]] = {
     "IMPORT_NAME": _import_name,
     "IMPORT_FROM": _named("import_from", 1),
     "RAISE_VARARGS": _raise,
+    "YIELD_VALUE": _simple("yield_", 1),
     "RETURN_GENERATOR": _generator,
     **{
         name: _is_none if name.endswith("NONE") else _simple("truth", 1)

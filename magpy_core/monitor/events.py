@@ -133,3 +133,6 @@ class Observer:
 
     def raise_(self, site: Site, exc: object) -> None:
         """``raise exc``; for a bare ``raise``, the exception being handled (None if there is none)."""
+
+    def yield_(self, site: Site, value: object) -> None:
+        """A generator hands ``value`` to whoever resumed it."""

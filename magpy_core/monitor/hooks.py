@@ -333,6 +333,7 @@ HOOKS: Final[dict[str, Handler]] = {
             "with_enter",
             "import_from",
             "raise_",
+            "yield_",
         )
     },
     **{

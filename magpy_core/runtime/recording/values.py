@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from magpy_core.monitor.positions import user_frame
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
@@ -247,7 +248,7 @@ class ValueEvents(CallEvents):
         else:
             self.note(
                 "MP101",
-                f"Control flow depends on {self.describe_read(sym)}, which only the graph knows; it was {outcome!r} this time.",
+                f"Control flow depends on {self.describe_read(sym)}, which only the graph knows; now it was {outcome!r}.",
                 hint="Use torch.where or torch.cond, or move the decision out of the region.",
                 site=site,
             )
