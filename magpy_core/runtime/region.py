@@ -217,7 +217,8 @@ class Region:
         capture = None
         only_eager = recorded.recording.ops.eager_only
         if recorded.plan is not None and only_eager and self.options.backend != "eager":
-            recorded.recording.refuse("MP106", only_eager[0])
+            text, site = only_eager[0]
+            recorded.recording.refuse("MP107", text, site=site)
             recorded.plan = None
         if recorded.plan is not None:
             capture = Capture(recorded, self.options.backend, len(args), tuple(kwargs), self.options.same_random)

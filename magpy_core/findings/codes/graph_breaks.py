@@ -223,19 +223,19 @@ def forward(self, x):
     Code(
         "MP107",
         "opaque-autograd-function",
-        "A custom autograd.Function that reads outside state",
+        "A custom autograd.Function that depends on outside state",
         Severity.WARNING,
         reason="The backward of this autograd.Function cannot be put into the graph as it is.",
         explanation="""\
 A custom `torch.autograd.Function` runs its `forward` now and its `backward` later, when the loss is
 differentiated. MagPy can record it as one differentiable operator only if both depend on nothing but their
-arguments and what was saved with `ctx.save_for_backward`. This one reads other state (a global, an attribute of
-an outside object, a plain Python attribute of `ctx` that varies).
+arguments and what was saved on `ctx`. This one reads or changes other state (a global that is not a module, a closure
+variable, an outside object), or is called from inside a library, where its call can't be recorded as one.
 
-If the two halves were recorded apart, the gradient could silently be that of an earlier call, so the graph is
-cut around the function and it runs as ordinary Python.
+A compiler traces `backward` once; the gradient could then silently be that of an earlier call, so the region runs as
+plain Python. With `--backend eager`, where the function itself is called again, reading is fine.
 
-It costs the fusion around the function in forward and backward.""",
+The cost is all that compiling the region would have won.""",
         hints=(
             "Pass what `forward` and `backward` need as arguments, and keep tensors with `ctx.save_for_backward`.",
             "Write it as `torch.library.custom_op` with `register_autograd`, which the compiler understands.",
@@ -375,9 +375,8 @@ def forward(self, x):
         Severity.WARNING,
         reason="The value was reached by a way that cannot be checked again before the next call.",
         explanation="""\
-The region used an object that was there before, but came to it by a way that leaves no access path: through
-`gc.get_objects()`, a weak reference, the frame of a caller (`sys._getframe`), `ctypes`, an attribute that native
-code keeps for itself, another thread.
+The region used an object that was there before, but came to it by a way that leaves no access path: through the
+`vars()` of a class, the `__globals__` of a function, an attribute that native code keeps for itself, another thread.
 
 A capture is used again only if every value it depends on is still the same, and each one is found by its path
 from the arguments, globals and attributes. For this one there is no path, so there can be no guard, and without
@@ -388,12 +387,12 @@ the guard the region is not replayed: it runs as plain Python.""",
         ),
         example="""\
 def forward(self, x):
-    scale = sys._getframe(1).f_locals["scale"]  # MP111
-    return self.layer(x) * scale
+    settings = vars(Settings)  # MP111
+    return self.layer(x) * settings["scale"]
 """,
         fixed="""\
-def forward(self, x, scale):
-    return self.layer(x) * scale
+def forward(self, x):
+    return self.layer(x) * Settings.scale
 """,
     ),
     Code(
@@ -403,23 +402,22 @@ def forward(self, x, scale):
         Severity.WARNING,
         reason="Code compiled by another tool runs inside this region, and its inside cannot be seen.",
         explanation="""\
-The region called something that another compiler owns: a `torch.compile`d function or module, a `torch.jit`
-script or trace, a Numba or CUDA-graph wrapped function. Its Python is not executed as such, so it can't be
-monitored, and its caches decide for themselves which code to run.
+The region called what another compiler made and owns: a `torch.jit` script or trace. Its Python is not executed, so
+it can't be monitored, and the operators it runs are not seen as calls.
 
-MagPy leaves it alone: it is really called every time, the graph is cut around it, and what it compiled stays as
-it is.
+The region runs as plain Python, with what the other compiler made in it as it is. A function or module of
+`torch.compile` needs nothing: inside a region its Python runs as written and becomes part of the region's graph.
 
-It costs the fusion around the call and the other compiler's own guards on every call.""",
+The cost is all that compiling the region would have won.""",
         hints=(
-            "Remove the inner `torch.compile` when the module around it is compiled by MagPy: one compiler is enough.",
-            "Or keep the inner one and accept the cut: the results are right either way.",
+            "Call the Python module or function that the script or trace was made from: one compiler is enough.",
+            "Or call the scripted part on its own, outside the other regions.",
         ),
         example="""\
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.block = torch.compile(Block())
+        self.block = torch.jit.script(Block())
 
     def forward(self, x):
         return self.block(x).mean()  # MP112

@@ -52,14 +52,12 @@ The cost is per call of the region, so it is the same for a batch of 1 and of 10
             "Do not read configuration objects inside loops; read them once before.",
         ),
         example="""\
-def forward(self, x):
-    for w in self.config["weights"]:  # MP402: a list of 5000 floats
-        x = x + w
-    return x
+def forward(self, x):  # MP402: a list of 5000 floats, each of them a check
+    return x * sum(self.weights)
 """,
         fixed="""\
 def forward(self, x):
-    return x + self.weights.sum()  # a buffer
+    return x * self.weights.sum()  # a buffer
 """,
     ),
     Code(
@@ -67,7 +65,7 @@ def forward(self, x):
         "long-compile",
         "Compiling took much longer than it can win back in this run",
         Severity.INFORMATION,
-        reason="The time spent compiling this region is more than all its calls in this run could save.",
+        reason="The time spent compiling this region is more than twice what its calls of this run saved.",
         explanation="""\
 The backend took long, and the region was called too seldom, or wins too little per call, to earn it back before
 the program ended. In a longer training run the same region may well be worth compiling.
@@ -80,7 +78,7 @@ Inductor keeps what it compiled on disk, so a second run of the same program is 
         example="""\
 model = Transformer(layers=48)
 for x in batches[:10]:  # ten steps do not pay for compiling 48 layers
-    model(x)  # MP403
+    model(x)  # MP403 (shown at the forward of Transformer)
 """,
     ),
 )
