@@ -53,6 +53,25 @@ def _available(device: str) -> bool:
     return bool(getattr(torch, device).is_available())
 
 
+def switches_modes(target: Any) -> bool:
+    """Whether a graph node's target switches grad mode or autocast."""
+    return target in STATE_CALLS or getattr(target, "__name__", "") in ("_enter_autocast", "_exit_autocast")
+
+
+def save_modes() -> Any:
+    """Grad mode and autocast, for `restore_modes`."""
+    return torch.is_grad_enabled(), _autocast_state()
+
+
+def restore_modes(state: Any) -> None:
+    """Grad mode and autocast as `save_modes` found them."""
+    grad, autocast = state
+    torch._C._set_grad_enabled(grad)
+    for device, enabled, dtype in autocast:
+        torch.set_autocast_enabled(device, enabled)
+        torch.set_autocast_dtype(device, dtype)
+
+
 @contextmanager
 def preserve_torch_state(*, without_modes: bool = True) -> Iterator[None]:
     """Whatever happens in the block, afterwards the program sees the torch state it had before.
@@ -94,3 +113,19 @@ def preserve_torch_state(*, without_modes: bool = True) -> Iterator[None]:
             random.setstate(python_random)
             if numpy_random is not None:
                 sys.modules["numpy"].random.set_state(numpy_random)
+
+
+def random_streams() -> list[torch.Tensor]:
+    """The states of torch's own random streams."""
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else []
+    return [torch.get_rng_state(), *cuda]
+
+
+def same_streams(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
+    return len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def restore_streams(states: list[torch.Tensor]) -> None:
+    torch.set_rng_state(states[0])
+    if len(states) > 1:
+        torch.cuda.set_rng_state_all(states[1:])

@@ -16,6 +16,7 @@ import torch
 import torch.fx
 
 from magpy_core._compat.tensor_guards import global_reason, keep_version, storage_key, tensor_check
+from magpy_core._compat.torch_state import restore_modes, save_modes, switches_modes
 from magpy_core.backends.fakes import fakes_from_facts, guard_namespace, make_fake_inputs
 from magpy_core.backends.registry import get_backend
 from magpy_core.findings import Finding, Location, Unsupported
@@ -258,6 +259,8 @@ class Capture:
         w.lines = []
         values: dict[Any, str] = dict(input_names)
         multi = len(self.segments) > 1
+        # an operation that raises, or a branch that goes another way, must not leave grad mode or autocast switched
+        switches = any(n.op == "call_function" and switches_modes(n.target) for n in self._graph.nodes)
         backups = self._backups(w, input_names) if multi else []
         for i, segment in enumerate(self.segments):
             call = f"graph{i}([{', '.join(values[n] for n in segment.inputs)}])"
@@ -273,8 +276,18 @@ class Capture:
                 expr = w.scalar(branch.sym, lambda node: values[node])
                 undo = "".join(f"restore_input({name}, {backup}); " for name, backup in backups)
                 undo += "set_rng(rng); " if multi else ""
+                undo += "restore_modes(modes); " if switches else ""
                 w.lines.append(f"if not same({expr}, {w.const(branch.outcome)}): {undo}return MISS  # {_note(branch.site)}")
         graph_lines, w.lines = w.lines, []
+        if switches:
+            graph_lines = [
+                "modes = save_modes()",
+                "try:",
+                *("    " + line for line in graph_lines or ["pass"]),
+                "except BaseException:",
+                "    restore_modes(modes)",
+                "    raise",
+            ]
         writer = ReplayWriter(w, values)
         writer.targets = {key: self._object_of(t.source) for key, t in rw_targets.items()}
         result, effects = writer.values(self._plan)
@@ -314,6 +327,7 @@ class Capture:
         self._namespace.update(
             MISS=MISS, global_state=self._globals_ok, tensors=tensor_check(tensors, free), storage_key=storage_key,
             restore_input=_restore_input, get_rng=_get_rng, set_rng=_set_rng, shapes_ok=lambda values: True,
+            save_modes=save_modes, restore_modes=restore_modes,
         )  # fmt: skip
         self._namespace.update({f"graph{i}": self._stub(i) for i in range(len(self.segments))})
         exec(compile(text, f"<magpy capture of {recording.region_id}>", "exec"), self._namespace)
