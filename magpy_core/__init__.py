@@ -6,6 +6,8 @@ Public names are resolved lazily so that ``import magpy_core`` costs nothing and
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -34,9 +36,25 @@ def __getattr__(name: str) -> Any:
         from magpy_core.findings import Finding as value
     else:
         raise AttributeError(f"module 'magpy_core' has no attribute {name!r}")
-    globals()[name] = value
+    if name != "monitor":  # its property asks again
+        globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _Package(ModuleType):
+    """This package's type: ``monitor`` is a public function and a subpackage, which must not hide it once imported."""
+
+    @property
+    def monitor(self) -> Any:
+        return __getattr__("monitor")
+
+    @monitor.setter
+    def monitor(self, value: Any) -> None:
+        """The import system binds the subpackage here; ``from magpy_core.monitor import ...`` does not need it."""
+
+
+sys.modules[__name__].__class__ = _Package

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 from torch.amp import autocast_mode
 
+from magpy_core._compat.dynamo import bypass
 from magpy_core.monitor.record import is_own_file
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import instance_dict
@@ -50,6 +51,7 @@ _LIBRARY_FOLDERS = (
 )  # fmt: skip
 
 _CONTEXTLIB = _STDLIB + "contextlib.py"
+_COMPILER_WRAPPERS = _TORCH + "_dynamo" + os.sep + "eval_frame.py"
 _HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _module = nn.modules.module
 
@@ -77,6 +79,8 @@ class FrameEvents(OpaqueEvents):
         if known is not None:
             return bool(getattr(self, known)(frame))
         filename = code.co_filename
+        if filename == _COMPILER_WRAPPERS and bypass(code) is not None:
+            return True  # torch.compile's and torch.compiler.disable's: what they wrap is monitored like any function
         if _is_library(filename) or is_own_file(filename):
             return False
         return not (filename == _CONTEXTLIB and self._called_by_library())
