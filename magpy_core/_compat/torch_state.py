@@ -53,25 +53,6 @@ def _available(device: str) -> bool:
     return bool(getattr(torch, device).is_available())
 
 
-def switches_modes(target: Any) -> bool:
-    """Whether a graph node's target switches grad mode or autocast."""
-    return target in STATE_CALLS or getattr(target, "__name__", "") in ("_enter_autocast", "_exit_autocast")
-
-
-def save_modes() -> Any:
-    """Grad mode and autocast, for `restore_modes`."""
-    return torch.is_grad_enabled(), _autocast_state()
-
-
-def restore_modes(state: Any) -> None:
-    """Grad mode and autocast as `save_modes` found them."""
-    grad, autocast = state
-    torch._C._set_grad_enabled(grad)
-    for device, enabled, dtype in autocast:
-        torch.set_autocast_enabled(device, enabled)
-        torch.set_autocast_dtype(device, dtype)
-
-
 @contextmanager
 def preserve_torch_state(*, without_modes: bool = True) -> Iterator[None]:
     """Whatever happens in the block, afterwards the program sees the torch state it had before.

@@ -6,10 +6,10 @@ live in a table, never in the text. Key type: GuardWriter.
 
 from __future__ import annotations
 
-import types
 import re
 import types
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -18,7 +18,8 @@ from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Read
 from magpy_core.refgraph.kinds import same_scalar
-from magpy_core.refgraph.source import Source, cache_state, peek
+from magpy_core.refgraph.lookup import class_lookup
+from magpy_core.refgraph.source import Source, cache_state, namespace, peek
 
 _CACHED_NAMES = frozenset({"__slotnames__", "__abstractmethods__", "__doc__", "__dict__", "__weakref__", "__annotations__"})
 _INLINE = (bool, int, str, type(None))
@@ -59,7 +60,7 @@ def nth(container: Any, index: int) -> Any:
 
 HELPERS: dict[str, Any] = {
     "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
-    "nth": nth, "peek": peek, "cache_state": cache_state, "dict_getitem": dict.__getitem__, "list_getitem": list.__getitem__, "getattr": getattr,
+    "nth": nth, "peek": peek, "cache_state": cache_state, "namespace": namespace, "dict_getitem": dict.__getitem__, "list_getitem": list.__getitem__, "getattr": getattr,
     "type": type, "len": len, "id": id, "tuple": tuple, "map": map, "dict": dict, "list": list, "set": set,
     "bool": bool, "int": int, "float": float, "str": str,
 }  # fmt: skip
@@ -79,7 +80,12 @@ def inline_single_uses(lines: list[str], used_later: list[str]) -> list[str]:
     out: list[str] = []
     for line in lines:
         previous = _ASSIGN.fullmatch(out[-1]) if out else None
-        if previous is not None and counts[previous[1]] == 2 and line.startswith("if ") and previous[1] in _NAME.findall(line):
+        if (
+            previous is not None
+            and counts[previous[1]] == 2
+            and line.startswith("if ")
+            and previous[1] in _NAME.findall(line)
+        ):
             out[-1] = re.sub(rf"\b{previous[1]}\b", lambda _, e=previous[2]: e, line, count=1)  # type: ignore[misc]
         else:
             out.append(line)
@@ -125,7 +131,10 @@ class GuardWriter:
             else:
                 base = self.var(source)
                 name = f"d{len(self._dicts)}"
-                self.lines.append(f"{name} = {base}.__dict__")
+                plain = not isinstance(
+                    class_lookup(self._types.get(id(source), object), "__getattribute__")[0], FunctionType
+                )
+                self.lines.append(f"{name} = {base}.__dict__" if plain else f"{name} = namespace({base})")
             self._dicts[id(source)] = name
             self._keep.append(source)
         return name

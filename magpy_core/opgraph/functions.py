@@ -37,6 +37,11 @@ LENGTH_FROM_SIZE = frozenset({
 })  # fmt: skip
 # Metadata that follows from sizes.
 SIZE_READS = frozenset({"nbytes", "is_same_size", "is_non_overlapping_and_dense"})
+# In-place operations whose names do not end in one underscore.
+IN_PLACE = frozenset({
+    "__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__", "__iand__",
+    "__ior__", "__ixor__", "__ilshift__", "__irshift__",
+})  # fmt: skip
 # Results whose shape follows from data.
 DATA_SHAPED = frozenset({
     "nonzero", "masked_select", "unique", "_unique2", "unique_consecutive", "argwhere", "bincount", "repeat_interleave",

@@ -16,6 +16,7 @@ import torch.fx
 from torch.overrides import TorchFunctionMode
 
 from magpy_core._compat.autograd import is_view
+from magpy_core._compat.tensor_guards import storage_key
 from magpy_core._compat.eval_frame import never_intercept
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph import functions as fns
@@ -63,7 +64,8 @@ class OpRecorder(TorchFunctionMode):
         self.data_shaped: set[int] = set()
         self.op_depth = 0
         self.op_count = 0
-        self.random_ops = 0
+        self.drew_random = False
+        self.first_change: torch.fx.Node | None = None  # the first operation that changes a graph input
         self.eager_only: list[tuple[str, Any]] = []  # why only the eager backend can run the graph, and the call's site
         self._scalar_nodes: dict[int, torch.fx.Node] = {}
         self._last_placeholder: torch.fx.Node | None = None
@@ -222,7 +224,9 @@ class OpRecorder(TorchFunctionMode):
         """Arguments as graph values, and what in-place changes are found by."""
         name = fns.function_name(func)
         tensors = self._tensors(args, kwargs)
-        versions = [(t, t._version) for t in tensors if id(t) not in self.values or self._is_input(t)] if tensors else []
+        versions = [(t, t._version) for t in tensors if not t.is_inference()]
+        if len(versions) < len(tensors) and (name.endswith("_") or name in fns.IN_PLACE):
+            raise Unsupported("MP106", f"`{name}` on an inference tensor: what it changes can't be told.")
         fx_args = tuple(self.to_fx(a) for a in args)
         fx_kwargs = {k: self.to_fx(v) for k, v in kwargs.items()}
         return ("op", (name, fx_args, fx_kwargs, tensors, versions))
@@ -322,10 +326,7 @@ class OpRecorder(TorchFunctionMode):
         silent = fns.silently_written(func, fx_args, fx_kwargs)
         for t, version in versions:
             if t._version != version or (silent and self.values[id(t)][1] in silent):
-                source = self.guarded[id(t)][1] if id(t) in self.guarded else None
-                if source is not None and id(t) not in self.mutated:
-                    self.mutated[id(t)] = (t, source)
-                    self.host.tensor_written(t, source)
+                self._changed(t, node)
         if name in fns.SCALAR_READS and type(result) in (int, float):
             return self._scalar_read(name, node, result)
         if name in fns.SCALAR_READS or name in fns.TRUTH_READS or (type(result) is bool and tensors):
@@ -333,6 +334,15 @@ class OpRecorder(TorchFunctionMode):
             return result
         self._bind(result, node, shaped)
         return result
+
+    def _changed(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
+        """``tensor`` was changed in place by ``node``: so was every graph input that shares its memory."""
+        memory = storage_key(tensor)
+        for t, source in list(self.guarded.values()):
+            if id(t) not in self.mutated and (t is tensor or (memory and storage_key(t) == memory)):
+                self.mutated[id(t)] = (t, source)
+                self.first_change = self.first_change or node
+                self.host.tensor_written(t, source)
 
     def _masked(self, name: str, tensors: list[torch.Tensor], fx_args: tuple[Any, ...]) -> bool:
         return name == "__getitem__" and any(t.dtype in (torch.bool, torch.uint8) for t in tensors if t is not tensors[-1])

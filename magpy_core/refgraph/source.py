@@ -12,8 +12,8 @@ from typing import Any
 
 # kind -> (reader, python template); {b} is the base expression, {k} the key expression.
 _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
-    "attr": (lambda b, k: b.__dict__[k], "{b}.__dict__[{k}]"),
-    "dict": (lambda b, k: b.__dict__, "{b}.__dict__"),
+    "attr": (lambda b, k: namespace(b)[k], "namespace({b})[{k}]"),
+    "dict": (lambda b, k: namespace(b), "namespace({b})"),
     "item": (lambda b, k: b[k], "{b}[{k}]"),
     "dict_item": (lambda b, k: dict.__getitem__(b, k), "dict_getitem({b}, {k})"),
     "list_item": (lambda b, k: list.__getitem__(b, k), "list_getitem({b}, {k})"),
@@ -30,6 +30,13 @@ _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "context": (lambda b, k: b.get(k), "{b}.get({k})"),
     "peek": (lambda b, k: peek(b, k), "peek({b}, {k})"),
 }
+
+
+def namespace(obj: Any) -> Any:
+    """``obj.__dict__``, whatever a ``__getattribute__`` of the user's says."""
+    return (
+        type.__getattribute__(obj, "__dict__") if issubclass(type(obj), type) else object.__getattribute__(obj, "__dict__")
+    )
 
 
 def _nth(iterator: Iterator[Any], index: int) -> Any:

@@ -9,30 +9,33 @@ import functools
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
 import torch.fx
 
-from magpy_core._compat.tensor_guards import global_reason, keep_version, storage_key, tensor_check
-from magpy_core._compat.torch_state import restore_modes, save_modes, switches_modes
+from magpy_core._compat.autograd import get_modes, set_modes, switches_modes
+from magpy_core._compat.tensor_guards import keep_version, storage_key, tensor_check
+from magpy_core._compat.torch_state import random_streams, restore_streams
 from magpy_core.backends.fakes import fakes_from_facts, guard_namespace, make_fake_inputs
 from magpy_core.backends.registry import get_backend
-from magpy_core.findings import Finding, Location, Unsupported
+from magpy_core.findings import Finding, Unsupported
 from magpy_core.guards.codegen import GuardWriter, inline_single_uses
-from magpy_core.guards.explain import Failure, TensorFacts, read_failure, tensor_failure
-from magpy_core.monitor.positions import site_location
+from magpy_core.guards.explain import TensorFacts
+from magpy_core.opgraph.raising import undo_needed
 from magpy_core.opgraph.segments import Segment, split
 from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.codegen import ReplayWriter
-from magpy_core.replay.ir import Effect, Outside, Plan
+from magpy_core.replay.ir import Outside
+from magpy_core.runtime.parts import Guards, Replay
 from magpy_core.runtime.recording.recording import Recorded
 
 MISS: Any = type("MISS", (), {"__repr__": lambda self: "MISS"})()
 _COMPILING = threading.RLock()
-_GUARD_ERRORS = "(AttributeError, LookupError, TypeError, ValueError, ReferenceError, StopIteration)"
+AGAIN: Any = type("AGAIN", (), {"__repr__": lambda self: "AGAIN"})()
+"""``run`` raised half way and has left no trace: the call has to run as plain Python."""
+_GUARD_ERRORS = "(AttributeError, LookupError, TypeError, ValueError, ReferenceError, StopIteration, ArithmeticError)"
 
 
 class CaptureFailed(Exception):
@@ -42,67 +45,6 @@ class CaptureFailed(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
-
-
-class Guards:
-    """When a capture is valid. ``code`` is the generated Python; ``len`` the number of checks."""
-
-    def __init__(self, recorded: Recorded, code: str, count: int) -> None:
-        self._recorded = recorded
-        self.code = code
-        self._count = count
-        self._global_reason = global_reason()
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __str__(self) -> str:
-        return self.code
-
-    def explain(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, global_ok: bool = True) -> list[Failure]:
-        """Every guard that does not hold for a call, with old value, new value and position. Empty when all hold."""
-        out: list[Failure] = []
-        if not global_ok:
-            name, old, new = self._global_reason()
-            out.append(Failure("MP201", f"torch's {name}", old, new, None))
-        places = self._recorded.recording.places
-        for read in self._recorded.recording.refgraph.reads:
-            try:
-                failure = read_failure(read, args, kwargs, _where)
-            except Exception as error:  # the path itself no longer exists: user objects may raise anything
-                name = read.source.describe()
-                failure = Failure("MP201", name, "reachable", f"not reachable ({type(error).__name__})", _where(read.site))
-            if failure is not None:
-                place = places.of(read.source, [read.site])
-                if place is not None:
-                    failure = replace(failure, location=place.location, path=place.path)
-                out.append(failure)
-        for source, facts, dims, _ in self._recorded.tensors:
-            try:
-                failure = tensor_failure(source, facts, args, kwargs, dims, None)
-            except Exception as error:  # as above
-                failure = Failure(
-                    "MP201", source.describe(), facts.describe(), f"not reachable ({type(error).__name__})", None
-                )
-            if failure is not None:
-                out.append(failure)
-        return out
-
-
-class Replay:
-    """What happens after the graph ran. ``code`` is the generated Python; ``effects`` the changes to the outside."""
-
-    def __init__(self, plan: Plan, code: str) -> None:
-        self.plan = plan
-        self.effects: list[Effect] = plan.effects
-        self.code = code
-
-    def __str__(self) -> str:
-        return self.code
-
-
-def _where(site: Any) -> Location | None:
-    return site_location(site) if site is not None else None
 
 
 def _note(site: Any) -> str:
@@ -258,10 +200,8 @@ class Capture:
         gather = [f"return ({', '.join(input_names[n] for n in order)}{',' if order else ''})"]
         w.lines = []
         values: dict[Any, str] = dict(input_names)
-        multi = len(self.segments) > 1
-        # an operation that raises, or a branch that goes another way, must not leave grad mode or autocast switched
-        switches = any(n.op == "call_function" and switches_modes(n.target) for n in self._graph.nodes)
-        backups = self._backups(w, input_names) if multi else []
+        undo = self._undo(w, input_names)
+        before_lines, w.lines = w.lines, []
         for i, segment in enumerate(self.segments):
             call = f"graph{i}([{', '.join(values[n] for n in segment.inputs)}])"
             if segment.outputs:
@@ -274,23 +214,15 @@ class Capture:
             if i < len(self._branches):
                 branch = self._branches[i]
                 expr = w.scalar(branch.sym, lambda node: values[node])
-                undo = "".join(f"restore_input({name}, {backup}); " for name, backup in backups)
-                undo += "set_rng(rng); " if multi else ""
-                undo += "restore_modes(modes); " if switches else ""
                 w.lines.append(f"if not same({expr}, {w.const(branch.outcome)}): {undo}return MISS  # {_note(branch.site)}")
-        graph_lines, w.lines = w.lines, []
-        if switches:
-            graph_lines = [
-                "modes = save_modes()",
-                "try:",
-                *("    " + line for line in graph_lines or ["pass"]),
-                "except BaseException:",
-                "    restore_modes(modes)",
-                "    raise",
-            ]
         writer = ReplayWriter(w, values)
         writer.targets = {key: self._object_of(t.source) for key, t in rw_targets.items()}
         result, effects = writer.values(self._plan)
+        graph_lines, w.lines = w.lines, []
+        # nothing outside has changed yet: whatever goes wrong, plain Python can still run the call from its beginning
+        failed = ["except CaptureFailed:", f"    {undo}raise", "except Exception:", f"    {undo}return AGAIN"]
+        failed += ["except BaseException:", f"    {undo}raise"] if undo else []
+        graph_lines = [*before_lines, "try:", *(f"    {line}" for line in graph_lines or ["pass"]), *failed]
         w.lines += [line for lines in effects for line in lines]
         if self._plan.raises:
             # raising would make the caller's active exception the context, in place of the region's own
@@ -326,8 +258,8 @@ class Capture:
         self._namespace |= w.table
         self._namespace.update(
             MISS=MISS, global_state=self._globals_ok, tensors=tensor_check(tensors, free), storage_key=storage_key,
-            restore_input=_restore_input, get_rng=_get_rng, set_rng=_set_rng, shapes_ok=lambda values: True,
-            save_modes=save_modes, restore_modes=restore_modes,
+            restore_input=_restore_input, random_streams=random_streams, restore_streams=restore_streams, get_modes=get_modes,
+            set_modes=set_modes, CaptureFailed=CaptureFailed, AGAIN=AGAIN, shapes_ok=lambda values: True,
         )  # fmt: skip
         self._namespace.update({f"graph{i}": self._stub(i) for i in range(len(self.segments))})
         exec(compile(text, f"<magpy capture of {recording.region_id}>", "exec"), self._namespace)
@@ -411,17 +343,29 @@ class Capture:
             w.lines.append(f"if len(set(map(storage_key, ({names},)))) != {len(leaders)}: return MISS")
             w.checks += 1
 
-    def _backups(self, w: GuardWriter, input_names: dict[Any, str]) -> list[tuple[str, str]]:
-        """Law 3: before the last cut nothing may stay changed. Inputs an earlier segment changes are copied first."""
-        out: list[tuple[str, str]] = []
-        mutated = {id(t) for t, _ in self._recorded.recording.ops.mutated.values()}
-        for node, _, tensor in self._recorded.recording.ops.inputs:
-            if id(tensor) in mutated:
-                backup = f"b{len(out)}"
-                w.lines.append(f"{backup} = {input_names[node]}.detach().clone()")
-                out.append((input_names[node], backup))
-        w.lines.append("rng = get_rng()")
-        return out
+    def _undo(self, w: GuardWriter, input_names: dict[Any, str]) -> str:
+        """Law 3: a graph that takes another branch, or raises, must leave nothing changed. Writes what is saved before it,
+        as far as it can happen at all; gives the statements that put it back."""
+        ops = self._recorded.recording.ops
+        multi = len(self.segments) > 1
+        raises, raises_changed = undo_needed(self._graph, ops.first_change)
+        if self.is_dynamic:
+            raises, raises_changed = True, ops.first_change is not None
+        undo = ""
+        if multi or raises_changed:
+            mutated = {id(t) for t, _ in ops.mutated.values()}
+            for node, _, tensor in ops.inputs:
+                if id(tensor) in mutated:
+                    name = input_names[node]
+                    w.lines.append(f"saved_{name} = {name}.detach().clone()")
+                    undo += f"restore_input({name}, saved_{name}); "
+        if (multi or raises) and ops.drew_random:
+            w.lines.append("random = random_streams()")
+            undo += "restore_streams(random); "
+        if (multi or raises) and any(switches_modes(n.target) for n in self._graph.nodes):
+            w.lines.append("modes = get_modes()")
+            undo = "set_modes(modes); " + undo
+        return undo
 
     # -- running -----------------------------------------------------------------------------------------------
 
@@ -508,13 +452,3 @@ def _shape_check(checks: list[tuple[Any, list[int]]]) -> Callable[[Any], bool]:
 def _restore_input(tensor: torch.Tensor, backup: torch.Tensor) -> None:
     with torch.no_grad(), keep_version(tensor):
         tensor.copy_(backup)
-
-
-def _get_rng() -> Any:
-    return (torch.get_rng_state(), torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None)
-
-
-def _set_rng(state: Any) -> None:
-    torch.set_rng_state(state[0])
-    if state[1] is not None:
-        torch.cuda.set_rng_state_all(state[1])

@@ -12,7 +12,7 @@ from typing import Any
 from magpy_core._compat.versions import UnsupportedVersion
 from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Value
 from magpy_core.guards.explain import Failure
-from magpy_core.runtime.capture import MISS, Capture, CaptureFailed
+from magpy_core.runtime.capture import AGAIN, MISS, Capture, CaptureFailed
 from magpy_core.runtime.recording.base import Learned
 from magpy_core.runtime.recording.recording import Recorded, Recording
 from magpy_core.runtime.reporting import again, capture_findings, performance_findings, recompile_finding
@@ -110,6 +110,8 @@ class Region:
                     self.hits += 1  # the recorded exception, raised again
                     capture.hits += 1
                     raise
+                if result is AGAIN:
+                    return self.target(*args, **kwargs)
                 if result is not MISS:
                     self.hits += 1
                     capture.hits += 1

@@ -251,7 +251,8 @@ def _known() -> dict[types.CodeType, str]:
         torch.autograd.Function.apply: "function_apply",
         torch.inference_mode.__enter__: "inference_enter",
         torch.inference_mode.__exit__: "inference_exit",
-    } | dict.fromkeys(RANDOM_STATE, "random_state")
+    }
+    table.update(dict.fromkeys(RANDOM_STATE, "random_state"))
     found = {code: handler for fn, handler in table.items() if (code := getattr(fn, "__code__", None)) is not None}
     return found
 

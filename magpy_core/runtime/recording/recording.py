@@ -14,11 +14,12 @@ from typing import Any
 import torch
 
 from magpy_core._compat.tensor_guards import global_check, no_torch_function
+from magpy_core._compat.torch_state import random_streams, same_streams
 from magpy_core.findings import Finding, Location, Unsupported, Value
 from magpy_core.guards.explain import TensorFacts
 from magpy_core.monitor.record import record
-from magpy_core.opgraph.shadow import ShadowRecorder
 from magpy_core.opgraph.scalars import Sym
+from magpy_core.opgraph.shadow import ShadowRecorder
 from magpy_core.opgraph.shapes import ShapeTracker
 from magpy_core.refgraph import kinds, verify
 from magpy_core.refgraph.graph import Node
@@ -211,6 +212,7 @@ class Recording(FrameEvents):
         self.active_error = sys.exception()
         call_args, call_kwargs = self.enter(target, args, kwargs)
         state = global_check()
+        random = random_streams()
         shadow = ShadowRecorder(self.ops, self.unrecorded)
         collecting = gc.isenabled()
         gc.collect(0)
@@ -226,6 +228,7 @@ class Recording(FrameEvents):
             except BaseException as raised:
                 error = raised
             self.places.finished()
+            self.ops.drew_random = not same_streams(random, random_streams())
             if monitor.observer_failure is not None:
                 self.internal_error(monitor.observer_failure)
             plan = self.guarded_call(self.finish, result, error)

@@ -1058,3 +1058,78 @@ def region(x):
     y = torch.zeros(2, 4).scatter_(1, torch.tensor([[0], [3]]), 1.0)
     y.index_add_(0, torch.tensor([1]), torch.ones(1, 4))
     return x.cumsum(1), y, x.gather(1, torch.tensor([[0], [2]]))
+
+
+# === error_after_mutation: nograd
+emb = nn.Embedding(4, 3)
+bn = nn.BatchNorm1d(3)
+log = []
+
+
+def region(x, i):
+    log.append("in")
+    y = bn(x.detach())
+    z = y + emb(i)
+    log.append("out")
+    return z
+
+
+def args(i):
+    return torch.randn(2, 3), torch.tensor([1, 9 if i in (2, 4) else 2])
+
+
+# === error_in_modes: nograd
+emb = nn.Embedding(4, 3)
+
+
+def region(i):
+    with torch.no_grad():
+        with torch.autocast("cpu", torch.bfloat16):
+            x = torch.nn.functional.dropout(torch.ones(3), 0.5)
+            return emb(i) + x
+
+
+def args(i):
+    return (torch.tensor([1, 9 if i in (2, 4) else 2]),)
+
+
+# === error_caught_inside
+emb = nn.Embedding(4, 3)
+
+
+def region(i):
+    try:
+        return emb(i)
+    except IndexError:
+        return torch.zeros(3)
+
+
+def args(i):
+    return (torch.tensor([1, 9 if i in (0, 2, 4) else 2]),)
+
+
+# === branch_inside_modes: calls=8
+lin = nn.Linear(3, 3)
+
+
+def region(x):
+    with torch.no_grad():
+        with torch.autocast("cpu", torch.bfloat16):
+            y = lin(x.detach())
+            if x.sum() > 40:
+                y = y * 2
+            z = lin(y)
+    return z + x
+
+
+def args(i):
+    return (torch.full((2, 3), [1.0, 9.0, 2.0, 3.0, 9.0, 1.0, 1.0, 8.0][i % 8], requires_grad=True),)
+
+
+# === integer_division: nograd
+def region(x, y):
+    return x // y
+
+
+def args(i):
+    return torch.tensor([4]), torch.tensor([0 if i == 3 else 2])
