@@ -261,8 +261,9 @@ class Region:
     def report(self, finding: Finding) -> None:
         known = self.findings.get(finding.key) or next((f for f in self.findings.values() if again(finding, f)), None)
         if known is not None:
-            if known.code == "MP201" and finding.values[0] not in known.values:
-                known.values = (*known.values[:3], finding.values[0])  # how it began, and the last change
+            new = tuple(v for v in finding.values if v not in known.values)
+            if new and finding.code in ("MP101", "MP201"):
+                known.values = (*known.values[:3], new[-1])  # how it began, and the last outcome or change
             known.count += 1
             finding = known
         else:

@@ -31,6 +31,7 @@ def user_site(sites: list[Any]) -> Location | None:
         if site is not None and is_user_file(site.code.co_filename):
             return site_location(site)
     return None
+_CHANGED_HINT = "Nothing needs to be done if the change is wanted; one that depends on the old content guards all of it."
 
 
 def capture_findings(region: Region, capture: Capture) -> list[Finding]:
@@ -58,10 +59,14 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
     places = capture._recorded.recording.places
     effects: dict[tuple[str, Location], tuple[list[str], tuple[Location, ...]]] = {}
 
-    def tell(code: str, subject: Any, sites: list[Any], name: str) -> None:
+    appended: set[tuple[str, Location]] = set()
+
+    def tell(code: str, subject: Any, sites: list[Any], name: str, op: str = "") -> None:
         place = places.of(subject, sites) or Place(region.location)
         names, _ = effects.setdefault((code, places.told(place)), ([], place.path))
         names.append(name)
+        if op == "extend":
+            appended.add((code, place.location))
 
     for effect in capture.replay.effects:
         code = _EFFECT_CODES.get(effect.op, "MP302")
@@ -69,13 +74,16 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
             code = "MP303"
         sites = [s for s in effect.sites if s is not None and (s.name == effect.key or code != "MP301")] or effect.sites
         subject = effect.target.source if isinstance(effect.target, Outside) else None
-        tell(code, subject, [*sites, *effect.sites], effect.describe)
+        tell(code, subject, [*sites, *effect.sites], effect.describe, effect.op)
     for _, source, site in capture._recorded.recording.tensor_writes:
         tell("MP306", source, [site], source.describe())
     for (code, location), (names, path) in effects.items():
         names = list(dict.fromkeys(names))
         values = tuple(Value("changed", name) for name in names[:5])
-        out.append(Finding(code, _effect_message(code, names), location, region=region.id, values=values, path=path))
+        hint = "" if code != "MP302" or (code, location) in appended else _CHANGED_HINT
+        out.append(
+            Finding(code, _effect_message(code, names), location, hint, region=region.id, values=values, path=path)
+        )
     return out + places.hidden_findings(region.id)
 
 
@@ -104,7 +112,8 @@ def recompile_finding(region: Region, failure: Failure, learned: bool, recording
         return Finding("MP205", text, place, region=region.id, values=values, path=path)
     if learned:
         text = (
-            f"`{failure.name}` changed from {failure.old} to {failure.new}: from now on it is carried as a symbolic scalar."
+            f"`{failure.name}` changed from {failure.old} to {failure.new}: from now on it is carried as a symbolic scalar, "
+            "and its changes need no new capture."
         )
         return Finding("MP202", text, place, region=region.id, values=values, path=path)
     others = f" (with {more} other values)" if more > 0 else ""

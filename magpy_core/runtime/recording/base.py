@@ -138,7 +138,12 @@ class RecordingState(Observer):
         if not error.code:  # the consequence of something that has been told
             self.broken = True
             return
-        self.refuse(error.code, error.message, hint=error.hint, values=error.values)
+        text = self.source_text(self.site)
+        values = error.values or ((Value("expression", text),) if text else ())
+        self.refuse(error.code, error.message, hint=error.hint, values=values)
+
+    def source_text(self, site: Any) -> str:
+        raise NotImplementedError
 
     # -- nodes -------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ instead of being watched instruction by instruction. Key type: FrameEvents.
 from __future__ import annotations
 
 import functools
+import importlib
 import logging
 import os
 import sys
@@ -54,11 +55,16 @@ _CONTEXTLIB = _STDLIB + "contextlib.py"
 _COMPILER_WRAPPERS = _TORCH + "_dynamo" + os.sep + "eval_frame.py"
 _HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _module = nn.modules.module
+_FIND_AND_LOAD: types.CodeType = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
 
 
 @functools.lru_cache(maxsize=8192)
 def _is_library(filename: str) -> bool:
-    return filename in _LIBRARY_FILES or filename.startswith(_LIBRARY_FOLDERS)
+    return (
+        filename in _LIBRARY_FILES
+        or filename.startswith(_LIBRARY_FOLDERS)
+        or filename.endswith(os.sep + "typing_extensions.py")  # typing's own helper, wherever it is installed
+    )
 
 
 class FrameEvents(OpaqueEvents):
@@ -109,6 +115,20 @@ class FrameEvents(OpaqueEvents):
                 return True
             frame = frame.f_back
         self.paused_code = None
+        return False
+
+    # -- imports ---------------------------------------------------------------------------------------------
+
+    def import_name(self, site: Any, name: str) -> None:
+        """The first import of a module runs its body once; that is no part of what the region computes."""
+        self.site = site
+        if self.paused_code is None and name not in sys.modules:
+            self.paused_code = _FIND_AND_LOAD
+
+    def import_call(self, frame: Any) -> bool:
+        """``importlib.import_module``, as lazily loading packages call it."""
+        if self.paused_code is None:
+            self.paused_code = frame.f_code
         return False
 
     # -- module calls ------------------------------------------------------------------------------------------
@@ -242,6 +262,7 @@ def _known() -> dict[types.CodeType, str]:
     table: dict[Callable[..., Any], str] = {
         nn.Module._wrapped_call_impl: "module_getattr",
         nn.Module._call_impl: "module_call",
+        importlib.import_module: "import_call",
         nn.Module.__getattr__: "module_getattr",
         nn.Module.__setattr__: "module_setattr",
         nn.Module.__delattr__: "module_setattr",

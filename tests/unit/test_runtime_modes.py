@@ -1,0 +1,67 @@
+"""Grad mode and autocast stay the program's own, whatever way a compiled call ends."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import magpy_core
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_branch_that_goes_another_way_leaves_grad_mode_on(backend: str) -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            y = x * 2
+            z = y + 1 if y.sum() > 0 else y - 1
+        return z + x
+
+    compiled = magpy_core.compile(f, backend=backend)
+    for value in (1.0, -1.0, 1.0, 1.0, -1.0, -1.0):
+        x = torch.full((3,), value, requires_grad=True)
+        out = compiled(x)
+        assert torch.is_grad_enabled()
+        assert out.requires_grad and torch.equal(out, f(x))
+    assert len(magpy_core.captures(compiled)) == 2
+
+
+def test_a_graph_that_raises_leaves_grad_mode_and_autocast() -> None:
+    def f(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            return torch.nn.functional.embedding(i, x)
+
+    compiled = magpy_core.compile(f, backend="eager")
+    good, bad = torch.tensor([0, 1]), torch.tensor([0, 99])
+    for _ in range(2):
+        compiled(torch.ones(4, 2), good)
+    with pytest.raises(IndexError):
+        compiled(torch.ones(4, 2), bad)
+    assert torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
+
+
+def test_numbers_that_vary_pass_through_generators() -> None:
+    """An optimizer's `all(isinstance(t, Tensor) for t in steps)` must not pin the learning rate to its value."""
+    parameter = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.AdamW([parameter], lr=0.1)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: 1 / (n + 1))
+    step = magpy_core.compile(optimizer.step, backend="eager")
+    for _ in range(6):
+        parameter.grad = torch.ones(3)
+        step()
+        schedule.step()
+    region = step.__magpy_region__  # type: ignore[attr-defined]
+    assert (len(region.captures), region.hits) == (2, 4)
+
+
+def test_native_code_gets_the_exact_value_a_generator_yields() -> None:
+    class Counter:
+        n = 0
+
+    counter = Counter()
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        counter.n += 1
+        return x * sum(n for n in (counter.n, 1))
+
+    compiled = magpy_core.compile(f, backend="eager")
+    assert [compiled(torch.ones(1)).item() for _ in range(5)] == [2.0, 3.0, 4.0, 5.0, 6.0]
