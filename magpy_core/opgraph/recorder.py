@@ -16,8 +16,8 @@ import torch.fx
 from torch.overrides import TorchFunctionMode
 
 from magpy_core._compat.autograd import is_view
-from magpy_core._compat.tensor_guards import storage_key
 from magpy_core._compat.eval_frame import never_intercept
+from magpy_core._compat.tensor_guards import storage_key
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph.scalars import ScalarTable, Sym
@@ -225,10 +225,11 @@ class OpRecorder(TorchFunctionMode):
         name = fns.function_name(func)
         tensors = self._tensors(args, kwargs)
         versions = [(t, t._version) for t in tensors if not t.is_inference()]
-        if len(versions) < len(tensors) and (name.endswith("_") or name in fns.IN_PLACE):
-            raise Unsupported("MP106", f"`{name}` on an inference tensor: what it changes can't be told.")
         fx_args = tuple(self.to_fx(a) for a in args)
         fx_kwargs = {k: self.to_fx(v) for k, v in kwargs.items()}
+        in_place = name in fns.IN_PLACE or (name.endswith("_") and not name.endswith("__")) or "out" in kwargs
+        if in_place and any(t.is_inference() and (self._is_input(t) or is_view(t)) for t in tensors):
+            raise Unsupported("MP106", f"`{name}` on an inference tensor from outside: what it changes can't be told.")
         return ("op", (name, fx_args, fx_kwargs, tensors, versions))
 
     def _is_input(self, tensor: torch.Tensor) -> bool:
