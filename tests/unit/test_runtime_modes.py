@@ -50,7 +50,7 @@ def test_numbers_that_vary_pass_through_generators() -> None:
         step()
         schedule.step()
     region = step.__magpy_region__  # type: ignore[attr-defined]
-    assert (len(region.captures), region.hits) == (2, 4)
+    assert (len(region.captures), region.hits) == (2, 4), [f.message for f in region.findings.values()]
 
 
 def test_native_code_gets_the_exact_value_a_generator_yields() -> None:

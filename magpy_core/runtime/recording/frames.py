@@ -20,7 +20,7 @@ from torch import nn
 from torch.amp import autocast_mode
 
 from magpy_core._compat.dynamo import bypass
-from magpy_core.monitor.record import is_own_file
+from magpy_core.monitor.record import OWN_DIRECTORY, is_own_file
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.runtime.recording.base import Output
@@ -89,7 +89,23 @@ class FrameEvents(OpaqueEvents):
             return True  # torch.compile's and torch.compiler.disable's: what they wrap is monitored like any function
         if _is_library(filename) or is_own_file(filename):
             return False
+        if self._importing():
+            self.paused_code = _FIND_AND_LOAD
+            return False
         return not (filename == _CONTEXTLIB and self._called_by_library())
+
+    def _importing(self) -> bool:
+        """Whether the frame that starts was called by the import system or a module's body (an import no event showed)."""
+        frame: types.FrameType | None = sys._getframe(1)
+        while frame is not None and (name := frame.f_code.co_filename).startswith(OWN_DIRECTORY):
+            frame = frame.f_back
+        if frame is None or not (name.startswith("<frozen importlib") or frame.f_code.co_name == "<module>"):
+            return False
+        while frame is not None and frame.f_code is not _FIND_AND_LOAD:
+            if frame.f_code.co_filename.startswith(OWN_DIRECTORY):
+                return False  # the region's own call, at the end of the program's main module
+            frame = frame.f_back
+        return frame is not None
 
     def _called_by_library(self) -> bool:
         """contextlib is monitored for the user's context managers, not for those of the torch files that are left alone."""
