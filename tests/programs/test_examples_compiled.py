@@ -91,7 +91,7 @@ def test_check(name: str, tmp_path: Path) -> None:
 
     severe = [f for f in report["findings"] if f["code"].startswith(("MP1", "MP9"))]
     folder = EXAMPLES / name
-    allowed = {code for code in BREAKS.get(name, {}).values()}
+    allowed = set(BREAKS.get(name, {}).values())
     assert {f["code"] for f in severe} <= allowed, severe
     for text, code in {**BREAKS.get(name, {}), **EFFECTS[name]}.items():
         assert code in codes_at(report, folder, text), (text, report["findings"])
@@ -103,7 +103,7 @@ def test_run_trains_as_plain_python_and_settles(name: str, tmp_path: Path) -> No
     plain = without_times(run_example(name, *program, cwd=tmp_path))
     output, report = magpy("run", name, tmp_path, "--backend", "eager", program=program)
     assert losses(plain)
-    assert without_times(output) == plain
+    assert without_times(output).startswith(plain), output  # the table follows
     by_name = regions(report)
     late = {r["name"]: r["recompiles"] for r in by_name.values() if r["captures_after_step_3"]}
     assert not late
