@@ -143,6 +143,7 @@ class Monitoring:
         report = Report(entrypoint, timings=self.clock.timings())
         if self._session is not None:
             try:
+                self._session.finish()
                 report.regions = [region.summary() for region in self._session.regions]
                 report.findings = list(self._session.findings)
             except Exception as exc:

@@ -31,6 +31,8 @@ def user_site(sites: list[Any]) -> Location | None:
         if site is not None and is_user_file(site.code.co_filename):
             return site_location(site)
     return None
+
+
 _CHANGED_HINT = "Nothing needs to be done if the change is wanted; one that depends on the old content guards all of it."
 
 
@@ -81,9 +83,7 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
         names = list(dict.fromkeys(names))
         values = tuple(Value("changed", name) for name in names[:5])
         hint = "" if code != "MP302" or (code, location) in appended else _CHANGED_HINT
-        out.append(
-            Finding(code, _effect_message(code, names), location, hint, region=region.id, values=values, path=path)
-        )
+        out.append(Finding(code, _effect_message(code, names), location, hint, region=region.id, values=values, path=path))
     return out + places.hidden_findings(region.id)
 
 

@@ -19,6 +19,9 @@ class FakeSession:
         self.depth = threading.local()
         self._by_key: dict[Hashable, FakeRegion] = {}
 
+    def finish(self) -> None:
+        """Nothing was measured."""
+
     @property
     def in_region(self) -> bool:
         return getattr(self.depth, "n", 0) > 0

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from magpy_core.findings import Value
 from magpy_core.monitor.positions import user_frame
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
 from magpy_core.refgraph import kinds, lookup
@@ -248,8 +249,9 @@ class ValueEvents(CallEvents):
         else:
             self.note(
                 "MP101",
-                f"Control flow depends on {self.describe_read(sym)}, which only the graph knows; now it was {outcome!r}.",
+                f"Control flow depends on {self.describe_read(sym)}, which only the graph knows.",
                 hint="Use torch.where or torch.cond, or move the decision out of the region.",
+                values=(Value("this time", repr(outcome)),),
                 site=site,
             )
 
@@ -282,9 +284,6 @@ class ValueEvents(CallEvents):
         return (
             f"`{use}` needs a number read from a tensor{came}" if use else f"Python needs a number read from a tensor{came}"
         )
-
-    def source_text(self, site: Any) -> str:
-        raise NotImplementedError
 
     def site_mark(self) -> Any:
         return self.site
