@@ -17,7 +17,7 @@ from typing import Any
 
 from magpy_core._compat.own_builtins import OWN_BUILTINS
 
-__builtins__ = OWN_BUILTINS
+__builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
 EXTENDED_ARG: int = dis.opmap["EXTENDED_ARG"]
 _CACHES: Sequence[int] = opcode._inline_cache_entries  # type: ignore[attr-defined]

@@ -23,7 +23,7 @@ from magpy_core._compat.assembler import Decoded, Instr, assemble, decode
 from magpy_core._compat.own_builtins import OWN_BUILTINS
 from magpy_core._compat.versions import PY312, UnsupportedVersion
 
-__builtins__ = OWN_BUILTINS
+__builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
 _OP: Final = dis.opmap
 _WRAPPERS: Final = {

@@ -54,7 +54,7 @@ from magpy_core._compat.dynamo import compiled_codes, read_mark, set_mark, torch
 from magpy_core._compat.own_builtins import OWN_BUILTINS
 from magpy_core._compat.versions import PY312
 
-__builtins__ = OWN_BUILTINS
+__builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

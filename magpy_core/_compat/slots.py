@@ -16,7 +16,7 @@ from magpy_core._compat.assembler import Decoded, Instr
 from magpy_core._compat.own_builtins import OWN_BUILTINS
 from magpy_core._compat.versions import PY312
 
-__builtins__ = OWN_BUILTINS
+__builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
 _OP = dis.opmap
 _NO_FALLTHROUGH = frozenset(

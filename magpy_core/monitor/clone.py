@@ -26,7 +26,7 @@ from magpy_core._compat.versions import PY312
 from magpy_core.monitor.events import Site
 from magpy_core.monitor.hooks import HOOKS
 
-__builtins__ = OWN_BUILTINS
+__builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
 _OP: Final = dis.opmap
 _LOAD_CONST: Final = _OP["LOAD_CONST"]

@@ -19,7 +19,7 @@ from magpy_core._compat.eval_frame import AT_LIMIT, never_intercept
 from magpy_core._compat.own_builtins import OWN_BUILTINS
 from magpy_core.monitor.events import Observer, Site
 
-__builtins__ = OWN_BUILTINS
+__builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
 EVENTS: Final[tuple[str, ...]] = tuple(
     name for name, value in vars(Observer).items() if isinstance(value, FunctionType) and name != "enter_frame"
