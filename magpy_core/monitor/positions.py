@@ -77,14 +77,13 @@ def site_location(site: Site) -> Location:
 
 def frame_location(frame: FrameType) -> Location:
     """The instruction a running frame is at."""
-    return instruction_location(frame, frame.f_lasti)
+    return instruction_location(frame.f_code, frame.f_lasti, frame.f_globals)
 
 
-def instruction_location(frame: FrameType, offset: int) -> Location:
-    """The instruction of a frame's code at a byte ``offset`` (``f_lasti``, ``tb_lasti``)."""
-    code = frame.f_code
+def instruction_location(code: CodeType, offset: int, module_globals: dict[str, Any] | None = None) -> Location:
+    """The instruction at a byte ``offset`` (``f_lasti``, ``tb_lasti``) of ``code``."""
     position = next(islice(code.co_positions(), max(offset, 0) // 2, None), (None, None, None, None))
-    return _location(code, position, frame.f_globals)
+    return _location(code, position, module_globals)
 
 
 def user_frame() -> FrameType | None:

@@ -11,7 +11,7 @@ import inspect
 import os
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -36,6 +36,7 @@ _PLUMBING_FILES = (
     _TORCH + "_compile.py", _TORCH + "overrides.py", _TORCH + "_dynamo" + os.sep, _TORCH + "_library" + os.sep,
     _TORCH + "_ops.py",
 )  # fmt: skip
+_Stack = list[tuple[types.CodeType, int]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Places:
         self.running = False
         self._caller: Location | None = None
         self._instructions: dict[tuple[types.CodeType, int], Location] = {}
-        self._remembered: dict[tuple[int, Any], Place] = {}
+        self._remembered: dict[tuple[int, Any], _Stack] = {}
         self._hidden: dict[Location, types.CodeType] = {}
         self._function: types.CodeType | None = None
 
@@ -73,8 +74,8 @@ class Places:
 
     def end(self) -> None:
         """Let go of the program's frames."""
+        self.caller()
         self._outside = None
-        self._instructions.clear()
 
     # -- now ---------------------------------------------------------------------------------------------------
 
@@ -85,21 +86,27 @@ class Places:
             return Place(site_location(site))
         if not self.running:
             return Place(self._exit(last))
+        return self._place(self._stack())
+
+    def _stack(self) -> _Stack:
+        """What is running inside the region, innermost first: the cheap part of finding a place."""
+        return [(frame.f_code, frame.f_lasti) for frame in frames_inside(self._outside)]
+
+    def _place(self, stack: _Stack) -> Place:
         hidden = None
-        for frame in frames_inside(self._outside):
-            code = frame.f_code
+        for code, offset in stack:
             if is_user_file(code.co_filename):
-                return Place(self._at(frame), (), hidden)
+                return Place(self._at(code, offset), (), hidden)
             if hidden is None and _is_hidden(code):
                 hidden = code
-        caller = self.caller()
-        return Place(self._fallback() if caller is None else caller, (), hidden)
+        return Place(self.caller() or self._fallback(), (), hidden)
 
     def path(self, location: Location) -> tuple[Location, ...]:
         """From the region's call to what is happening now."""
-        inside = []
-        if self.running:
-            inside = [self._at(f) for f in frames_inside(self._outside) if not _is_plumbing(f.f_code)][::-1]
+        return self._path(location, self._stack() if self.running else [])
+
+    def _path(self, location: Location, stack: _Stack) -> tuple[Location, ...]:
+        inside = [self._at(*step) for step in reversed(stack) if not _is_plumbing(step[0])]
         caller = self.caller()
         path = inside if caller is None else [caller, *inside]
         if inside and (path[-1].file, path[-1].function) == (location.file, location.function):
@@ -115,7 +122,7 @@ class Places:
         while tb is not None and tb.tb_frame is not self._outside:
             tb = tb.tb_next
         while tb is not None:
-            inside.append((tb.tb_frame.f_code, instruction_location(tb.tb_frame, tb.tb_lasti)))
+            inside.append((tb.tb_frame.f_code, instruction_location(tb.tb_frame.f_code, tb.tb_lasti)))
             tb = tb.tb_next
         inside = [(code, at) for code, at in inside[1:] if not (_is_plumbing(code) or is_own_file(code.co_filename))]
         users = [at for code, at in inside if is_user_file(code.co_filename)]
@@ -139,11 +146,11 @@ class Places:
             self._caller = None if frame is None else frame_location(frame)
         return self._caller
 
-    def _at(self, frame: types.FrameType) -> Location:
-        key = (frame.f_code, frame.f_lasti)
+    def _at(self, code: types.CodeType, offset: int) -> Location:
+        key = (code, offset)
         found = self._instructions.get(key)
         if found is None:
-            found = self._instructions[key] = frame_location(frame)
+            found = self._instructions[key] = instruction_location(code, offset)
         return found
 
     def _exit(self, site: Any) -> Location:
@@ -163,8 +170,7 @@ class Places:
             return
         key = (id(subject), site)
         if key not in self._remembered:
-            place = self.now()
-            self._remembered[key] = Place(place.location, self.path(place.location), place.hidden)
+            self._remembered[key] = self._stack()
 
     def of(self, subject: Any, sites: list[Any]) -> Place | None:
         """Where ``subject`` was changed or read, by the first of ``sites`` that has a line of the user's."""
@@ -173,9 +179,10 @@ class Places:
                 continue
             if is_user_file(site.code.co_filename):
                 return Place(site_location(site))
-            found = self._remembered.get((id(subject), site))
-            if found is not None:
-                return found
+            stack = self._remembered.get((id(subject), site))
+            if stack is not None:
+                place = self._place(stack)
+                return replace(place, path=self._path(place.location, stack))
         return None
 
     def hidden_findings(self, region_id: str) -> list[Finding]:
