@@ -115,7 +115,7 @@ for step in range(6):
     want, got = plain(batch), compiled(batch)
     assert torch.equal(want["out"], got["out"]) and got["input"] is batch
     assert (fast.calls, fast.history) == (plain.calls, plain.history)
-    print(f"   call {step + 1}: {len(magpy_core.captures(compiled))} captures, calls = {fast.calls}, history = {fast.history}")
+    print(f"   call {step + 1}: {len(magpy_core.captures(compiled))} captures, {fast.calls} calls, history = {fast.history}")
 steady = len(magpy_core.captures(compiled))
 for _ in range(5):
     plain(x), compiled(x)
