@@ -12,6 +12,7 @@ from typing import Any
 from magpy_core._compat.versions import UnsupportedVersion
 from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Value
 from magpy_core.guards.explain import Failure
+from magpy_core.monitor.positions import is_user_file
 from magpy_core.runtime.capture import AGAIN, MISS, Capture, CaptureFailed
 from magpy_core.runtime.recording.base import Learned
 from magpy_core.runtime.recording.recording import Recorded, Recording
@@ -137,7 +138,11 @@ class Region:
         try:
             if self.recordings >= self.options.cache_limit:
                 return self._over_limit(args, kwargs)
-            self._learn(args, kwargs)
+            try:
+                self._learn(args, kwargs)
+            except Exception as error:  # explaining must never take the program down
+                self._monitor_failed(error)
+                return self.target(*args, **kwargs)
             return self.record(args, kwargs)
         finally:
             _recording_lock.release()
@@ -181,7 +186,9 @@ class Region:
                 self.learned.dims.setdefault(base, set()).update(failure.dims)
                 learned.append(failure)
         first = next((f for f in best if f not in learned), best[0])
-        place = first.location or self.location
+        place = first.location
+        if place is None or not is_user_file(place.file):
+            place = self.location
         self.recompiles.append(
             Recompile(self.calls, first.name, first.old, first.new, place.file, place.range.start.line + 1)
         )
