@@ -42,7 +42,8 @@ def fresh_int(value: int) -> int:
         if not supports_fresh_int():
             raise RuntimeError("this interpreter's int layout is unknown")
         return _new_small(value)
-    return -(-value)
+    negative = -value
+    return -negative  # an operation on a large int makes a new object
 
 
 @functools.cache

@@ -1,4 +1,7 @@
-"""torch's native tensor and global-state checks (private, stable over 2.11-2.13). Key functions: ``tensor_check``, ``global_check``."""
+"""torch's native tensor and global-state checks (private, stable over 2.11-2.13).
+
+Key functions: ``tensor_check``, ``global_check``.
+"""
 
 from __future__ import annotations
 

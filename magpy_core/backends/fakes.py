@@ -51,8 +51,10 @@ def make_fake_inputs(values: Sequence[Any], dynamic_dims: Mapping[int, set[int]]
 
 
 def fakes_from_facts(facts: Sequence[Any]) -> list[Any]:
-    """Static fakes from (shape, stride, dtype, device, requires_grad, type) descriptions; numbers stay as they are. For looking
-    at a graph whose inputs are gone: aliasing between inputs is not described."""
+    """Static fakes from (shape, stride, dtype, device, requires_grad, type) descriptions; numbers stay as they are.
+
+    For looking at a graph whose inputs are gone: aliasing between inputs is not described.
+    """
     with preserve_torch_state():
         mode, _ = compat.new_fake_mode(dynamic=False)
         out: list[Any] = []

@@ -60,9 +60,9 @@ def nth(container: Any, index: int) -> Any:
 
 HELPERS: dict[str, Any] = {
     "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
-    "nth": nth, "peek": peek, "cache_state": cache_state, "namespace": namespace, "dict_getitem": dict.__getitem__, "list_getitem": list.__getitem__, "getattr": getattr,
-    "type": type, "len": len, "id": id, "tuple": tuple, "map": map, "dict": dict, "list": list, "set": set,
-    "bool": bool, "int": int, "float": float, "str": str,
+    "nth": nth, "peek": peek, "cache_state": cache_state, "namespace": namespace, "dict_getitem": dict.__getitem__,
+    "list_getitem": list.__getitem__, "getattr": getattr, "type": type, "len": len, "id": id, "tuple": tuple, "map": map,
+    "dict": dict, "list": list, "set": set, "bool": bool, "int": int, "float": float, "str": str,
 }  # fmt: skip
 
 

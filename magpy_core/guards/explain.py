@@ -121,7 +121,9 @@ def tensor_failure(
     if now == recorded:
         return None
     if now.rank == recorded.rank and now.rest == recorded.rest:
-        dims = tuple(d for d, (a, b) in enumerate(zip(recorded.shape, now.shape, strict=True)) if a != b and (d not in free or b < 2))
+        dims = tuple(
+            d for d, (a, b) in enumerate(zip(recorded.shape, now.shape, strict=True)) if a != b and (d not in free or b < 2)
+        )
         if dims:
             return Failure("MP201", f"{name}.shape", str(recorded.shape), str(now.shape), where, source, dims=dims)
         if recorded.stride != now.stride and not free:

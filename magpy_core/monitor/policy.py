@@ -15,17 +15,18 @@ from typing import Any
 PURE, TORCH, EFFECT, HOST, IO, UNKNOWN = "pure", "torch", "effect", "host", "io", "unknown"
 
 _PURE_MODULES = frozenset({
-    "math", "cmath", "operator", "_operator", "itertools", "functools", "_functools", "collections", "_collections", "re", "_sre",
-    "_struct", "struct", "_bisect", "_heapq", "unicodedata", "_abc", "_string", "_json", "binascii", "types", "_weakref", "weakref",
-    "_typing", "typing", "_contextvars", "enum", "copy", "copyreg", "_decimal", "fractions", "_statistics", "zlib", "_datetime_math",
-    "_weakrefset", "_collections_abc", "string", "textwrap", "difflib", "_opcode", "_ast", "array", "_blake2", "_md5", "_sha1",
-    "_sha256", "_sha512", "_sha2", "_hashlib", "_csv", "_pickle", "marshal",
+    "math", "cmath", "operator", "_operator", "itertools", "functools", "_functools", "collections", "_collections",
+    "re", "_sre", "_struct", "struct", "_bisect", "_heapq", "unicodedata", "_abc", "_string", "_json", "binascii",
+    "types", "_weakref", "weakref", "_typing", "typing", "_contextvars", "enum", "copy", "copyreg", "_decimal",
+    "fractions", "_statistics", "zlib", "_datetime_math", "_weakrefset", "_collections_abc", "string", "textwrap",
+    "difflib", "_opcode", "_ast", "array", "_blake2", "_md5", "_sha1", "_sha256", "_sha512", "_sha2", "_hashlib", "_csv",
+    "_pickle", "marshal",
 })  # fmt: skip
 _HOST_MODULES = frozenset({
-    "time", "_random", "random", "posix", "os", "nt", "_socket", "socket", "select", "_ssl", "signal", "_signal", "subprocess",
-    "_posixsubprocess", "threading", "_asyncio", "_queue", "_multiprocessing", "mmap", "fcntl", "resource", "secrets", "uuid", "_uuid",
-    "_datetime", "gc", "faulthandler", "ctypes", "_ctypes", "atexit", "sqlite3", "_sqlite3", "pwd", "locale", "_locale", "_thread",
-    "readline", "tracemalloc", "_tracemalloc",
+    "time", "_random", "random", "posix", "os", "nt", "_socket", "socket", "select", "_ssl", "signal", "_signal",
+    "subprocess", "_posixsubprocess", "threading", "_asyncio", "_queue", "_multiprocessing", "mmap", "fcntl", "resource",
+    "secrets", "uuid", "_uuid", "_datetime", "gc", "faulthandler", "ctypes", "_ctypes", "atexit", "sqlite3", "_sqlite3",
+    "pwd", "locale", "_locale", "_thread", "readline", "tracemalloc", "_tracemalloc",
 })  # fmt: skip
 _IO_MODULES = frozenset({"io", "_io"})
 _TORCH_MODULES = ("torch", "torch._C", "torch._C._nn", "torch._C._fft", "torch._C._linalg", "torch._C._special", "torch._VF")
@@ -41,7 +42,7 @@ _extra: dict[str, str] = {}
 
 
 def extend(table: dict[str, str]) -> None:
-    """Add user policy: dotted name of a callable -> ``pure`` | ``torch`` | ``host``. Raises ValueError for another verdict."""
+    """Add user policy: dotted name -> ``pure`` | ``torch`` | ``host``. Raises ValueError for another verdict."""
     for name, what in table.items():
         if what not in (PURE, TORCH, HOST):
             raise ValueError(f"call policy of {name!r} is {what!r}; it must be pure, torch or host")
@@ -103,14 +104,14 @@ def verdict(fn: Any) -> str:
 
 # Methods of built-in containers. READ: reads the content; WRITE: changes it without reading; both otherwise.
 READ_METHODS = frozenset({
-    "index", "count", "copy", "__len__", "__iter__", "__contains__", "__reversed__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
-    "__ge__", "__add__", "__mul__", "__rmul__", "__or__", "__ror__", "__and__", "__sub__", "__xor__", "keys", "values", "items",
-    "union", "intersection", "difference", "symmetric_difference", "issubset", "issuperset", "isdisjoint", "__repr__", "__str__",
-    "__format__", "__sizeof__", "most_common", "elements", "__reduce__", "__reduce_ex__", "__copy__", "__hash__", "__rand__",
-    "__rsub__", "__rxor__", "__class_getitem__",
+    "index", "count", "copy", "__len__", "__iter__", "__contains__", "__reversed__", "__eq__", "__ne__", "__lt__",
+    "__le__", "__gt__", "__ge__", "__add__", "__mul__", "__rmul__", "__or__", "__ror__", "__and__", "__sub__", "__xor__",
+    "keys", "values", "items", "union", "intersection", "difference", "symmetric_difference", "issubset", "issuperset",
+    "isdisjoint", "__repr__", "__str__", "__format__", "__sizeof__", "most_common", "elements", "__reduce__",
+    "__reduce_ex__", "__copy__", "__hash__", "__rand__", "__rsub__", "__rxor__", "__class_getitem__",
 })  # fmt: skip
 WRITE_METHODS = frozenset({
-    "append", "extend", "appendleft", "extendleft", "add", "update", "clear", "discard", "__setitem__", "__iadd__", "__ior__",
-    "difference_update", "__init__",
+    "append", "extend", "appendleft", "extendleft", "add", "update", "clear", "discard", "__setitem__", "__iadd__",
+    "__ior__", "difference_update", "__init__",
 })  # fmt: skip
 KEYED_READS = frozenset({"get", "__getitem__", "__contains__"})

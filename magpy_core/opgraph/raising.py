@@ -11,19 +11,21 @@ from magpy_core._compat.autograd import switches_modes
 
 # Pointwise operations, reductions, views and layers that raise for shapes, types and devices only.
 _SAFE = frozenset({
-    "add", "sub", "mul", "div", "neg", "abs", "sqrt", "rsqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos",
-    "tan", "tanh", "sigmoid", "relu", "relu_", "gelu", "silu", "elu", "leaky_relu", "hardtanh", "hardswish", "softplus", "mish",
-    "softmax", "log_softmax", "clamp", "clamp_min", "clamp_max", "clip", "where", "maximum", "minimum", "square", "reciprocal",
-    "sign", "round", "floor", "ceil", "trunc", "erf", "lerp", "addcmul", "addcdiv", "copy", "zero", "fill", "sum", "mean", "var",
-    "std", "amax", "amin", "max", "min", "argmax", "argmin", "norm", "cumsum", "any", "all", "matmul", "mm", "bmm", "addmm", "linear",
-    "baddbmm", "einsum", "conv1d", "conv2d", "conv3d", "batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm",
-    "dropout", "scaled_dot_product_attention", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "view", "reshape", "permute",
-    "transpose", "t", "flatten", "unflatten", "squeeze", "unsqueeze", "expand", "expand_as", "contiguous", "clone", "detach",
-    "to", "float", "double", "half", "bfloat16", "long", "int", "bool", "type_as", "cat", "concat", "stack", "chunk", "split",
-    "unbind", "narrow", "select", "masked_fill", "tril", "triu", "zeros", "ones", "empty", "full", "arange", "zeros_like",
-    "ones_like", "empty_like", "full_like", "rand", "randn", "rand_like", "randn_like", "tensor", "truediv", "eq", "ne", "lt", "le",
-    "gt", "ge", "logical_and", "logical_or", "logical_not", "and_", "or_", "invert", "isnan", "isinf", "isfinite", "size", "repeat",
-    "pad", "flip", "roll", "mse_loss", "l1_loss", "smooth_l1_loss", "outer", "dot", "mv", "item", "requires_grad_",
+    "add", "sub", "mul", "div", "neg", "abs", "sqrt", "rsqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin",
+    "cos", "tan", "tanh", "sigmoid", "relu", "relu_", "gelu", "silu", "elu", "leaky_relu", "hardtanh", "hardswish",
+    "softplus", "mish", "softmax", "log_softmax", "clamp", "clamp_min", "clamp_max", "clip", "where", "maximum",
+    "minimum", "square", "reciprocal", "sign", "round", "floor", "ceil", "trunc", "erf", "lerp", "addcmul", "addcdiv",
+    "copy", "zero", "fill", "sum", "mean", "var", "std", "amax", "amin", "max", "min", "argmax", "argmin", "norm",
+    "cumsum", "any", "all", "matmul", "mm", "bmm", "addmm", "linear", "baddbmm", "einsum", "conv1d", "conv2d", "conv3d",
+    "batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm", "dropout", "scaled_dot_product_attention",
+    "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "view", "reshape", "permute", "transpose", "t", "flatten",
+    "unflatten", "squeeze", "unsqueeze", "expand", "expand_as", "contiguous", "clone", "detach", "to", "float", "double",
+    "half", "bfloat16", "long", "int", "bool", "type_as", "cat", "concat", "stack", "chunk", "split", "unbind", "narrow",
+    "select", "masked_fill", "tril", "triu", "zeros", "ones", "empty", "full", "arange", "zeros_like", "ones_like",
+    "empty_like", "full_like", "rand", "randn", "rand_like", "randn_like", "tensor", "truediv", "eq", "ne", "lt", "le",
+    "gt", "ge", "logical_and", "logical_or", "logical_not", "and_", "or_", "invert", "isnan", "isinf", "isfinite",
+    "size", "repeat", "pad", "flip", "roll", "mse_loss", "l1_loss", "smooth_l1_loss", "outer", "dot", "mv", "item",
+    "requires_grad_",
 })  # fmt: skip
 _PLAIN_INDEX = (int, slice, type(None), type(Ellipsis))
 

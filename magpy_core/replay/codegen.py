@@ -68,9 +68,10 @@ def replace_dict(target: Any, pairs: list[tuple[Any, Any]]) -> None:
 
 
 HELPERS: dict[str, Any] = {
-    "write_log": write_log, "link_error": link_error, "active_error": sys.exception, "fill_object": fill_object, "replace_list": replace_list, "replace_dict": replace_dict,
-    "replace_content": replace_content, "print": print, "MethodType": types.MethodType, "partial": functools.partial,
-    "deque": collections.deque, "dict_setitem": dict.__setitem__, "dict_pop": dict.pop, "list_extend": list.extend,
+    "write_log": write_log, "link_error": link_error, "active_error": sys.exception, "fill_object": fill_object,
+    "replace_list": replace_list, "replace_dict": replace_dict, "replace_content": replace_content, "print": print,
+    "MethodType": types.MethodType, "partial": functools.partial, "deque": collections.deque,
+    "dict_setitem": dict.__setitem__, "dict_pop": dict.pop, "list_extend": list.extend,
     "ordered_setitem": collections.OrderedDict.__setitem__, "tuple_new": tuple.__new__, "Size": torch.Size,
     "set_add": set.add, "set_discard": set.discard, "list_setitem": list.__setitem__, "setattr": setattr,
     "delattr": delattr, "object_new": object.__new__,

@@ -33,10 +33,10 @@ from magpy_core.replay.ir import (
 )
 
 _FROZEN = (types.MethodType, functools.partial, slice, range)
-# C-level attributes of built-in exceptions that are not among their arguments; others with a layout of their own are refused.
+# C-level attributes of built-in exceptions that are not among their arguments; other layouts of their own are refused.
 _ERROR_FIELDS: dict[type, tuple[str, ...]] = {
-    AttributeError: ("name", "obj"), NameError: ("name",), UnboundLocalError: ("name",), KeyError: (), ImportError: ("name", "path"),
-    ModuleNotFoundError: ("name", "path"), BaseExceptionGroup: (), ExceptionGroup: (),
+    AttributeError: ("name", "obj"), NameError: ("name",), UnboundLocalError: ("name",), KeyError: (),
+    ImportError: ("name", "path"), ModuleNotFoundError: ("name", "path"), BaseExceptionGroup: (), ExceptionGroup: (),
 }  # fmt: skip
 _YOUNG_IDENTITY = (types.FunctionType, type)
 

@@ -258,8 +258,9 @@ class Capture:
         self._namespace |= w.table
         self._namespace.update(
             MISS=MISS, global_state=self._globals_ok, tensors=tensor_check(tensors, free), storage_key=storage_key,
-            restore_input=_restore_input, random_streams=random_streams, restore_streams=restore_streams, get_modes=get_modes,
-            set_modes=set_modes, CaptureFailed=CaptureFailed, AGAIN=AGAIN, shapes_ok=lambda values: True,
+            restore_input=_restore_input, random_streams=random_streams, restore_streams=restore_streams,
+            get_modes=get_modes, set_modes=set_modes, CaptureFailed=CaptureFailed, AGAIN=AGAIN,
+            shapes_ok=lambda values: True,
         )  # fmt: skip
         self._namespace.update({f"graph{i}": self._stub(i) for i in range(len(self.segments))})
         exec(compile(text, f"<magpy capture of {recording.region_id}>", "exec"), self._namespace)
@@ -382,7 +383,7 @@ class Capture:
         return compile_and_call
 
     def _compile_segment(self, index: int, inputs: tuple[Any, ...]) -> Callable[..., Any]:
-        """The callable of one segment, which takes its inputs as one list (and may empty it); raises CaptureFailed when the backend can't."""
+        """The callable of one segment: takes its inputs as one list (and may empty it). Raises CaptureFailed."""
         start = time.perf_counter()
         segment = self.segments[index]
         gm = segment.module()

@@ -143,8 +143,11 @@ class Recording(FrameEvents):
                         self.escape(size, self.site)
 
     def free_dims(self, source: Source, tensor: torch.Tensor) -> set[int]:
-        """Dimensions of an input that may vary. Sizes 0 and 1 are special to operations (broadcasting, squeeze), and where
-        strides are not the plain ones, whether an operation copies follows from them: such inputs are guarded as they are."""
+        """Dimensions of an input that may vary.
+
+        Sizes 0 and 1 are special to operations (broadcasting, squeeze), and where strides are not the plain ones, whether an
+        operation copies follows from them: such inputs are guarded as they are.
+        """
         dims = self.learned.dims.get(source.path)
         if not dims or tensor.layout is not torch.strided:
             return set()
@@ -323,7 +326,8 @@ class Recording(FrameEvents):
             if node.kind != kinds.IDENTITY:
                 node.obj = None
             node.snapshot = None
-            node.forced.clear()
+            # names of slots stay, for the printer; values and keys that are objects of the user's do not
+            node.forced = [(op, k) for op, k in node.forced if op.startswith(("set_", "maybe_")) and type(k) is str]
         self._young = None
 
     def canonical_numbers(self) -> None:
