@@ -13,7 +13,6 @@ from magpy_core._compat.versions import UnsupportedVersion
 from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Value
 from magpy_core.guards.explain import Failure
 from magpy_core.monitor.positions import is_user_file
-from magpy_core.monitor.positions import is_user_file
 from magpy_core.runtime.capture import AGAIN, MISS, Capture, CaptureFailed
 from magpy_core.runtime.recording.base import Learned
 from magpy_core.runtime.recording.recording import Recorded, Recording
