@@ -20,6 +20,14 @@ from magpy_core.runtime.recording.containers import ContainerEvents
 class BuiltinEvents(ContainerEvents):
     """One method per builtin (or a few alike); ``SPECIAL`` names them."""
 
+    def escape_raising(self, fn: Any, numbers: tuple[Any, ...], site: Any) -> None:
+        """Arithmetic that raises (a division by zero) decides the program's path: it holds for these very numbers only."""
+        try:
+            if fn is not None:
+                fn(*numbers)
+        except Exception:
+            self.escape_all(site, numbers)
+
     def carries(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return (
             bool(self.scalars)
@@ -104,6 +112,7 @@ class BuiltinEvents(ContainerEvents):
 
     def b_iterate(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if fn in CARRYING and self.carries(args, kwargs):
+            self.escape_raising(fn, args, site)
             self.pending_call = (site, fn, args)
             return
         self.escape_all(site, args, kwargs)

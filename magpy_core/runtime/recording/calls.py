@@ -187,6 +187,7 @@ class CallEvents(BuiltinEvents):
             self.pending_torch = (site, fn)
         elif what == policy.PURE:
             if fn in CARRYING and self.carries(args, kwargs):
+                self.escape_raising(fn, args, site)
                 self.pending_call = (site, fn, args)
                 return
             self.escape_all(site, args, kwargs)
@@ -267,6 +268,7 @@ class CallEvents(BuiltinEvents):
 
     def call_class(self, site: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if cls in CARRYING and self.carries(args, kwargs):
+            self.escape_raising(cls, args, site)
             self.pending_call = (site, cls, args)
             return
         if issubclass(cls, torch.Tensor):

@@ -108,18 +108,26 @@ class ContainerEvents(WriteEvents):
 
     def read_len(self, node: Node, site: Any) -> None:
         """``len`` of a container from outside; after a write the result still depends on the entry content."""
+        source = self.sources.make("len", node.source, None)
         if node.snapshot is not None:
-            if node.kind in (kinds.LIST, kinds.DEQUE) or node.kind == kinds.DICT or node.kind == kinds.SET:
-                self.refgraph.read(self.sources.make("len", node.source, None), "eq", len(node.snapshot.content), site)
+            entry = node.snapshot.content
+            if entry is None:
+                return
+            grown = len(node.obj) - len(entry)
+            pairs = zip(entry, node.obj, strict=False)
+            only_appended = type(node.obj) is list and grown >= 0 and all(a is b for a, b in pairs)
+            if only_appended and source.path in self.learned.numbers:
+                self.pending_len = (source, len(entry), grown)
+            else:
+                self.refgraph.read(source, "eq", len(entry), site)
             return
         size = len(node.obj)
-        source = self.sources.make("len", node.source, None)
         if source.path in self.learned.numbers:
-            self.pending_len = (source, size)
+            self.pending_len = (source, size, 0)
             return
         self.refgraph.read(source, "eq", size, site)
 
-    pending_len: tuple[Any, int] | None = None
+    pending_len: tuple[Any, int, int] | None = None  # its source, length at entry, what the region appended
 
     # -- reading arguments -------------------------------------------------------------------------------------
 

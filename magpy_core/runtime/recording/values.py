@@ -38,6 +38,9 @@ class ValueEvents(CallEvents):
     def binary(self, site: Any, lhs: Any, rhs: Any) -> None:
         tl, tr = type(lhs), type(rhs)
         if tl in kinds.NUMBER_TYPES and tr in kinds.NUMBER_TYPES:
+            if self.scalars and (self.scalars.get(lhs) is not None or self.scalars.get(rhs) is not None):
+                self.site = site
+                self.escape_raising(BINARY.get((site.name or "").removesuffix("=")), (lhs, rhs), site)
             return
         self.site = site
         if is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
@@ -131,11 +134,12 @@ class ValueEvents(CallEvents):
         if fn == "tensor_len":
             return self.scalars.bind(result, args[0]) if args and type(result) is int else result
         if fn == "len":
-            source, size = args
-            if type(result) is not int or result != size:
+            source, size, grown = args
+            if type(result) is not int or result != size + grown:
                 return result
             self.refgraph.read(source, "type", int, site)
-            return self.scalars.bind(result, self.scalars.source(source, result))
+            length = self.scalars.source(source, size)
+            return self.scalars.bind(result, self.scalars.call(BINARY["+"], (length, grown), result) if grown else length)
         if type(result) not in kinds.NUMBER_TYPES:
             self.escape_all(site, args)
             return result
