@@ -19,9 +19,9 @@ import torch
 
 _ATOMS = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), type(NotImplemented), torch.dtype, torch.device,
           torch.layout, torch.memory_format, range, enum.Enum)  # fmt: skip
-_SKIPPED_CLASS_NAMES = frozenset({"__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "_abc_impl", "_torchdynamo_wrapper_id",
-                                 "_autograd_function_id", "_backward_cls", "get_compiler_config",
-                                 "_torchdynamo_orig_callable", "_torchdynamo_inline"})  # fmt: skip
+# The last two are what autograd.Function hangs on classes for itself.
+_SKIPPED_CLASS_NAMES = frozenset({"__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "_abc_impl",
+                                 "_autograd_function_id", "_backward_cls"})  # fmt: skip
 _LIMIT = 20
 
 
@@ -233,8 +233,11 @@ class Walk:
             return
         self.values(path + ".__defaults__", a.__defaults__, b.__defaults__)
         self.values(path + ".__kwdefaults__", a.__kwdefaults__, b.__kwdefaults__)
-        ignored = _SKIPPED_CLASS_NAMES  # torch.compile's wrappers carry a number of their own
-        self.dicts(path + ".__dict__", *({k: v for k, v in f.__dict__.items() if k not in ignored} for f in (a, b)))
+        if "_torchdynamo_orig_callable" in a.__dict__ and "_torchdynamo_orig_callable" in b.__dict__:
+            inner = [f.__dict__["_torchdynamo_orig_callable"] for f in (a, b)]
+            self.values(path + ".__wrapped__", *inner)  # the wrapper itself is torch.compile's own
+            return
+        self.dicts(path + ".__dict__", a.__dict__, b.__dict__)
         ca, cb = a.__closure__ or (), b.__closure__ or ()
         if len(ca) != len(cb):
             self.say(path, "different closures")

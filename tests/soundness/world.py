@@ -256,6 +256,8 @@ def _changes_of(v: Any) -> list[tuple[str, Callable[[Any], None]]]:
             ]
         same: dict[Any, int] = {}
         for p in v.parameters():
+            if isinstance(p, nn.parameter.UninitializedParameter):
+                continue
             same[tuple(p.shape)] = same.get(tuple(p.shape), 0) + 1
         if any(n > 1 for n in same.values()):
             out.append(("alias parameters", _alias_parameters))
@@ -396,7 +398,7 @@ def _alias_parameters(m: nn.Module) -> None:
     places: dict[Any, tuple[nn.Module, str]] = {}
     for sub in m.modules():
         for name, p in list(sub._parameters.items()):
-            if p is None:
+            if p is None or isinstance(p, nn.parameter.UninitializedParameter):
                 continue
             first = places.setdefault(tuple(p.shape), (sub, name))
             if first != (sub, name):

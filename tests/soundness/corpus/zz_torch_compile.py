@@ -7,7 +7,7 @@ def args(i):
     return (torch.ones(2, 3) * (i + 1),)
 
 
-# === torch_compile_inside
+# === torch_compile_inside: alone
 @torch.compile(backend="eager")
 def inner(x):
     return x * 2
