@@ -41,7 +41,10 @@ def can_raise(node: torch.fx.Node) -> bool:
         parts = index if isinstance(index, tuple) else (index,)
         return not all(isinstance(p, _PLAIN_INDEX) for p in parts)
     if name == "pow":
-        return not isinstance(node.args[1], (int, float))
+        base = node.args[0]
+        # `beta ** step`: a number of at most 1 to a power that grows can't overflow; copying every parameter of an
+        # optimizer at each step, in case the step count were hugely negative, would cost more than compiling it wins
+        return not isinstance(node.args[1], (int, float)) and not (isinstance(base, float) and 0.0 < base <= 1.0)
     if "rounding_mode" in node.kwargs:
         return True
     plain = name.removesuffix("_") if name not in _SAFE else name
