@@ -110,3 +110,17 @@ def restore_streams(states: list[torch.Tensor]) -> None:
     torch.set_rng_state(states[0])
     if len(states) > 1:
         torch.cuda.set_rng_state_all(states[1:])
+
+
+def set_aside(mode: Any) -> bool:
+    """Take a dispatch mode off the thread's stack for a moment, if it is the innermost one."""
+    depth = torch._C._len_torch_dispatch_stack()
+    if not depth or torch._C._get_dispatch_stack_at(depth - 1) is not mode:
+        return False
+    torch._C._pop_torch_dispatch_stack(None)
+    return True
+
+
+def put_back(mode: Any) -> None:
+    """Undo ``set_aside``."""
+    torch._C._push_on_torch_dispatch_stack(mode)

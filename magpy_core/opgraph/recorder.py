@@ -16,6 +16,7 @@ import torch.fx
 from torch.overrides import TorchFunctionMode
 
 from magpy_core._compat.autograd import is_view
+from magpy_core._compat.torch_state import put_back, set_aside
 from magpy_core._compat.eval_frame import never_intercept
 from magpy_core._compat.tensor_guards import storage_key
 from magpy_core.findings import Unsupported
@@ -64,6 +65,7 @@ class OpRecorder(TorchFunctionMode):
         self.data_shaped: set[int] = set()
         self.op_depth = 0
         self.op_count = 0
+        self.shadow: Any = None  # the dispatch mode below, if one is at work
         self.drew_random = False
         self.first_change: torch.fx.Node | None = None  # the first operation that changes a graph input
         self.eager_only: list[tuple[str, Any]] = []  # why only the eager backend can run the graph, and the call's site
@@ -188,11 +190,16 @@ class OpRecorder(TorchFunctionMode):
         """Run ``func`` for real, exactly once, and record what it was. Never raises anything ``func`` itself doesn't."""
         host: Any = self.host
         before = host.guarded_call(self._before, func, args, kwargs)
+        # what runs inside a recorded call is not looked at, so it runs as it would without the second recorder
+        aside = set_aside(self.shadow)
         try:
             result = func(*args, **kwargs)
         except Exception:
             host.operation_raised(fns.function_name(func))
             raise
+        finally:
+            if aside:
+                put_back(self.shadow)
         return host.guarded_result(self._after, result, before, func, args, kwargs)
 
     def _before(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

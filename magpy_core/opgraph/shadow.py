@@ -21,6 +21,7 @@ class ShadowRecorder(TorchDispatchMode):
     def __init__(self, recorder: OpRecorder, unrecorded: Callable[[str], None]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.recorder = recorder
+        recorder.shadow = self
         self.unrecorded = unrecorded
 
     def __torch_dispatch__(
