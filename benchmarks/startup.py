@@ -10,7 +10,7 @@ from statistics import median
 from typing import IO, Any
 
 from benchmarks.result import Result, Row
-from benchmarks.timing import Samples, interleave_commands
+from benchmarks.timing import Samples, interleave_commands, user_environment
 
 CLI = [sys.executable, "-m", "lsp_server.cli"]
 
@@ -67,7 +67,13 @@ def _response(stream: IO[bytes], wanted: int) -> dict[str, Any]:
 def _server_session() -> float:
     """Seconds from starting the process until it answers a request that follows `initialized`."""
     start = time.perf_counter()
-    process = subprocess.Popen([*CLI, "server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*CLI, "server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=user_environment(),
+    )
     assert process.stdin is not None and process.stdout is not None
     try:
         _send(

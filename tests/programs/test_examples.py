@@ -47,6 +47,7 @@ def test_learns(name: str, tmp_path: Path) -> None:
     assert printed[-1] < 0.9 * printed[0], output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_same_seed_prints_the_same(name: str, tmp_path: Path) -> None:
     first, second = (without_times(run_example(name, "--steps", "12", cwd=tmp_path)) for _ in range(2))
