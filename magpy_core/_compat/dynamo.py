@@ -141,9 +141,16 @@ def read_mark(code: CodeType) -> Mark | None:
 
 
 def torch_has_compiled() -> bool:
-    """Whether torch's compiler has looked at any frame in this process (only then are there marks)."""
+    """Whether torch's compiler has looked at any frame in this process (only then are there marks).
+
+    ``torch._dynamo.reset()`` clears the compiler's counters and leaves marks where they are; what lasts is that it has
+    patched the optimizers, which it does once, before the first compilation.
+    """
     module = sys.modules.get("torch._dynamo.convert_frame")
-    return bool(module and (module.FRAME_COUNTER or len(module.input_codes.seen)))
+    if module is None:
+        return False
+    patched = sys.modules["torch._dynamo.eval_frame"].TorchPatcher.patch.cache_info().currsize > 0
+    return bool(patched or module.FRAME_COUNTER or len(module.input_codes.seen))
 
 
 def compiled_codes() -> list[CodeType]:

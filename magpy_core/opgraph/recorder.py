@@ -16,9 +16,9 @@ import torch.fx
 from torch.overrides import TorchFunctionMode
 
 from magpy_core._compat.autograd import is_view
-from magpy_core._compat.torch_state import put_back, set_aside
 from magpy_core._compat.eval_frame import never_intercept
 from magpy_core._compat.tensor_guards import storage_key
+from magpy_core._compat.torch_state import put_back, set_aside
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph.scalars import ScalarTable, Sym

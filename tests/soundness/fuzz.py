@@ -1,7 +1,7 @@
 """Random schedules: ``python -m tests.soundness.fuzz --calls N --seed S`` runs pairs of random changes on random programs.
 
-Each schedule has steady calls, a change (one of the program's own, a generic one that fits its world, or of the interpreter's
-own state), calls, a second change, calls. Every difference is printed with the seed that repeats it
+Each schedule has steady calls, a change (one of the program's own, a generic one that fits its world, or of the
+interpreter's own state), calls, a second change, calls. Every difference is printed with the seed that repeats it
 (``--seed S --only NAME``). Key functions: random_schedule, main.
 """
 
@@ -26,7 +26,9 @@ def possible_changes(program: Program) -> tuple[list[Change], list[Change]]:
     return [named_change(n) for n in world.changes], [*generic_changes(world), *AMBIENT]
 
 
-def random_schedule(program: Program, rng: random.Random, changes: tuple[list[Change], list[Change]] | None = None) -> list[Step]:
+def random_schedule(
+    program: Program, rng: random.Random, changes: tuple[list[Change], list[Change]] | None = None
+) -> list[Step]:
     own, generic = changes or possible_changes(program)
 
     def pick() -> Change:
@@ -40,8 +42,10 @@ def random_schedule(program: Program, rng: random.Random, changes: tuple[list[Ch
     return steps
 
 
-def fuzz(calls: int, seed: int, only: str = "", backend: str = "eager", seconds: float = 0.0) -> tuple[list[Report], Counter[str]]:
-    """Run schedules until ``calls`` calls were compared (or ``seconds`` have passed); the reports that differ, and totals."""
+def fuzz(
+    calls: int, seed: int, only: str = "", backend: str = "eager", seconds: float = 0.0
+) -> tuple[list[Report], Counter[str]]:
+    """Run schedules until ``calls`` calls were compared (or ``seconds`` passed); the reports that differ, and totals."""
     rng = random.Random(seed)
     chosen = [p for p in programs() if (only == "" and "alone" not in p.options) or only == p.name]
     known = {}

@@ -1,7 +1,7 @@
 """Law 1 as a test: the same calls on two copies of a world, one eager and one compiled, must be indistinguishable.
 
-``run(program, schedule)`` executes a schedule of calls with changes to the world between them on both copies, and after every
-call compares results, gradients, exceptions, everything printed, logged or warned, the random streams, and both worlds
+``run(program, schedule)`` executes a schedule of calls with changes to the world between them on both copies, and after
+every call compares results, gradients, exceptions, everything printed, logged or warned, the random streams, and both worlds
 (identity included). Key types: Step, Outcome, Report; key functions: run, standard_schedules.
 """
 
@@ -198,7 +198,7 @@ def _compared(world: World) -> dict[str, Any]:
 def run(
     program: Program, schedule: Sequence[Step], *, backend: str = "eager", compiler: Callable[..., Any] | None = None
 ) -> Report:
-    """Run ``schedule`` on two worlds. ``compiler(target)`` replaces ``magpy_core.compile`` (a test of the harness itself)."""
+    """Run ``schedule`` on two worlds. ``compiler(target)`` replaces ``magpy_core.compile`` (to test the harness)."""
     report = Report(program)
     eager, compiled = World(program, "eager"), World(program, "compiled")
     reference: Callable[..., Any] = eager.namespace["region"]

@@ -20,10 +20,23 @@ from tests.soundness.world import Program, programs
 PROGRAMS = programs()
 # Programs whose graphs AOTAutograd must lower too: autograd, state, aliasing, numbers, branches.
 SAMPLE = (
-    "linear_net", "batchnorm", "dropout_train", "inplace_views", "autocast_inside", "custom_function", "aliasing_input_output",
-    "mutate_buffers", "counter_used", "lr_in_group", "early_exit_net", "varying_batch", "item_accumulate", "attr_write_tensor",
-    "embedding_tied", "conv_net",
-)  # fmt: skip
+    "linear_net",
+    "batchnorm",
+    "dropout_train",
+    "inplace_views",
+    "autocast_inside",
+    "custom_function",
+    "aliasing_input_output",
+    "mutate_buffers",
+    "counter_used",
+    "lr_in_group",
+    "early_exit_net",
+    "varying_batch",
+    "item_accumulate",
+    "attr_write_tensor",
+    "embedding_tied",
+    "conv_net",
+)
 _captured: dict[str, bool] = {}
 _total: Counter[str] = Counter()
 

@@ -1,8 +1,8 @@
 """Programs and worlds of the soundness tests.
 
-A *program* is a section of a corpus file (``# === name: options``): the source of a small module with a ``region`` (function,
-bound method or nn.Module), ``args(i)`` making the i-th call's arguments, and functions ``change_*`` that change the world
-between calls. A *world* is that source executed in a fresh module, so two worlds share nothing.
+A *program* is a section of a corpus file (``# === name: options``): the source of a small module with a ``region``
+(function, bound method or nn.Module), ``args(i)`` making the i-th call's arguments, and functions ``change_*`` that
+change the world between calls. A *world* is that source executed in a fresh module, so two worlds share nothing.
 Key types: Program, World; key functions: programs, generic_changes.
 """
 
@@ -28,8 +28,8 @@ _PRELUDE_END = "# === "
 
 @dataclass(frozen=True)
 class Program:
-    """One section. Options: ``refused`` (must not be captured: sound, but no capture is possible), ``nograd`` (results are not
-    differentiated), ``calls=N``, ``quick`` (run with the compiled backends too)."""
+    """One section. Options: ``refused`` (must not be captured: sound, but no capture is possible), ``nograd`` (results
+    are not differentiated), ``calls=N``, ``quick`` (run with the compiled backends too)."""
 
     name: str
     source: str
@@ -136,9 +136,14 @@ def ambient_change(key: str, value: Any) -> Change:
 
 
 AMBIENT = [
-    ambient_change("grad", False), ambient_change("grad", True), ambient_change("inference", True), ambient_change("autocast", True),
-    ambient_change("dtype", torch.float64), ambient_change("dtype", torch.float32), ambient_change("deterministic", True),
-]  # fmt: skip
+    ambient_change("grad", False),
+    ambient_change("grad", True),
+    ambient_change("inference", True),
+    ambient_change("autocast", True),
+    ambient_change("dtype", torch.float64),
+    ambient_change("dtype", torch.float32),
+    ambient_change("deterministic", True),
+]
 
 
 def reachable(world: World) -> list[tuple[str, Any]]:

@@ -10,7 +10,7 @@ import torch
 import torch._dynamo
 from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list, _debug_get_precompile_entries
 
-from magpy_core._compat.dynamo import bypass, read_mark
+from magpy_core._compat.dynamo import bypass, read_mark, set_mark
 from tests.unit.monitor_log import Log, run
 
 X = torch.ones(2)
@@ -74,6 +74,21 @@ def test_a_function_compiled_elsewhere_is_recorded_and_stays_compiled() -> None:
     assert _debug_get_precompile_entries(function.__code__) == []
     compiled(X)
     assert backend.count == count
+
+
+def test_what_torch_compile_marked_and_forgot_is_seen() -> None:
+    def helper(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return helper(x) + 1
+
+    torch.compile(make(), backend=Backend())(X)
+    set_mark(helper.__code__, (1, 1))
+    torch._dynamo.reset()  # forgets what it compiled; marks stay
+    assert read_mark(helper.__code__) == (1, 1)
+    assert entered(run(function, X)[1]) == ["function", "helper"]
+    assert read_mark(helper.__code__) == (1, 1)
 
 
 @pytest.mark.parametrize("fullgraph", [False, True])

@@ -1,4 +1,5 @@
 """The wrong results of an earlier system, each a rule for this one (shared state, aliasing, type confusion, snapshots, modes)."""
+
 # ruff: noqa
 import enum
 
@@ -136,7 +137,7 @@ def change_one():
 
 
 # === quote_in_string
-s = "it's \"quoted\" \\ {brace} %s \n"
+s = 'it\'s "quoted" \\ {brace} %s \n'
 
 
 def region(x):

@@ -1,4 +1,5 @@
 """Programs about the operator graph: modes, randomness, state, autograd, hooks. See tests/soundness/world.py."""
+
 # ruff: noqa
 import copy
 
@@ -190,6 +191,7 @@ def change_no_track():
 
 # === batchnorm_cumulative
 region = nn.BatchNorm1d(3, momentum=None)
+
 
 # === layernorm_attention
 class M(nn.Module):

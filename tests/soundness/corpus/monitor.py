@@ -1,4 +1,5 @@
 """Programs about the Python language: what the monitor must pass through unchanged. See tests/soundness/world.py."""
+
 # ruff: noqa
 import collections
 import contextlib
@@ -799,7 +800,14 @@ def region(x, y=2.0, *rest, scale=1.0, **kw):
 
 def args(i):
     x = torch.ones(2)
-    return [((x,), {}), ((x, 3.0), {}), ((x, 3.0, 1, 2), {}), ((x,), {"scale": 2.0}), ((x,), {"y": 3.0, "a": 1}), ((x,), {"a": 1, "y": 3.0})][i % 6]
+    return [
+        ((x,), {}),
+        ((x, 3.0), {}),
+        ((x, 3.0, 1, 2), {}),
+        ((x,), {"scale": 2.0}),
+        ((x,), {"y": 3.0, "a": 1}),
+        ((x,), {"a": 1, "y": 3.0}),
+    ][i % 6]
 
 
 # === defaults_mutable
@@ -1099,7 +1107,7 @@ def region(x):
 
 def change_name():
     global name
-    name = "model's \"x\" \\ \n"
+    name = 'model\'s "x" \\ \n'
 
 
 # === walrus_match

@@ -1,4 +1,5 @@
 """Programs about side effects: what replay must do again. See tests/soundness/world.py."""
+
 # ruff: noqa
 import collections
 import copy
@@ -26,6 +27,7 @@ class M(nn.Module):
 
 
 region = M()
+
 
 # === attr_write_new_and_delete
 class O:
@@ -289,6 +291,7 @@ def make():
 
 
 region, peek = make()
+
 
 # === objects_created
 class Node:
@@ -1026,6 +1029,7 @@ class M(nn.Module):
 
 
 region = M()
+
 
 # === user_list_subclass
 class Log(list):

@@ -1,4 +1,5 @@
 """Programs about numbers that vary: counters, rates, lengths, thresholds. See tests/soundness/world.py."""
+
 # ruff: noqa
 import collections
 import math

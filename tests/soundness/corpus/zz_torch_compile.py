@@ -1,4 +1,5 @@
 """Programs beside the user's own torch.compile: last, because its caches stay in the process. See tests/soundness/world.py."""
+
 # ruff: noqa
 import torch
 
@@ -15,5 +16,3 @@ def inner(x):
 
 def region(x):
     return inner(x) + 1
-
-
