@@ -39,8 +39,11 @@ def test_a_graph_that_raises_leaves_grad_mode_and_autocast() -> None:
     assert torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
 
 
-def test_numbers_that_vary_pass_through_generators() -> None:
+@pytest.mark.parametrize("beside_torch_compile", [False, True])
+def test_numbers_that_vary_pass_through_generators(beside_torch_compile: bool) -> None:
     """An optimizer's `all(isinstance(t, Tensor) for t in steps)` must not pin the learning rate to its value."""
+    if beside_torch_compile:  # which wraps the optimizers' _init_group, for good
+        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
     parameter = torch.nn.Parameter(torch.ones(3))
     optimizer = torch.optim.AdamW([parameter], lr=0.1)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: 1 / (n + 1))

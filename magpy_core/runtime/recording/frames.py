@@ -67,11 +67,16 @@ def _is_library(filename: str) -> bool:
     )
 
 
+def _is_compiler_wrapper(code: types.CodeType) -> bool:
+    """torch.compile's and torch.compiler.disable's wrappers: what they wrap is monitored like any function."""
+    return code.co_filename == _COMPILER_WRAPPERS and bypass(code) is not None
+
+
 class FrameEvents(OpaqueEvents):
     """Observer method ``enter_frame`` and the summaries of known frames."""
 
     def frame_is_library(self, code: types.CodeType) -> bool:
-        return _is_library(code.co_filename)
+        return _is_library(code.co_filename) and not _is_compiler_wrapper(code)
 
     def enter_frame(self, frame: Any) -> bool:
         code = frame.f_code
@@ -85,8 +90,8 @@ class FrameEvents(OpaqueEvents):
         if known is not None:
             return bool(getattr(self, known)(frame))
         filename = code.co_filename
-        if filename == _COMPILER_WRAPPERS and bypass(code) is not None:
-            return True  # torch.compile's and torch.compiler.disable's: what they wrap is monitored like any function
+        if _is_compiler_wrapper(code):
+            return True
         if _is_library(filename) or is_own_file(filename):
             return False
         if self._importing():
