@@ -50,7 +50,7 @@ from torch._C._dynamo.eval_frame import (
 from torch._C._dynamo.guards import RootGuardManager
 
 from magpy_core._compat.assembler import Instr, assemble, decode
-from magpy_core._compat.dynamo import compiled_codes, read_mark, set_mark, torch_has_compiled
+from magpy_core._compat.dynamo import bypass, compiled_codes, read_mark, set_mark, torch_has_compiled
 from magpy_core._compat.own_builtins import OWN_BUILTINS
 from magpy_core._compat.versions import PY312
 
@@ -153,6 +153,7 @@ _preloaded: dict[int, CodeType] = {}
 def never_intercept(function: _F) -> _F:
     """Mark a Python function: its frames, and all that they call, are evaluated without interception. Costs nothing."""
     code = cast(FunctionType, function).__code__
+    assert bypass(code) is None, "a wrapper's code is shared by everything that torch's compiler wraps"
     _marked[id(code)] = code
     set_code_exec_strategy(code, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP))
     return function

@@ -61,6 +61,27 @@ def _collect_sources(into: list[str]) -> Iterator[None]:
         PyCodeCache.load_by_key_path = original  # type: ignore[method-assign]
 
 
+@contextmanager
+def _unmarked_outputs(context: TracingContext) -> Iterator[None]:
+    """Keeps AOTAutograd from noting dynamic dimensions as attributes on the program's tensors: TorchDynamo's business, and
+    the program could see them (``vars(tensor)``, pickles)."""
+    from torch._functorch._aot_autograd import runtime_wrappers
+
+    name = "mark_dynamo_propagated_dynamic_indices"
+    original = getattr(runtime_wrappers, name, None)  # from torch 2.12 on it is bound into generated code
+    if original is not None:
+        setattr(runtime_wrappers, name, lambda tensor, dims: None)
+    try:
+        yield
+    finally:
+        if original is not None:
+            setattr(runtime_wrappers, name, original)
+    metadata = context.fw_metadata
+    if metadata is not None:
+        metadata.dynamic_outputs = False
+        metadata.dynamic_saved_tensors_idxs.clear()
+
+
 def _unwrap(forward: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[list[Any]], Any] | None]:
     """Takes off `torch._dynamo.disable` (it costs microseconds a call and there is nothing of ours to trace here).
 
@@ -86,6 +107,7 @@ def _run(
         # And a backward whose buffers are donated refuses backward(retain_graph=True), which eager allows.
         stack.enter_context(functorch_config.patch(force_non_lazy_backward_lowering=True, donated_buffer=False))
         stack.enter_context(_collect_sources(sources))
+        stack.enter_context(_unmarked_outputs(context))
         forward = compile_it()
         if context.fw_metadata is not None and context.fw_metadata.bw_donated_idxs is None:
             # The check at run time takes None, "not looked at", for "some are donated".

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 from torch.utils._device import DeviceContext
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 #: Calls that only switch state of the thread: they have no tensors and no result.
 STATE_CALLS: frozenset[Any] = frozenset({torch._C._set_grad_enabled})
@@ -124,3 +124,15 @@ def set_aside(mode: Any) -> bool:
 def put_back(mode: Any) -> None:
     """Undo ``set_aside``."""
     torch._C._push_on_torch_dispatch_stack(mode)
+
+
+class PlainDispatchMode(TorchDispatchMode):
+    """A dispatch mode whose ``__torch_dispatch__`` is the function as written.
+
+    torch wraps those of other modes in ``torch._disable_dynamo``: one code object that all wrapped functions share
+    (``Optimizer.zero_grad`` is one), so that a mark on it would be a mark on all of them.
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False

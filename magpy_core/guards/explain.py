@@ -15,7 +15,7 @@ from magpy_core.findings import Location
 from magpy_core.guards.codegen import HOOK_DICTS, same_elements, same_keys, same_names
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph.graph import Read
-from magpy_core.refgraph.kinds import bounded_repr, same_scalar
+from magpy_core.refgraph.kinds import bounded_repr, is_a, same_scalar
 from magpy_core.refgraph.source import Source
 
 
@@ -70,7 +70,7 @@ def read_failure(
         return Failure("MP201", sym.describe(), repr(outcome), repr(now), loc)
     value = source.evaluate(args, kwargs)
     if op == "tensor":
-        return None if isinstance(value, torch.Tensor) else no(bounded_repr(value), "a Tensor")
+        return None if is_a(value, torch.Tensor) else no(bounded_repr(value), "a Tensor")
     if op in ("is", "identity"):
         return None if value is expected else no(bounded_repr(value))
     if op == "type":
@@ -115,7 +115,7 @@ def tensor_failure(
     """How a graph input differs from the recorded one; None when a capture would accept it."""
     value = source.evaluate(args, kwargs)
     name = source.describe()
-    if not isinstance(value, torch.Tensor):
+    if not is_a(value, torch.Tensor):
         return Failure("MP201", name, recorded.describe(), bounded_repr(value), where, source)
     now = TensorFacts.of(value)
     if now == recorded:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from torch.utils._python_dispatch import TorchDispatchMode
-
 from magpy_core._compat.eval_frame import never_intercept
+from magpy_core._compat.torch_state import PlainDispatchMode
 from magpy_core.opgraph.recorder import OpRecorder
 
 
-class ShadowRecorder(TorchDispatchMode):
+class ShadowRecorder(PlainDispatchMode):
     """Dispatch-level check of one recording."""
 
     def __init__(self, recorder: OpRecorder, unrecorded: Callable[[str], None]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from magpy_core._compat.tensor_guards import no_torch_function
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node, Read, RefGraph
-from magpy_core.refgraph.kinds import same_scalar
+from magpy_core.refgraph.kinds import is_a, same_scalar
 from magpy_core.refgraph.snapshot import ABSENT, instance_dict
 from magpy_core.refgraph.source import Source
 
@@ -98,7 +98,7 @@ class Entry:
             case "attr":
                 return self.attrs(base).get(key, ABSENT)
             case "dict":
-                return base.__dict__ if isinstance(base, type) else instance_dict(base)
+                return base.__dict__ if is_a(base, type) else instance_dict(base)
             case "item" if source.base.kind == "dict":
                 assert source.base.base is not None
                 return self.attrs(self.value(source.base.base)).get(key, ABSENT)
@@ -121,7 +121,7 @@ class Entry:
                 if node is not None and node.snapshot is not None and node.snapshot.slots is not None:
                     return node.snapshot.slots.get(key, _UNKNOWN)
                 # a native field has no snapshot, and reading it could run a user's descriptor; functions' fields are plain
-                return getattr(base, key) if isinstance(base, types.FunctionType) else _UNKNOWN
+                return getattr(base, key) if is_a(base, types.FunctionType) else _UNKNOWN
         return _UNKNOWN
 
     def attrs(self, obj: Any) -> dict[str, Any]:
@@ -129,10 +129,10 @@ class Entry:
         node = self.graph.node(obj)
         if node is not None and node.snapshot is not None and node.snapshot.attrs is not None:
             return node.snapshot.attrs
-        if isinstance(obj, type):
+        if is_a(obj, type):
             return dict(obj.__dict__)
-        if isinstance(obj, types.FunctionType):
-            return obj.__dict__
+        if is_a(obj, types.FunctionType):
+            return dict(obj.__dict__)
         return instance_dict(obj) or {}
 
     def pairs(self, obj: Any) -> list[tuple[Any, Any]]:
@@ -147,7 +147,7 @@ class Entry:
         return node.snapshot.content if node is not None and node.snapshot is not None else obj
 
     def item(self, obj: Any, key: Any) -> Any:
-        if isinstance(obj, dict):
+        if is_a(obj, dict):
             node = self.graph.node(obj)
             if node is None or node.snapshot is None:
                 return dict.get(obj, key, ABSENT)
@@ -163,7 +163,7 @@ class Entry:
             return len(self.attrs(self.value(source.base)))
         if kinds.kind_of(obj) not in kinds.CONTAINERS:
             return _UNKNOWN
-        return len(self.pairs(obj)) if isinstance(obj, dict) else len(self.elements(obj))
+        return len(self.pairs(obj)) if is_a(obj, dict) else len(self.elements(obj))
 
 
 def _node_problems(entry: Entry, key: int, node: Node, is_young: Callable[[Any], bool | None]) -> list[str]:
@@ -221,7 +221,7 @@ def _holds(entry: Entry, read: Read, value: Any) -> bool:
         case "eq" | "is_len":
             return same_scalar(value, expected)
         case "truth":
-            return bool(len(entry.pairs(value) if isinstance(value, dict) else entry.elements(value))) is expected
+            return bool(len(entry.pairs(value) if is_a(value, dict) else entry.elements(value))) is expected
         case "keys":
             return _same([k for k, _ in entry.pairs(value)], expected)
         case "elements":

@@ -25,6 +25,7 @@ from magpy_core.guards.explain import TensorFacts
 from magpy_core.opgraph.raising import undo_needed
 from magpy_core.opgraph.segments import Segment, split
 from magpy_core.refgraph.graph import RefGraph
+from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.codegen import ReplayWriter
 from magpy_core.replay.ir import Outside
@@ -390,7 +391,7 @@ class Capture:
         placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
         dims: dict[int, set[int]] = {}
         for i, (node, value) in enumerate(zip(placeholders, inputs, strict=True)):
-            if self.is_dynamic and isinstance(value, torch.Tensor):
+            if self.is_dynamic and is_a(value, torch.Tensor):
                 inner = segment.inputs[i].op != "placeholder"
                 varying = {d for d, n in enumerate(value.shape) if n > 1} if inner else self._dims(node)
                 if varying:
@@ -399,7 +400,7 @@ class Capture:
             fakes = make_fake_inputs(inputs, dims or None).fakes
             for node, value, fake in zip(placeholders, inputs, fakes, strict=True):
                 node.meta["example_value"] = fake
-                if not isinstance(value, torch.Tensor):
+                if not is_a(value, torch.Tensor):
                     node.meta["magpy_scalar"] = type(value)
             compiled = get_backend(self._backend).compile(gm, fakes, dynamic=self.is_dynamic, same_random=self._same_random)
         except Unsupported as error:

@@ -85,12 +85,12 @@ for step, (x, y) in enumerate(loader):
     Code(
         "MP103",
         "host-call",
-        "A call whose result can't be guarded (clock, random, environment)",
+        "A call whose result can't be guarded (clock, random, identity)",
         Severity.WARNING,
         reason="The result of this call comes from outside the program, so it has to be made again on every call.",
         explanation="""\
 The region called something whose result is not a function of values MagPy can check: a clock
-(`time.perf_counter`), Python's or NumPy's random numbers, `os.environ`, `uuid`, `id()` or `hash()` of an object,
+(`time.perf_counter`), Python's or NumPy's random numbers, `uuid`, `id()` or `hash()` of an object,
 the current thread.
 
 A replay skips the Python of the region. Skipping this call would freeze the first answer for ever, which would

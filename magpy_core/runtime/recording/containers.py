@@ -80,7 +80,7 @@ class ContainerEvents(WriteEvents):
         if node.kind == kinds.DEQUE and node.obj.maxlen is not None:
             if name == "append":
                 node.forced.append(("append", args[0]))
-            elif name in ("extend", "__iadd__") and isinstance(args[0], (list, tuple)):
+            elif name in ("extend", "__iadd__") and is_a(args[0], (list, tuple)):
                 node.forced.extend(("append", v) for v in args[0])
             else:
                 node.forced.append((name, None))
@@ -91,7 +91,7 @@ class ContainerEvents(WriteEvents):
         if name == "clear":
             node.forced.append(("clear", None))
             return True
-        if node.kind == kinds.SET and name == "update" and all(isinstance(a, (set, frozenset)) for a in args):
+        if node.kind == kinds.SET and name == "update" and all(is_a(a, (set, frozenset)) for a in args):
             node.forced.extend(("add", v) for a in args for v in a)
             return True
         if node.kind == kinds.SET and name in ("add", "discard"):

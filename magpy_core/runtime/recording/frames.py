@@ -159,7 +159,7 @@ class FrameEvents(OpaqueEvents):
         module = frame.f_locals.get("self")
         if module is None:
             return True
-        if isinstance(module, torch.jit.ScriptModule):
+        if is_a(module, torch.jit.ScriptModule):
             self.foreign_compiler(f"`{module.original_name}`, a torch.jit module,")
             return False
         return self.module_summary(module, self.site)

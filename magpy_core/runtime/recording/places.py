@@ -28,6 +28,7 @@ from magpy_core.monitor.positions import (
     site_location,
 )
 from magpy_core.monitor.record import is_own_file
+from magpy_core.refgraph.kinds import is_a
 
 # Every call of a module, or every operator under a mode, passes through these: they tell nobody anything.
 _PLUMBING = frozenset(f.__code__ for f in (nn.Module._call_impl, nn.Module._wrapped_call_impl))
@@ -201,9 +202,9 @@ class Places:
 
 def _function_of(target: Any, args: tuple[Any, ...]) -> types.CodeType | None:
     """The code that a region runs: of the function, or of the module's ``forward``."""
-    if isinstance(target, types.FunctionType) and target.__qualname__.startswith("Module.") and args:
+    if is_a(target, types.FunctionType) and target.__qualname__.startswith("Module.") and args:
         target = args[0]  # the runner's regions are Module.__call__ with the module as its first argument
-    if isinstance(target, nn.Module):
+    if is_a(target, nn.Module):
         target = target.forward
     inner = inspect.unwrap(target)
     code = getattr(getattr(inner, "__func__", inner), "__code__", None)

@@ -53,7 +53,7 @@ class WriteEvents(ReadEvents):
                     )
             return
         if is_a(obj, (type, types.FunctionType)):
-            kind = "class" if isinstance(obj, type) else "function"
+            kind = "class" if is_a(obj, type) else "function"
             self.refuse(
                 "MP110",
                 f"`{name}` is set on the {kind} `{obj.__qualname__}`, which replay can't repeat yet.",

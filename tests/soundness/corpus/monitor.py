@@ -1556,7 +1556,7 @@ def region(x):
     return x
 
 
-# === environ_read: refused
+# === environ_read
 import os
 
 
