@@ -27,6 +27,7 @@ _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "offset": (lambda b, k: b.storage_offset(), "{b}.storage_offset()"),
     "cached": (lambda b, k: b(*k), "{b}(*{k})"),
     "cache_state": (lambda b, k: cache_state(b), "cache_state({b})"),
+    "logs": (lambda b, k: b.isEnabledFor(k), "{b}.isEnabledFor({k})"),
     "context": (lambda b, k: b.get(k), "{b}.get({k})"),
     "peek": (lambda b, k: peek(b, k), "peek({b}, {k})"),
 }
@@ -129,6 +130,8 @@ class Source:
                 return f"{base}({', '.join(map(repr, self.key))})"
             case "cache_state":
                 return f"{base}.cache_info()"
+            case "logs":
+                return f"{base}.isEnabledFor({self.key})"
         return self.path
 
     def evaluate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ import functools
 import logging
 import sys
 import types
+import warnings
 from typing import Any
 
 import torch
@@ -35,6 +36,13 @@ def write_log(logger: logging.Logger, level: int, msg: Any, args: Any, caller: t
     if logger.isEnabledFor(level):
         path, line, function = caller
         logger.handle(logger.makeRecord(logger.name, level, path, line, msg, args, None, function))
+
+
+def give_warning(text: str, where: tuple[type[Warning], str, int, dict[str, Any]]) -> None:
+    """One warning as ``warnings.warn`` would give it at the recorded line, under the filters of now."""
+    category, file, line, namespace = where
+    registry = namespace.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(text, category, file, line, namespace.get("__name__") or "<string>", registry)
 
 
 def fill_object(obj: Any, attrs: dict[str, Any]) -> None:
@@ -68,7 +76,8 @@ def replace_dict(target: Any, pairs: list[tuple[Any, Any]]) -> None:
 
 
 HELPERS: dict[str, Any] = {
-    "write_log": write_log, "link_error": link_error, "active_error": sys.exception, "fill_object": fill_object,
+    "write_log": write_log, "give_warning": give_warning,
+    "link_error": link_error, "active_error": sys.exception, "fill_object": fill_object,
     "replace_list": replace_list, "replace_dict": replace_dict, "replace_content": replace_content, "print": print,
     "MethodType": types.MethodType, "partial": functools.partial, "deque": collections.deque,
     "dict_setitem": dict.__setitem__, "dict_pop": dict.pop, "list_extend": list.extend,
@@ -199,6 +208,8 @@ class ReplayWriter:
             return [f"print({', '.join(text)})"]
         if e.op == "log":
             return [f"write_log({', '.join(self.expr(v) for v in e.value)}, {self.w.const(e.key)})"]
+        if e.op == "warn":
+            return [f"give_warning({self.expr(e.value[0])}, {self.w.const(e.key)})"]
         assert e.target is not None
         target = self.expr(e.target)
         match e.op:

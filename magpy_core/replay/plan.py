@@ -233,13 +233,17 @@ class Planner:
         return Effect(change.op, target, key, value, describe(node, change), list(node.written_at))
 
     def calls(self, items: Iterable[Any]) -> list[Effect]:
-        """Prints and log records, in order."""
+        """Prints, warnings and log records, in order."""
         out = []
         for output in items:
             if output.what == "print":
                 args, kwargs = output.payload
                 value: Any = ([self.expression(a) for a in args], {k: self.expression(v) for k, v in kwargs.items()})
                 out.append(Effect("print", None, None, value, "print", [output.site]))
+            elif output.what == "warn":
+                text, category, file, line, namespace = output.payload
+                where = (category, file, line, namespace)
+                out.append(Effect("warn", None, where, [self.expression(text)], "a warning", [output.site]))
             else:
                 logger, level, msg, args, caller = output.payload
                 value = [self.expression(v) for v in (logger, level, msg, args)]

@@ -5,6 +5,7 @@ Key functions: ``capture_findings``, ``recompile_finding``.
 
 from __future__ import annotations
 
+import warnings
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from magpy_core.findings import Finding, Location, Severity, Value
 from magpy_core.guards.explain import Failure
 from magpy_core.monitor.positions import is_user_file, site_location
 from magpy_core.refgraph.kinds import bounded_repr
+from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Outside
 from magpy_core.runtime.recording.places import Place
 
@@ -23,7 +25,13 @@ _TOLD = frozenset({"eq", "len", "keys", "elements", "truth", "identity"})
 _EFFECT_CODES = {
     "set_attr": "MP301", "del_attr": "MP301", "set_slot": "MP301", "del_slot": "MP301", "set_field": "MP301",
     "set_cell": "MP304", "del_cell": "MP304", "print": "MP305", "log": "MP305",
+    "warn": "MP305",
 }  # fmt: skip
+
+
+def _of_output(source: Source) -> bool:
+    """Whether logging or warnings are set up as they were: nothing about the program."""
+    return source.kind == "logs" or source.chain()[0].key is warnings
 
 
 def user_site(sites: list[Any]) -> Location | None:
@@ -42,7 +50,11 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
     for read in capture.refgraph.reads:
         if read.op in _TOLD or read.op.startswith("sym:"):
             place = user_site([read.site])
-            if place is None or (read.op == "truth" and read.source.describe().endswith("_hooks")):
+            if (
+                place is None
+                or (read.op == "truth" and read.source.describe().endswith("_hooks"))
+                or _of_output(read.source)
+            ):
                 continue
             if read.op.startswith("sym:"):
                 sym, outcome = read.expected
@@ -91,8 +103,9 @@ def _effect_message(code: str, names: list[str]) -> str:
     what = f"`{names[0]}`" if len(names) == 1 else f"`{names[0]}` and {len(names) - 1} more"
     are = "is" if len(names) == 1 else "are"
     if code == "MP305":
-        done = "prints" if set(names) == {"print"} else "writes a log record"
-        return f"The region {done} here; replay {'prints the same' if done == 'prints' else 'writes the same record'} again."
+        done = {"print": "prints", "a warning": "warns"}.get(names[0], "writes a log record")
+        again = {"prints": "prints the same", "warns": "gives the same warning"}.get(done, "writes the same record")
+        return f"The region {done} here; replay {again} again."
     if code == "MP306":
         return f"{what} {are} changed in place; the graph repeats it."
     verb = {"MP301": "written", "MP302": "changed", "MP303": "written", "MP304": "written"}[code]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _warnings
 import collections
 import copy
 import functools
@@ -187,4 +188,5 @@ SPECIAL: dict[Any, str] = {
     setattr: "b_setattr", delattr: "b_setattr", id: "b_id", hash: "b_id", repr: "b_repr", ascii: "b_repr", format: "b_repr",
     sorted: "b_iterate", sum: "b_iterate", min: "b_iterate", max: "b_iterate", any: "b_iterate", all: "b_iterate",
     iter: "b_iterate", functools.reduce: "b_iterate", next: "b_next", vars: "b_vars", dir: "b_vars", print: "b_print",
+    _warnings.warn: "b_warn",
 }  # fmt: skip

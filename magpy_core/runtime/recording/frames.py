@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import logging
 import os
 import sys
 import types
@@ -23,8 +22,8 @@ from magpy_core._compat.dynamo import bypass
 from magpy_core.monitor.record import OWN_DIRECTORY, is_own_file
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import instance_dict
-from magpy_core.runtime.recording.base import Output
-from magpy_core.runtime.recording.opaque import RANDOM_STATE, OpaqueEvents
+from magpy_core.runtime.recording.opaque import RANDOM_STATE
+from magpy_core.runtime.recording.output import OUTPUT_FRAMES, OutputEvents
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _STDLIB = os.path.dirname(os.__file__) + os.sep
@@ -72,7 +71,7 @@ def _is_compiler_wrapper(code: types.CodeType) -> bool:
     return code.co_filename == _COMPILER_WRAPPERS and bypass(code) is not None
 
 
-class FrameEvents(OpaqueEvents):
+class FrameEvents(OutputEvents):
     """Observer method ``enter_frame`` and the summaries of known frames."""
 
     def frame_is_library(self, code: types.CodeType) -> bool:
@@ -227,40 +226,6 @@ class FrameEvents(OpaqueEvents):
 
     _autocast: list[Any]
 
-    # -- output ------------------------------------------------------------------------------------------------
-
-    def log_record(self, frame: Any) -> bool:
-        """``Logger._log``: the record's fields are kept; replay makes a new record with them and the time of then."""
-        loc = frame.f_locals
-        args = loc.get("args") or ()
-        if (
-            loc.get("exc_info")
-            or loc.get("extra")
-            or loc.get("stack_info")
-            or any(not self.printable(a) for a in (loc["msg"], *args))
-        ):
-            self.refuse(
-                "MP113", "A log record that replay can't write again the same way (exc_info, extra, or objects in it)."
-            )
-        caller = self.user_caller(frame)
-        self.read_deep(self.site, (args,), {})
-        self.outputs.append(
-            Output("log", (loc["self"], loc["level"], self.frozen(loc["msg"]), self.frozen(args), caller), self.site)
-        )
-        self.places.remember(None, self.site)
-        self.paused_code = frame.f_code
-        return False
-
-    def user_caller(self, frame: Any) -> tuple[str, int, str]:
-        """(file, line, function) that a log record made in ``frame`` names."""
-        f: types.FrameType | None = sys._getframe(1)
-        while f is not None:
-            name = f.f_code.co_filename
-            if not is_own_file(name) and not name.startswith(_STDLIB + "logging"):
-                return (name, f.f_lineno, f.f_code.co_name)
-            f = f.f_back
-        return ("(unknown file)", 0, "(unknown function)")
-
     # -- compilers ---------------------------------------------------------------------------------------------
 
     def foreign_compiler(self, what: str) -> None:
@@ -289,11 +254,11 @@ def _known() -> dict[types.CodeType, str]:
         nn.Module.__delattr__: "module_setattr",
         torch.autocast.__enter__: "autocast_enter",
         torch.autocast.__exit__: "autocast_exit",
-        logging.Logger._log: "log_record",
         torch.autograd.Function.apply: "function_apply",
         torch.inference_mode.__enter__: "inference_enter",
         torch.inference_mode.__exit__: "inference_exit",
     }
+    table.update(OUTPUT_FRAMES)
     table.update(dict.fromkeys(RANDOM_STATE, "random_state"))
     found = {code: handler for fn, handler in table.items() if (code := getattr(fn, "__code__", None)) is not None}
     return found
