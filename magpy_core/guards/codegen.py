@@ -17,9 +17,10 @@ import torch
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Read
+from magpy_core.refgraph.iterators import peek
 from magpy_core.refgraph.kinds import same_scalar
 from magpy_core.refgraph.lookup import class_lookup
-from magpy_core.refgraph.source import Source, cache_state, namespace, peek
+from magpy_core.refgraph.source import Source, cache_state, namespace
 
 _CACHED_NAMES = frozenset({"__slotnames__", "__abstractmethods__", "__doc__", "__dict__", "__weakref__", "__annotations__"})
 _INLINE = (bool, int, str, type(None))

@@ -6,9 +6,10 @@ guards, ``describe`` the text shown to people. Key types: Source, SourceTable.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from magpy_core.refgraph.iterators import peek
 
 # kind -> (reader, python template); {b} is the base expression, {k} the key expression.
 _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
@@ -45,11 +46,6 @@ def _nth(iterator: Iterator[Any], index: int) -> Any:
         if i == index:
             return value
     raise IndexError(index)
-
-
-def peek(iterator: Any, index: int) -> Any:
-    """The ``index``-th next value of a copyable iterator, without advancing it; raises IndexError when exhausted."""
-    return _nth(copy.copy(iterator), index)
 
 
 def cache_state(fn: Any) -> str:

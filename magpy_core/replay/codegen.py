@@ -213,6 +213,8 @@ class ReplayWriter:
         assert e.target is not None
         target = self.expr(e.target)
         match e.op:
+            case "advance":
+                return [f"next({target})"]
             case "set_field":
                 return [f"{target}.{e.key} = {self.expr(e.value)}"]
             case "set_attr":

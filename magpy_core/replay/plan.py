@@ -240,6 +240,9 @@ class Planner:
                 args, kwargs = output.payload
                 value: Any = ([self.expression(a) for a in args], {k: self.expression(v) for k, v in kwargs.items()})
                 out.append(Effect("print", None, None, value, "print", [output.site]))
+            elif output.what == "advance":
+                iterator, name = output.payload
+                out.append(Effect("advance", self.expression(iterator), None, None, name, [output.site]))
             elif output.what == "warn":
                 text, category, file, line, namespace = output.payload
                 where = (category, file, line, namespace)

@@ -25,6 +25,7 @@ from magpy_core.guards.explain import TensorFacts
 from magpy_core.opgraph.raising import undo_needed
 from magpy_core.opgraph.segments import Segment, split
 from magpy_core.refgraph.graph import RefGraph
+from magpy_core.refgraph.iterators import PEEKABLE
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.codegen import ReplayWriter
@@ -317,7 +318,7 @@ class Capture:
             if node.source.kind != "const" and node.kind not in (0, 1, 2):
                 groups.setdefault(type(node.obj), []).append(node)
         for tp, nodes in groups.items():
-            if len(nodes) > 1 and tp is not tuple and any(n.snapshot is not None for n in nodes):
+            if len(nodes) > 1 and tp is not tuple and (tp in PEEKABLE or any(n.snapshot is not None for n in nodes)):
                 nodes = [
                     n
                     for n in nodes

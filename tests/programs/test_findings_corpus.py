@@ -102,7 +102,7 @@ def test_a_finding_in_a_library_is_at_the_users_call_and_its_path_leads_there() 
     text = program.text.splitlines()
     found = sorted((f for f in run(program) if f.code == "MP101"), key=lambda f: f.location)
     assert [text[f.location.range.start.line].split("#")[0].strip() for f in found] == [
-        "distribution = Normal(self.mean(observation), 1.0)",
+        "distribution = Normal(self.mean(observation), 1.0, validate_args=True)",
         "return distribution.log_prob(observation[:, :2])",
     ]
     for finding in found:

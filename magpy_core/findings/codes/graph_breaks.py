@@ -94,10 +94,9 @@ The region called something whose result is not a function of values MagPy can c
 the current thread.
 
 A replay skips the Python of the region. Skipping this call would freeze the first answer for ever, which would
-be wrong, so the graph is cut here and the call is really made each time.
+be wrong, so this region is not compiled: it runs as plain Python, and the call is really made each time.
 
-The cut prevents fusion across it. If the result decides a branch or ends up in a shape, calls with new results
-may need new captures.""",
+It costs the whole gain of compiling the region.""",
         hints=(
             "Move the call out of the region and pass its result in as an argument.",
             "Draw random numbers with torch (`torch.rand`, `torch.randint`): those are recorded in the graph.",
@@ -131,10 +130,9 @@ The region called a function that is implemented in C, C++ or Rust and is in non
 extension module of your own or of a library. Python functions are followed instruction by instruction; native
 code is opaque. It could read a file, change its arguments or keep a reference to them.
 
-MagPy never guesses. The call is treated like a host call: it is really made every time, and the graph is cut
-there.
+MagPy never guesses: this region is not compiled, it runs as plain Python.
 
-It costs the fusion across the cut, plus the time of the call itself, which replay cannot skip.""",
+It costs the whole gain of compiling the region.""",
         hints=(
             "If the function is pure (same result for the same arguments, no effects), say so: "
             '`[tool.magpy.call-policy]` with `"package.function" = "pure"`.',
@@ -281,11 +279,10 @@ class ScaleGradient(torch.autograd.Function):
         explanation="""\
 The region took the next value of an iterator that was made outside of it: a generator, a DataLoader's
 iterator, a file, `itertools.cycle`. Its state is inside the object and cannot be looked at without moving it, so
-MagPy can neither check it before a call nor put it back when a call has to start again.
+MagPy can neither check it before a call nor put it back when a call has to start again. (`next()` of an iterator
+over a list, a tuple, a range or text, and of `itertools.count`, is part of a capture, until the iterator ends.)
 
-The advance is really made on every call, at this line, and the graph is cut there.
-
-It costs the fusion across the cut; if the cut is at the beginning of the region, that is next to nothing.""",
+This region is not compiled: it runs as plain Python, which costs the whole gain of compiling it.""",
         hints=(
             "Take the next value outside the region and pass it in.",
             "If the sequence is small and fixed, keep it as a list or tuple and index it.",
@@ -319,9 +316,7 @@ Some operators return as many elements as the data asks for: `nonzero`, `x[mask]
 resulting size (`len`, `.shape`, a loop over the rows, a tensor made with that size), and that is a value only
 known after the data.
 
-The graph is cut where the size is read. Each new size is a new value for everything that follows.
-
-It costs a synchronisation per call, fusion across the cut, and possibly more captures.""",
+MagPy does not compile such a region yet: it runs as plain Python, which costs the whole gain of compiling it.""",
         hints=(
             "Keep the full size and a mask: `torch.where(mask, x, 0)` and a masked sum instead of `x[mask]`.",
             "Pad to a fixed upper bound (`torch.topk` with a constant k, or pad and slice later).",
@@ -443,9 +438,8 @@ The region opened, read or wrote a file, a socket, a pipe or a device, started a
 Unlike `print` and `logging`, whose text can be put out after the graph has run, this can fail, block or return
 data, so it must happen exactly here on every call.
 
-The graph is cut around it and the input or output is really done.
-
-It costs the fusion across the cut, and the region is as slow as the device it waits for.""",
+This region is not compiled: it runs as plain Python, and the input or output is really done on every call. It is
+as slow as the device it waits for.""",
         hints=(
             "Move the input or output out of the region: load before it, save after it.",
             "Write checkpoints and samples in the training loop and not in `forward`.",

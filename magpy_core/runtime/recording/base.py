@@ -15,6 +15,7 @@ from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node, RefGraph
+from magpy_core.refgraph.iterators import can_peek
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import class_lookup
 from magpy_core.refgraph.snapshot import instance_dict
@@ -47,7 +48,7 @@ class Branch:
 class Output:
     """One call with a visible effect, to be repeated in order: ``fn(*args, **kwargs)``."""
 
-    what: str  # "print" | "log" | "warn"
+    what: str  # "print" | "log" | "warn" | "advance"
     payload: Any
     site: Any
 
@@ -77,6 +78,7 @@ class RecordingState(Observer):
         self.ops = OpRecorder(self, self.scalars)  # type: ignore[arg-type]
         self.branches: list[Branch] = []
         self.outputs: list[Output] = []
+        self.advanced: dict[int, int] = {}  # how often the region has advanced iterators from outside, by id
         self.findings: list[Finding] = []
         self.broken = False
         self.passing = ""  # why this run, though not the next one, can't be captured
@@ -263,7 +265,7 @@ class RecordingState(Observer):
         if kind != kinds.TENSOR:
             if source.kind != "const":
                 refgraph.read(source, "type", type(value), site)
-            if kind == kinds.OPAQUE:
+            if kind == kinds.OPAQUE and not can_peek(value):
                 refgraph.read(source, "is", value, site)
         else:
             refgraph.read(source, "tensor", type(value), site)

@@ -128,7 +128,7 @@ class BuiltinEvents(ContainerEvents):
 
     def b_next(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if args:
-            self.read_iterator(args[0], site)
+            self.advance(args[0], site)
 
     def b_vars(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if not args:

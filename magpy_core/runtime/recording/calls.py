@@ -393,7 +393,10 @@ class CallEvents(BuiltinEvents):
         if module in ("_io", "io"):
             self.host_call(site, fn, policy.IO)
         elif hasattr(type(obj), "__next__"):
-            self.read_iterator(obj, site)
+            if name == "__next__":
+                self.advance(obj, site)
+            else:
+                self.read_iterator(obj, site)
         elif module.startswith("torch"):
             self.pending_torch = (site, fn)
         elif policy.verdict(fn) in (policy.HOST, policy.IO):

@@ -7,7 +7,9 @@ from typing import Any
 from magpy_core.monitor import policy
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.iterators import can_peek, peek, underlying
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.runtime.recording.base import Output
 from magpy_core.runtime.recording.writes import WriteEvents
 
 # Methods that read the other container they are given.
@@ -169,6 +171,27 @@ class ContainerEvents(WriteEvents):
                 hint="Take the next item outside the region and pass it in.",
                 site=site,
             )
+
+    def advance(self, obj: Any, site: Any) -> None:
+        """``next(obj)``: an iterator from outside gives the value that looking into it tells, and replay advances it too."""
+        node = self.refgraph.node(obj)
+        if node is None or not can_peek(obj):
+            self.read_iterator(obj, site)
+            return
+        under = self.refgraph.node(underlying(obj))
+        if under is not None and under.snapshot is not None:
+            self.refuse("MP108", "An iterator goes on through a list that the region changes.", site=site)
+            return
+        index = self.advanced.get(id(obj), 0)
+        try:
+            peek(obj, 0)
+        except IndexError:
+            self.refuse("MP108", f"A {type(obj).__name__} from outside the region has come to its end.", site=site)
+            return
+        self.advanced[id(obj)] = index + 1
+        self.outputs.append(Output("advance", (obj, node.source.describe()), site))
+        self.places.remember(None, site)
+        self.pending_call = (site, "next", (self.sources.make("peek", node.source, index),))
 
     def read_type(self, obj: Any, site: Any) -> None:
         node = self.refgraph.node(obj)

@@ -133,6 +133,8 @@ class ValueEvents(CallEvents):
         _, fn, args = pending
         if fn == "tensor_len":
             return self.scalars.bind(result, args[0]) if args and type(result) is int else result
+        if fn == "next":
+            return self.value(args[0], result, site, handed=True)
         if fn == "len":
             source, size, grown = args
             if type(result) is not int or result != size + grown:

@@ -1209,3 +1209,102 @@ def region(x):
     logger.info("m %s", m)
     m.append(2)
     return x * len(m)
+
+
+# === iterator_replaced
+class Feed:
+    def __init__(self):
+        self.data = [torch.ones(3), torch.zeros(3), torch.arange(3.0), torch.ones(3) * 4, torch.ones(3) * 5, torch.ones(3)]
+        self.it = iter(self.data)
+
+
+feed = Feed()
+
+
+def region(x):
+    return x * next(feed.it)
+
+
+def change_iterator():
+    feed.it = iter(feed.data)
+
+
+def change_item():
+    feed.data[3] = torch.ones(3) * 7
+
+
+def change_grown():
+    feed.data.append(torch.ones(3) * 9)
+
+
+# === iterator_two_steps
+it = iter(range(200))
+
+
+def region(x):
+    first = next(it)
+    second = next(it)
+    return x * first + second
+
+
+# === iterators_one_or_two
+class Pair:
+    def __init__(self):
+        self.a = iter([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0] * 4)
+        self.b = iter([10.0, 20.0, 30.0, 40.0, 50.0, 60.0] * 4)
+
+
+pair = Pair()
+
+
+def region(x):
+    return x * next(pair.a) + next(pair.b)
+
+
+def change_same():
+    pair.b = pair.a
+
+
+def change_apart():
+    pair.b = iter([10.0, 20.0, 30.0, 40.0, 50.0, 60.0] * 4)
+
+
+# === iterator_ends
+it = iter([1.0, 2.0, 3.0])
+
+
+def region(x):
+    try:
+        return x * next(it)
+    except StopIteration:
+        return x
+
+
+# === iterator_default
+it = iter([1.0, 2.0])
+
+
+def region(x):
+    return x * next(it, 5.0)
+
+
+# === iterator_over_changed_list
+items = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]
+it = iter(items)
+
+
+def region(x):
+    items.append(2.0)
+    items[-1] = 3.0
+    return x * next(it)
+
+
+# === iterator_dunder_and_branch
+it = iter([1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6])
+
+
+def region(x):
+    n = it.__next__()
+    if n > 0:
+        return x + n
+    return x - n
