@@ -106,7 +106,7 @@ class GuardWriter:
         self._consts: dict[int, str] = {}
         self._keep: list[Any] = []
         self.checks = 0
-        self._plain_modules: list[str] = []
+        self._plain_modules: list[Source] = []
         self._types: dict[int, type] = {}  # what ``type`` checks have fixed so far: source -> type
 
     # -- names -------------------------------------------------------------------------------------------------
@@ -194,8 +194,8 @@ class GuardWriter:
             self.check(read)
         if self._plain_modules:
             # what nn.Module.__call__ itself looks at; in a loop, because cold code costs more than the checks
-            self.lines.append(f"for m in ({', '.join(self._plain_modules)},):")
-            self.lines.append("    d = m.__dict__")
+            names = [self.dict_of(source) for source in self._plain_modules]
+            self.lines.append(f"for d in ({', '.join(names)},):")
             tests = " or ".join(f"d[{name!r}]" for name in HOOK_DICTS)
             self.lines.append(f"    if {tests} or 'forward' in d: {self.miss}")
             self.checks += len(self._plain_modules)
@@ -256,7 +256,7 @@ class GuardWriter:
             state = self.const([len(expected), expected])
             self.fail_if(f"len({name}) != {state}[0] and names_changed({name}, {state})", site)
         elif op == "plain_module":
-            self._plain_modules.append(self.var(source))
+            self._plain_modules.append(source)
         elif op == "truth":
             self.fail_if(f"not {self.var(source)}" if expected else self.var(source), site)
         elif op == "keys":
