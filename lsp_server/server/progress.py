@@ -40,10 +40,9 @@ class RunProgress:
             return
         if self._ended:
             return
-        title = "MagPy: check" if self._run.mode == "check" else "MagPy: run compiled"
         percentage = 0 if self._run.steps else None  # without a number of steps the bar only moves
         message = self._run.summary()
-        begin = types.WorkDoneProgressBegin(title, cancellable=True, message=message, percentage=percentage)
+        begin = types.WorkDoneProgressBegin("MagPy", cancellable=True, message=message, percentage=percentage)
         progress.begin(self._token, begin)
         self._shown = True
         progress.tokens[self._token].add_done_callback(lambda future: self._cancel() if future.cancelled() else None)

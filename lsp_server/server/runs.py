@@ -113,11 +113,13 @@ class Run:
 
     def summary(self) -> str:
         """One sentence on how the run stands or ended."""
-        found = findings_line(self.counts())
+        counts = self.counts()
+        found = findings_line(counts)
         if self.state.active:
             of = f" of {self.steps}" if self.steps else ""
             where = f"step {self.step}{of}" if self.step else self.doing
-            return f"{self.verb} {self.target.label}: {where} · {found}"
+            so_far = f" · {found}" if any(counts.values()) else ""
+            return f"{self.verb} {self.target.label}: {where}{so_far}"
         if self.state is RunState.FAILED:
             return f"{self.target.label}: {self.failure}"
         if self.state is not RunState.DONE:

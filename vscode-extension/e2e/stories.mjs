@@ -90,12 +90,13 @@ async function endHover(window) {
   await window.page.locator(".monaco-hover:visible").waitFor({ state: "detached" });
 }
 
-export async function hoversOverNote(window) {
-  await window.hidePanel();
+export async function hoversOverNote(window, { workspace }) {
+  await window.goToLine(lineOf(workspace, "char_gpt/model.py", "self.tokens_seen +=")); // nothing is selected any more
   const place = await window.squiggle("info", "self.tokens_seen");
   await hover(window, place, "MP202", "MP301", "symbolic scalar", /self\.tokens_seen = 0 -> \d+/, "Why:", "What to do:", "region model: GPT");
   await window.shot("05-note-hover");
   await endHover(window);
+  await window.hidePanel();
 }
 
 export async function marksGraphBreak(window, { workspace }) {
@@ -111,21 +112,23 @@ export async function marksGraphBreak(window, { workspace }) {
   await warning.waitFor();
   await warning.dblclick();
   await page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).waitFor();
-  await window.squiggle("warning", BREAK);
+  const place = await window.squiggle("warning", BREAK);
+  await page.mouse.click(place.x + place.width / 3, place.y + place.height / 2); // the cursor into it, nothing selected
+  await page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).filter({ hasNotText: "selected" }).waitFor();
   await window.shot("06-graph-break");
   await window.hidePanel();
 }
 
 export async function hoversOverGraphBreak(window) {
   const place = await window.squiggle("warning", BREAK);
-  await hover(window, place, "MP101", "this time = True", "Why:", "What to do:", "torch.where", "seen 4 times");
+  await hover(window, place, "MP101", "outcome = True", "outcome = False", "Why:", "What to do:", "torch.where", "seen 4 times");
   await window.shot("07-hover");
   await endHover(window);
 }
 
 export async function explains(window) {
   const { page } = window;
-  // The cursor is on the finding that was chosen in the list of problems.
+  // The cursor is on the graph break.
   await window.palette("MagPy: Explain Code");
   await page.locator(".tab.active", { hasText: /MP101/ }).waitFor();
   await until(async () => {
@@ -146,7 +149,9 @@ export async function runsCompiled(window, { workspace, server }) {
   await window.goToEnd();
   await window.clickLens("Run compiled");
   await window.status(/running/);
-  await until(async () => /Run compiled/.test(await window.outputText()), "the output view");
+  await until(async () => /Run compiled: .*\n.*M parameters/.test(await window.outputText()), "the program's output");
+  await window.goToEnd(); // the panel has covered it
+  await window.lens(/Running… \(click to cancel\)/).waitFor();
   await window.shot("09-running");
   await window.status(/^(?!.*running)/, LONG);
   expect(/^\s*MagPy\s*$/.test(await window.statusBar.innerText()), "a run that did not fail, without warnings");
@@ -195,6 +200,7 @@ export async function cancels(window, { server }) {
   const processes = await busy(window, server);
   await window.palette("MagPy: Cancel");
   await ended(window, server, processes);
+  await window.lens(/^Run compiled$/).waitFor();
   await window.shot("12-cancelled");
 }
 

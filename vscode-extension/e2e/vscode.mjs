@@ -54,6 +54,8 @@ export async function startServer({ node, entry, vsix, folder, trust, env, setti
     "workbench.colorTheme": "Default Dark Modern",
     "editor.minimap.enabled": false,
     "editor.fontSize": 13,
+    "editor.hover.above": false, // in the pictures, the lens above the line is seen too
+    "workbench.reduceMotion": "on", // nothing half faded in them
     "git.openRepositoryInParentFolders": "never",
     "security.workspace.trust.startupPrompt": "never",
   }));

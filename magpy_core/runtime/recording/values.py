@@ -255,7 +255,7 @@ class ValueEvents(CallEvents):
                 "MP101",
                 f"Control flow depends on {self.describe_read(sym)}, which only the graph knows.",
                 hint="Use torch.where or torch.cond, or move the decision out of the region.",
-                values=(Value("this time", repr(outcome)),),
+                values=(Value("outcome", repr(outcome)),),
                 site=site,
             )
 
