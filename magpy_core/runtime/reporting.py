@@ -112,10 +112,7 @@ def recompile_finding(region: Region, failure: Failure, learned: bool, recording
         text = f"{changed}: captured again with the dimension dynamic."
         return Finding("MP205", text, place, region=region.id, values=values, path=path)
     if learned:
-        text = (
-            f"{changed}: from now on it is carried as a symbolic scalar, "
-            "and its changes need no new capture."
-        )
+        text = f"{changed}: from now on it is carried as a symbolic scalar, and its changes need no new capture."
         return Finding("MP202", text, place, region=region.id, values=values, path=path)
     others = f" (with {more} other values)" if more > 0 else ""
     text = f"{changed}, so {region.name} was captured again{others}."

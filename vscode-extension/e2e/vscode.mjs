@@ -122,7 +122,7 @@ export class Window {
   }
 
   async shot(name) {
-    await this.page.screenshot({ path: join(this.shots, `${name}.png`) });
+    await this.page.screenshot({ path: join(this.shots, `${name}.png`), animations: "disabled" });
   }
 
   lens(title) {
