@@ -36,7 +36,8 @@ export function alive(pid) {
   return !["", "Z"].includes(stat(pid)[0]);
 }
 
-/** MagPy's language servers below the process `root`. */
+/** MagPy's language servers below the process `root`; a child between fork and exec still looks like its parent. */
 export function languageServers(root) {
-  return descendants(root).filter((pid) => read(pid, "cmdline").includes("lsp_server.server.main"));
+  const found = descendants(root).filter((pid) => read(pid, "cmdline").includes("lsp_server.server.main"));
+  return found.filter((pid) => !found.includes(stat(pid)[1]));
 }

@@ -179,10 +179,8 @@ export class Window {
     const input = this.page.locator(".quick-input-widget input.input");
     await input.waitFor();
     await input.fill(path);
-    // The exact file: with a fresh index, the first answers may be others of that name.
-    const row = this.page.locator(`.quick-input-list .monaco-list-row[aria-label*="${path.replace("/", " ")}"]`)
-      .or(this.page.locator(".quick-input-list .monaco-list-row", { hasText: basename(path) }).filter({ hasText: dirname(path) }));
-    await row.first().click();
+    const rows = this.page.locator(".quick-input-list .monaco-list-row");
+    await rows.filter({ hasText: basename(path) }).filter({ hasText: dirname(path) }).first().click();
     await this.active(path);
   }
 
