@@ -29,6 +29,7 @@ class RunProgress:
         self._shown = False
         self._ended = False
         self._last = 0.0
+        self._later: asyncio.TimerHandle | None = None
 
     async def show(self) -> None:
         """Ask the client for a progress bar. The run does not wait for the answer."""
@@ -40,10 +41,9 @@ class RunProgress:
             return
         if self._ended:
             return
-        title = "MagPy: check" if self._run.mode == "check" else "MagPy: run compiled"
         percentage = 0 if self._run.steps else None  # without a number of steps the bar only moves
         message = self._run.summary()
-        begin = types.WorkDoneProgressBegin(title, cancellable=True, message=message, percentage=percentage)
+        begin = types.WorkDoneProgressBegin("MagPy", cancellable=True, message=message, percentage=percentage)
         progress.begin(self._token, begin)
         self._shown = True
         progress.tokens[self._token].add_done_callback(lambda future: self._cancel() if future.cancelled() else None)
@@ -58,11 +58,24 @@ class RunProgress:
             if self._shown:
                 progress.end(self._token, types.WorkDoneProgressEnd(message=self._run.summary()))
             progress.tokens.pop(self._token, None)
-        elif self._shown and time.monotonic() - self._last >= _INTERVAL:
+            if self._later is not None:
+                self._later.cancel()
+        elif self._shown and self._later is None:
+            wait = self._last + _INTERVAL - time.monotonic()
+            if wait > 0:
+                # The last of many updates must be shown too: after it there may be none for minutes.
+                self._later = asyncio.get_running_loop().call_later(wait, self._report)
+            else:
+                self._report()
+
+    def _report(self) -> None:
+        self._later = None
+        if not self._ended:
             self._last = time.monotonic()
             steps = self._run.steps
             percentage = min(100, 100 * self._run.step // steps) if steps else None
-            progress.report(self._token, types.WorkDoneProgressReport(message=self._run.summary(), percentage=percentage))
+            report = types.WorkDoneProgressReport(message=self._run.summary(), percentage=percentage)
+            self._server.work_done_progress.report(self._token, report)
 
 
 def report_progress(server: LanguageServer, run: Run, cancel: Callable[[], None]) -> RunProgress | None:

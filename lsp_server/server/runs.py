@@ -113,11 +113,13 @@ class Run:
 
     def summary(self) -> str:
         """One sentence on how the run stands or ended."""
-        found = findings_line(self.counts())
+        counts = self.counts()
+        found = findings_line(counts)
         if self.state.active:
             of = f" of {self.steps}" if self.steps else ""
             where = f"step {self.step}{of}" if self.step else self.doing
-            return f"{self.verb} {self.target.label}: {where} · {found}"
+            head = f"{self.verb} {self.target.label}" + (f": {where}" if where else "")
+            return f"{head} · {found}" if any(counts.values()) else head
         if self.state is RunState.FAILED:
             return f"{self.target.label}: {self.failure}"
         if self.state is not RunState.DONE:
@@ -315,7 +317,7 @@ class RunManager:
     def _begin(self, run: Run) -> None:
         """The program runs: what the entrypoint's last run found is history from here on."""
         if run.state is RunState.STARTING:
-            run.state, run.doing = RunState.RUNNING, "running"
+            run.state, run.doing = RunState.RUNNING, ""
             self._client.changed(self._board.replace(run.target.key, run.found))
             self._tell(run, lenses=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -338,10 +339,15 @@ class Region:
         return f"<Region {self.name}: {self.calls} calls, {len(self.captures)} captures, {self.hits} hits>"
 
 
+_DEFINITION = re.compile(r"\s*(?:async\s+)?(?:def|class)\s+\w+")
+
+
 def line_location(file: str, line: int, function: str = "") -> Location:
-    """A whole source line (1-based) as a Location."""
+    """A source line (1-based) as a Location; of a definition its keyword and name, as signatures are long."""
     import linecache
 
     text = linecache.getline(file, line).rstrip("\n")
     start = len(text) - len(text.lstrip())
-    return Location(file, Range(Position(line - 1, start), Position(line - 1, max(len(text), start + 1))), function)
+    definition = _DEFINITION.match(text)
+    end = definition.end() if definition is not None else len(text)
+    return Location(file, Range(Position(line - 1, start), Position(line - 1, max(end, start + 1))), function)

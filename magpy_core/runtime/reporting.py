@@ -120,22 +120,33 @@ def recompile_finding(region: Region, failure: Failure, learned: bool, recording
         path = () if place is None else (region.location, place)
         place = region.location
     values = (Value(failure.name, f"{failure.old} -> {failure.new}"),)
+    changed = "`{}` changed from {} to {}".format(failure.name, *_short(failure.old, failure.new))
     if learned and failure.dims:
-        text = f"`{failure.name}` changed from {failure.old} to {failure.new}: captured again with the dimension dynamic."
+        text = f"{changed}: captured again with the dimension dynamic."
         return Finding("MP205", text, place, region=region.id, values=values, path=path)
     if learned:
-        text = (
-            f"`{failure.name}` changed from {failure.old} to {failure.new}: from now on it is carried as a symbolic scalar, "
-            "and its changes need no new capture."
-        )
+        text = f"{changed}: from now on it is carried as a symbolic scalar, and its changes need no new capture."
         return Finding("MP202", text, place, region=region.id, values=values, path=path)
     others = f" (with {more} other values)" if more > 0 else ""
-    text = f"`{failure.name}` changed from {failure.old} to {failure.new}, so {region.name} was captured again{others}."
+    text = f"{changed}, so {region.name} was captured again{others}."
     finding = Finding("MP201", text, place, hint=_recompile_hint(failure), region=region.id, values=values, path=path)
     if recordings == 1 or failure.name.endswith(".training") or failure.name.startswith("torch's"):
         # the second capture is warm-up (state made on the first call, train and eval): worth knowing, nothing to mend
         finding.severity_override = Severity.INFORMATION
     return finding
+
+
+def _short(old: str, new: str) -> tuple[str, str]:
+    """Two values for a sentence: all the digits of a float would bury it, and the finding's values have them."""
+
+    def rounded(text: str) -> str:
+        try:
+            return f"{float(text):.6g}" if "." in text else text
+        except ValueError:
+            return text
+
+    short = rounded(old), rounded(new)
+    return short if short[0] != short[1] else (old, new)
 
 
 def _recompile_hint(failure: Failure) -> str:

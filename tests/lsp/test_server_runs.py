@@ -132,6 +132,21 @@ async def test_progress_has_a_fresh_token_and_ends(client: Client, lab: Lab) -> 
     assert tokens[0] != tokens[1]
 
 
+async def test_the_last_of_many_progress_updates_is_shown(client: Client, lab: Lab) -> None:
+    lab.gate("go")
+    lab.gate("end")
+    steps = "for n in range(1, 60): send(type='step', n=n, unit='module')"
+    lab.scenario(f'hello()\ngate("go")\n{steps}\ngate("end")\nend()')
+    _, answer = client.begin_command("magpy.check", {"uri": client.open(lab.program)})
+    await client.until(lambda: client.all("$/progress"), "progress begins")
+    await asyncio.to_thread(lab.open_gate, "go")
+    await client.until(
+        lambda: [p for p in client.all("$/progress") if "step 59" in p["value"].get("message", "")], "the last step shown"
+    )
+    await asyncio.to_thread(lab.open_gate, "end")
+    await answer
+
+
 async def test_no_progress_for_a_client_that_has_none(server: Client, lab: Lab) -> None:
     lab.scenario(SIMPLE)
     await server.initialize({}, folder=lab.folder, options={"settings": {"interpreter": str(lab.python)}})

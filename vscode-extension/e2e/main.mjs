@@ -1,18 +1,17 @@
 // End to end: the packaged extension in a real VS Code in a real Chromium, as a person uses it.
 //
-//   npm run e2e            checks and runs examples/char_gpt/train.py with MAGPY_PYTHON (default: the repository's .venv)
+//   npm run e2e            examples/char_gpt and examples/early_exit with MAGPY_PYTHON (default: the repository's .venv)
 //
 // MAGPY_E2E_CACHE     where VS Code's server is installed (default: .cache/e2e of the repository)
-// MAGPY_E2E_PROGRAM   another program, relative to examples/
-// MAGPY_E2E_ARGS      the program's arguments (default: --steps 30, as a whole training takes minutes)
+// MAGPY_E2E_ARGS      the programs' arguments (default: --steps 30, as a whole training takes minutes)
 // Screenshots go to artifacts/e2e of the repository.
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, rmSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { findChromium, install } from "./install.mjs";
-import { cancels, checks, explains, hovers, listsProblems, opens, refusesUntrusted, runsCompiled } from "./stories.mjs";
+import * as stories from "./stories.mjs";
 import { startServer, Window } from "./vscode.mjs";
 
 const extension = resolve(dirname(fileURLToPath(import.meta.url)), "..");
@@ -21,7 +20,6 @@ const cache = resolve(process.env.MAGPY_E2E_CACHE ?? join(repository, ".cache", 
 const shots = join(repository, "artifacts", "e2e");
 const python = resolve(process.env.MAGPY_PYTHON ?? join(repository, ".venv", "bin", "python"));
 const args = (process.env.MAGPY_E2E_ARGS ?? "--steps 30").split(" ").filter(Boolean);
-const program = process.env.MAGPY_E2E_PROGRAM ?? "char_gpt/train.py";
 
 if (!existsSync(python)) {
   console.error(`There is no Python at ${python}: run \`make e2e\`, or set MAGPY_PYTHON to one that has MagPy installed.`);
@@ -33,11 +31,16 @@ const executablePath = findChromium();
 rmSync(shots, { recursive: true, force: true });
 mkdirSync(shots, { recursive: true });
 
-// A copy: the program writes checkpoints, and the test must not touch the repository.
+// Copies: the programs write checkpoints, and the test must not touch the repository.
 const workspace = join(cache, "workspace");
 rmSync(workspace, { recursive: true, force: true });
-cpSync(join(repository, "examples", dirname(program)), workspace, { recursive: true });
-const file = join(workspace, basename(program));
+for (const example of ["char_gpt", "early_exit"]) {
+  cpSync(join(repository, "examples", example), join(workspace, example), {
+    recursive: true,
+    filter: (path) => !/__pycache__|\.pt$/.test(path),
+  });
+}
+cpSync(join(extension, "e2e", "endless.py"), join(workspace, "endless", "train.py"));
 
 const common = {
   node,
@@ -55,14 +58,14 @@ const browser = await chromium.launch({
 });
 let failed = false;
 
-async function within(name, trust, stories) {
+async function within(name, trust, told) {
   const server = await startServer({ ...common, trust, folder: join(cache, `profile-${name}`) });
   let window;
   try {
-    window = await Window.open(browser, { port: server.port, workspace, file, shots });
-    for (const story of stories) {
+    window = await Window.open(browser, { port: server.port, workspace, file: join(workspace, "char_gpt", "train.py"), shots });
+    for (const story of told) {
       const begin = Date.now();
-      await story(window, { file });
+      await story(window, { workspace, server: server.pid });
       console.log(`ok    ${story.name} (${((Date.now() - begin) / 1000).toFixed(1)} s)`);
     }
   } catch (error) {
@@ -76,8 +79,11 @@ async function within(name, trust, stories) {
 }
 
 try {
-  await within("trusted", true, [opens, checks, listsProblems, hovers, explains, runsCompiled, cancels]);
-  await within("restricted", false, [refusesUntrusted]);
+  await within("trusted", true, [
+    stories.opens, stories.checks, stories.listsNotes, stories.hoversOverNote, stories.marksGraphBreak,
+    stories.hoversOverGraphBreak, stories.explains, stories.runsCompiled, stories.cancels, stories.cancelsByLens,
+  ]);
+  await within("restricted", false, [stories.refusesUntrusted]);
 } finally {
   await browser.close();
 }

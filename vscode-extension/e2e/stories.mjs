@@ -1,8 +1,17 @@
 // What a person does with the extension, one function each. They build on each other, in the order main.mjs calls them.
+//
+// The workspace has two of the examples: char_gpt, which is captured completely (notes, no warnings), and early_exit, which
+// has a graph break; and endless.py, to be cancelled.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { alive, descendants, languageServers } from "./processes.mjs";
 import { until } from "./vscode.mjs";
 
 const LONG = 420_000; // compiling, on a slow machine with other work
-const SQUIGGLES = ".monaco-editor .cdr.squiggly-warning, .monaco-editor .cdr.squiggly-info";
+const GPT = "char_gpt/train.py";
+const EARLY_EXIT = "early_exit/train.py";
+const ENDLESS = "endless/train.py";
+const BREAK = "confidence.item() > self.threshold";
 
 function expect(truth, what) {
   if (!truth) {
@@ -10,111 +19,214 @@ function expect(truth, what) {
   }
 }
 
-export async function opens(window) {
+/** The number of the first line of a file with this text. */
+function lineOf(workspace, file, text) {
+  const line = readFileSync(join(workspace, file), "utf8").split("\n").findIndex((one) => one.includes(text)) + 1;
+  expect(line > 0, `${text} in ${file}`);
+  return line;
+}
+
+/** The processes below the language server, which has none but those of runs. */
+function workers(server) {
+  const [only, ...more] = languageServers(server);
+  expect(only !== undefined && more.length === 0, "one language server");
+  return descendants(only);
+}
+
+export async function opens(window, { server }) {
   await window.status(/^\s*MagPy\s*$/);
   await window.goToEnd();
   await window.lens("Check").waitFor();
   await window.lens("Run compiled").waitFor();
+  expect(workers(server).length === 0, "opening a file runs nothing");
   await window.shot("01-opened");
 }
 
-export async function checks(window) {
+/** Check by its lens, until the result is there. */
+async function check(window, shot) {
   await window.clickLens("Check");
-  await window.status(/checking/);
-  await window.shot("02-checking");
-  await window.status(/(warning|error|^\s*MagPy\s*$)/, LONG);
-  await window.lens(/^Check$/).waitFor();
-  await window.page.locator(SQUIGGLES).first().waitFor();
-  await window.seek(".codelens-decoration", /graphs? · \d+ break/, "PageUp");
+  await window.lens(/Checking… \(click to cancel\)/).waitFor();
+  if (shot) {
+    await window.shot(shot);
+  }
+  await window.lens(/^Check$/).waitFor({ timeout: LONG });
+}
+
+export async function checks(window, { workspace, server }) {
+  await check(window, "02-checking");
+  await window.status(/^\s*MagPy\s*$/); // notes and guards, but no warnings
+  await window.goToLine(lineOf(workspace, GPT, "optimizer.step()"));
+  await window.squiggle("info", "optimizer.step()");
+  await window.summary(/optimizer: AdamW: \d+ graphs? · 0 breaks · \d+ guards · \d+ side effects/).waitFor();
+  await until(() => workers(server).length === 0, "the end of the program's processes");
   await window.shot("03-checked");
 }
 
-export async function listsProblems(window) {
+export async function listsNotes(window) {
   const { page } = window;
-  await page.keyboard.press("Control+Shift+M");
-  const warning = page.locator(".markers-panel .monaco-list-row", { hasText: /MP1\d\d/ }).first();
-  await warning.waitFor();
-  await warning.dblclick(); // puts the cursor there and the editor's window on it
-  await page.locator(".monaco-editor .cdr.squiggly-warning").first().waitFor();
-  await window.shot("04-problems");
-  await page.keyboard.press("Control+j");
-  await page.locator(".markers-panel").waitFor({ state: "hidden" });
+  await (await window.problem("MP306", "optimizer.state")).waitFor();
+  expect((await page.locator(".markers-panel .codicon-warning, .markers-panel .codicon-error").count()) === 0, "notes only");
+  const note = await window.problem("MP301", "self.tokens_seen");
+  await note.dblclick(); // puts the cursor there and the editor's window on it
+  await window.active("char_gpt/model.py");
+  await window.squiggle("info", "self.tokens_seen");
+  await window.summary(/model: GPT: \d+ graphs? · 0 breaks/).waitFor();
+  await window.shot("04-notes");
 }
 
-export async function hovers(window) {
-  const { page } = window;
-  const squiggle = page.locator(".monaco-editor .cdr.squiggly-warning").first();
-  const box = await squiggle.boundingBox();
-  expect(box !== null, "a squiggle on the screen");
-  await page.mouse.move(box.x + Math.min(12, box.width / 2), box.y + 6);
-  const hover = page.locator(".monaco-hover:visible").first();
+/** Hovers over underlined code and waits for a text that has all these. */
+async function hover(window, severity, code, ...texts) {
+  const shown = window.page.locator(".monaco-hover:visible").first();
+  let at = "";
   await until(async () => {
-    const text = await hover.innerText().catch(() => "");
-    return /MP1\d\d/.test(text) && /Why:/.test(text) && /What to do:/.test(text);
-  }, "the hover's text");
-  await window.shot("05-hover");
-  await page.mouse.move(5, 5);
-  await page.keyboard.press("Escape");
+    const place = await window.squiggle(severity, code);
+    if (at !== `${place.x} ${place.y}`) {
+      at = `${place.x} ${place.y}`; // lines move when a lens or a panel comes or goes above or below them
+      await window.page.mouse.move(place.x + place.width / 3, place.y + place.height / 2);
+    }
+    const text = (await shown.innerText({ timeout: 1_000 }).catch(() => "")).replaceAll("\u00a0", " ");
+    return texts.every((wanted) => (wanted instanceof RegExp ? wanted.test(text) : text.includes(wanted)));
+  }, `a hover with ${texts.join(", ")}`);
 }
 
-export async function explains(window, { file }) {
+async function endHover(window) {
+  await window.page.mouse.move(5, 5);
+  await window.page.keyboard.press("Escape");
+  await window.page.locator(".monaco-hover:visible").waitFor({ state: "detached" });
+}
+
+export async function hoversOverNote(window, { workspace }) {
+  await window.goToLine(lineOf(workspace, "char_gpt/model.py", "self.tokens_seen +=")); // nothing is selected any more
+  await hover(
+    window, "info", "self.tokens_seen",
+    "MP202", "MP301", "symbolic scalar", /self\.tokens_seen = 0 -> \d+/, "Why:", "What to do:", "region model: GPT",
+  );
+  await window.shot("05-note-hover");
+  await endHover(window);
+  await window.hidePanel();
+}
+
+export async function marksGraphBreak(window, { workspace }) {
   const { page } = window;
-  // The cursor is on the finding that was chosen in the list of problems.
+  await window.openFile(EARLY_EXIT);
+  await window.goToEnd();
+  await check(window);
+  await window.status(/1 warning/);
+  await window.goToLine(lineOf(workspace, EARLY_EXIT, "def forward(self, recording"));
+  await window.summary(/model: EarlyExitNet: \d+ graphs? · 1 break/).waitFor();
+  const line = lineOf(workspace, EARLY_EXIT, BREAK);
+  const warning = await window.problem("MP101", "Control flow depends on", BREAK, `Ln ${line}, `);
+  await warning.waitFor();
+  await warning.dblclick();
+  await page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).waitFor();
+  const place = await window.squiggle("warning", BREAK);
+  await page.mouse.click(place.x + place.width / 3, place.y + place.height / 2); // the cursor into it, nothing selected
+  await page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).filter({ hasNotText: "selected" }).waitFor();
+  await window.shot("06-graph-break");
+  await window.hidePanel();
+}
+
+export async function hoversOverGraphBreak(window) {
+  await hover(window, "warning", BREAK, "MP101", "outcome = True", "outcome = False", "Why:", "What to do:", "torch.where", "seen 4 times");
+  await window.shot("07-hover");
+  await endHover(window);
+}
+
+export async function explains(window) {
+  const { page } = window;
+  // The cursor is on the graph break.
   await window.palette("MagPy: Explain Code");
-  await page.locator(".tab", { hasText: /MP1\d\d/ }).first().waitFor();
+  await page.locator(".tab.active", { hasText: /MP101/ }).waitFor();
   await until(async () => {
     for (const frame of page.frames()) {
-      if (/What happened/.test(await frame.locator("body").innerText().catch(() => ""))) {
+      if (/What happened/.test(await frame.locator("body").innerText({ timeout: 1_000 }).catch(() => ""))) {
         return true;
       }
     }
     return false;
   }, "the code's page");
-  await window.shot("06-explained");
+  await window.shot("08-explained");
   await window.palette("View: Close Editor", "Close Editor");
-  await window.openFromExplorer(file.split("/").at(-1)); // the finding may have been in another file
-  await window.goToEnd();
+  await window.active(EARLY_EXIT);
 }
 
-export async function runsCompiled(window) {
+export async function runsCompiled(window, { workspace, server }) {
+  await window.openFile(GPT);
+  await window.goToEnd();
   await window.clickLens("Run compiled");
   await window.status(/running/);
-  await until(async () => /Run compiled/.test(await window.outputText()), "the output view");
-  await window.shot("07-running");
-  await window.status(/^(?!.*running)/, LONG);
-  expect(!/failed/.test(await window.statusBar.innerText()), "the run did not fail");
-  await until(async () => /Found|No findings/.test(await window.outputText()), "the report");
+  await until(async () => /Run compiled: .*\n.*M parameters/.test(await window.outputText()), "the program's output");
   await window.goToEnd(); // the panel has covered it
-  await window.lens(/^Run compiled$/).waitFor();
-  await window.shot("08-run");
+  await window.lens(/Running… \(click to cancel\)/).waitFor();
+  await window.shot("09-running");
+  await window.status(/^(?!.*running)/, LONG);
+  expect(/^\s*MagPy\s*$/.test(await window.statusBar.innerText()), "a run that did not fail, without warnings");
+  await until(async () => /Found \d+ findings/.test(await window.outputText()), "the report");
+  await until(() => workers(server).length === 0, "the end of the program's processes");
+  await window.goToLine(lineOf(workspace, GPT, "optimizer.step()"));
+  await window.summary(/optimizer: AdamW: .* → [\d.]+ ms · [\d.]+x/).waitFor();
+  await window.shot("10-run");
   // The whole height for the output, to see the table above the reasons for recompiles.
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
-  await until(async () => /eager ms/.test(await window.outputText()), "the table of regions");
-  await window.shot("09-table");
+  await until(async () => {
+    const text = await window.outputText();
+    return /final loss \d/.test(text) && /eager ms/.test(text) && /eager against .* compiled/.test(text);
+  }, "the program's last line and the table of regions");
+  await window.shot("11-table");
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
 }
 
-export async function cancels(window) {
-  await window.palette("MagPy: Run Compiled");
-  await window.status(/running/);
-  await window.palette("MagPy: Cancel");
-  await window.status(/cancelled/);
-  await window.shot("10-cancelled");
+/** So that what is seen there next is of the next run. The output view must be open. */
+async function clearOutput(window) {
+  await window.palette("View: Clear Output", "Clear Output");
+  await until(async () => !/step \d/.test(await window.outputText()), "an empty output view");
 }
 
-export async function refusesUntrusted(window) {
+/** Waits until the program that runs has started a process of its own and works; returns all its processes. */
+async function busy(window, server) {
+  await until(async () => /step \d+ +loss/.test(await window.outputText()), "the program's output");
+  return until(() => {
+    const found = workers(server);
+    return found.length > 1 && found;
+  }, "the program's processes");
+}
+
+async function ended(window, server, processes) {
+  await window.status(/cancelled/);
+  await until(() => !processes.some(alive) && workers(server).length === 0, "the end of all the program's processes");
+}
+
+export async function cancels(window, { server }) {
+  await window.openFile(ENDLESS);
+  await window.goToEnd();
+  await clearOutput(window);
+  await window.palette("MagPy: Run Compiled");
+  await window.status(/running/);
+  const processes = await busy(window, server);
+  await window.palette("MagPy: Cancel");
+  await ended(window, server, processes);
+  await window.lens(/^Run compiled$/).waitFor();
+  await window.shot("12-cancelled");
+}
+
+export async function cancelsByLens(window, { server }) {
+  await clearOutput(window);
+  await window.clickLens("Run compiled");
+  const processes = await busy(window, server);
+  await window.clickLens(/Running… \(click to cancel\)/);
+  await ended(window, server, processes);
+  await window.lens(/^Run compiled$/).waitFor();
+}
+
+export async function refusesUntrusted(window, { server }) {
   const { page } = window;
   await page.locator(".statusbar-item", { hasText: "Restricted Mode" }).waitFor();
   expect((await page.locator(".codelens-decoration a").count()) === 0, "no lenses in restricted mode");
   await page.keyboard.press("F1");
-  const input = page.locator(".quick-input-widget input.input");
-  await input.fill(">MagPy: Check");
-  await page.locator(".quick-input-list").waitFor();
-  const offered = await page.locator(".quick-input-list .monaco-list-row", { hasText: "MagPy: Check" }).count();
-  if (offered > 0) {
-    await page.keyboard.press("Enter");
-  }
-  await window.shot("11-restricted");
+  await page.locator(".quick-input-widget input.input").fill(">MagPy: Check");
+  await page.locator(".quick-input-list .monaco-list-row", { hasText: "No matching commands" }).waitFor();
+  await window.shot("13-restricted");
   expect((await window.statusBar.count()) === 0, "no MagPy in the status bar of a restricted window");
   expect((await page.locator(".squiggly-warning, .squiggly-info").count()) === 0, "nothing was run");
+  expect(languageServers(server).length === 0, "no language server");
 }

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 
 const PATIENCE = 60_000;
 
@@ -35,7 +35,7 @@ function finished(child, what) {
   });
 }
 
-/** Starts VS Code's server on a fresh profile with the extension in it. Returns { port, stop }. */
+/** Starts VS Code's server on a fresh profile with the extension in it. Returns { port, pid, stop }. */
 export async function startServer({ node, entry, vsix, folder, trust, env, settings }) {
   rmSync(folder, { recursive: true, force: true });
   const user = join(folder, "user");
@@ -54,6 +54,8 @@ export async function startServer({ node, entry, vsix, folder, trust, env, setti
     "workbench.colorTheme": "Default Dark Modern",
     "editor.minimap.enabled": false,
     "editor.fontSize": 13,
+    "editor.hover.above": false, // in the pictures, the lens above the line is seen too
+    "workbench.reduceMotion": "on", // nothing half faded in them
     "git.openRepositoryInParentFolders": "never",
     "security.workspace.trust.startupPrompt": "never",
   }));
@@ -83,7 +85,7 @@ export async function startServer({ node, entry, vsix, folder, trust, env, setti
     await stop();
     throw error;
   }
-  return { port, stop };
+  return { port, pid: child.pid, stop };
 }
 
 /** Polls `good` until it is true. */
@@ -120,11 +122,16 @@ export class Window {
   }
 
   async shot(name) {
-    await this.page.screenshot({ path: join(this.shots, `${name}.png`) });
+    await this.page.screenshot({ path: join(this.shots, `${name}.png`), animations: "disabled" });
   }
 
   lens(title) {
     return this.page.locator(".codelens-decoration a", { hasText: title }).first();
+  }
+
+  /** The summary above a region: text only, nothing to click. */
+  summary(text) {
+    return this.page.locator(".codelens-decoration", { hasText: text }).first();
   }
 
   /** Clicking must hit the lens that is there now: lenses are drawn anew whenever they change. */
@@ -166,23 +173,89 @@ export class Window {
     await this.page.keyboard.press("Control+End");
   }
 
-  async openFromExplorer(name) {
-    await this.page.locator(".explorer-folders-view .monaco-list-row", { hasText: name }).first().dblclick();
-    await this.page.locator(".tab.active", { hasText: name }).waitFor();
+  /** Opens a file of the workspace by its path in it, as a tab of its own. */
+  async openFile(path) {
+    await this.page.keyboard.press("Control+p");
+    const input = this.page.locator(".quick-input-widget input.input");
+    await input.waitFor();
+    await input.fill(path);
+    const rows = this.page.locator(".quick-input-list .monaco-list-row");
+    await rows.filter({ hasText: basename(path) }).filter({ hasText: dirname(path) }).first().click();
+    await this.active(path);
   }
 
-  /** Turns pages with `key` until an element with such a text is on the screen. */
-  async seek(selector, text, key, pages = 20) {
-    const wanted = this.page.locator(selector, { hasText: text });
-    for (let page = 0; page < pages; page += 1) {
-      try {
-        await until(async () => (await wanted.evaluateAll((all) => all.filter((e) => e.checkVisibility()).length)) > 0, "", 1_500);
-        return;
-      } catch {
-        await this.page.keyboard.press(key);
+  async active(path) {
+    await this.page.locator(`.tab.active .monaco-icon-label[aria-label*="/${path}"]`).waitFor();
+  }
+
+  /** Puts the cursor on a line, numbered from 1, and the line on the screen. */
+  async goToLine(line) {
+    await this.page.keyboard.press("F1");
+    const input = this.page.locator(".quick-input-widget input.input");
+    await input.fill(`:${line}`);
+    await this.page.keyboard.press("Enter");
+    await this.page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).waitFor();
+  }
+
+  /** Where `code` stands in the editor, in pixels; undefined while it is not on the screen. */
+  place(code) {
+    return this.page.evaluate((wanted) => {
+      for (const line of document.querySelectorAll(".part.editor .view-lines .view-line")) {
+        const at = line.textContent.replaceAll("\u00a0", " ").indexOf(wanted);
+        if (at < 0) {
+          continue;
+        }
+        const range = document.createRange();
+        const walker = document.createTreeWalker(line, 4 /* text */);
+        let before = 0;
+        for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
+          const end = before + node.length;
+          if (at >= before && at < end) {
+            range.setStart(node, at - before);
+          }
+          if (at + wanted.length > before && at + wanted.length <= end) {
+            range.setEnd(node, at + wanted.length - before);
+          }
+          before = end;
+        }
+        const { x, y, width, height } = range.getBoundingClientRect();
+        return { x, y, width, height };
       }
+      return undefined;
+    }, code);
+  }
+
+  /** Waits until exactly `code` is underlined as a `severity` (warning, info); returns its place. */
+  squiggle(severity, code) {
+    return until(async () => {
+      const place = await this.place(code);
+      if (place === undefined) {
+        return undefined;
+      }
+      for (const one of await this.page.locator(`.part.editor .cdr.squiggly-${severity}`).all()) {
+        const box = await one.boundingBox({ timeout: 1_000 }).catch(() => null);
+        const near = (a, b) => Math.abs(a - b) < 3;
+        if (box && near(box.x, place.x) && near(box.width, place.width) && box.y < place.y + place.height && place.y < box.y + box.height) {
+          return place;
+        }
+      }
+      return undefined;
+    }, `a squiggle (${severity}) under: ${code}`);
+  }
+
+  /** Opens the list of problems, if it is not there, and returns the row with all these texts. */
+  async problem(...texts) {
+    const panel = this.page.locator(".markers-panel");
+    if (!(await panel.isVisible())) {
+      await this.page.keyboard.press("Control+Shift+M");
+      await panel.waitFor();
     }
-    throw new Error(`nowhere in the file: ${selector} with ${text}`);
+    return texts.reduce((rows, text) => rows.filter({ hasText: text }), panel.locator(".monaco-list-row")).first();
+  }
+
+  async hidePanel() {
+    await this.page.keyboard.press("Control+j");
+    await this.page.locator(".part.panel").waitFor({ state: "hidden" });
   }
 
   async close() {
