@@ -95,7 +95,8 @@ def doctor(python: str | None, output_format: str, inductor: bool, timeout: floa
 
 
 @cli.command()
-def server() -> None:
+@click.option("--stdio", is_flag=True, help="The only transport there is; many clients say it, so it is accepted.")
+def server(stdio: bool) -> None:
     """Start the language server on stdin and stdout (editors do this)."""
     from lsp_server.server.main import main as serve
 

@@ -44,6 +44,13 @@ async def test_start_is_quick() -> None:
     assert best <= 1.0
 
 
+async def test_the_command_says_how_the_client_left() -> None:
+    """Exit code 1 for a client that went without asking; the ``--stdio`` that many clients append is accepted."""
+    command = [sys.executable, "-m", "lsp_server.cli", "server", "--stdio"]
+    ended = await asyncio.to_thread(subprocess.run, command, input=b"", capture_output=True)
+    assert (ended.returncode, ended.stdout) == (1, b""), ended.stderr
+
+
 async def test_no_torch_in_the_server() -> None:
     code = (
         "import sys, lsp_server.server.main, lsp_server.server.worker, lsp_server.features.summary;"
