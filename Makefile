@@ -69,11 +69,11 @@ demo: $(VENV)/.run-ready
 # -------------------------------------------------------------- tests and checks
 
 test: $(VENV)/.dev-ready compiler
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not e2e and not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m "not e2e and not slow" $(PYTEST_ARGS)
 
 # What compiles whole training runs with Inductor, or takes long for another reason.
 test-slow: $(VENV)/.dev-ready compiler
-	$(BIN)/python -m pytest -m "slow and not e2e" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m "slow and not e2e" $(PYTEST_ARGS)
 
 test-gpu: $(VENV)/.dev-ready
 	$(BIN)/python -m pytest tests/gpu $(PYTEST_ARGS)

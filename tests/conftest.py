@@ -1,5 +1,33 @@
-"""Every test runs with the verifier of reference graphs on, in this process and in the programs that it starts."""
+"""What holds for every test: the verifier of reference graphs is on, and torch.compile is used last.
+
+After torch.compile has run in a process, each recording there has to look through all code for the compiler's marks.
+Tests that use it are marked ``torch_compile`` and run at the end, so that the thousands of recordings before them don't.
+"""
 
 import os
+import sys
+from collections.abc import Iterator
 
-os.environ.setdefault("MAGPY_VERIFY", "1")
+import pytest
+
+os.environ.setdefault("MAGPY_VERIFY", "1")  # in the programs that tests start, too
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("torch_compile") is not None)
+
+
+def _torch_has_compiled() -> bool:
+    if "torch._dynamo.convert_frame" not in sys.modules:
+        return False
+    from magpy_core._compat.dynamo import torch_has_compiled
+
+    return torch_has_compiled()
+
+
+@pytest.fixture(autouse=True)
+def torch_compile_is_marked(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = _torch_has_compiled()
+    yield
+    if not before and _torch_has_compiled() and request.node.get_closest_marker("torch_compile") is None:
+        pytest.fail("it has used torch.compile: mark it with pytest.mark.torch_compile")

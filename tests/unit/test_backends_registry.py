@@ -164,6 +164,7 @@ def test_real_example_inputs_are_enough() -> None:
     assert compiled(torch.ones(7, 2))[0].tolist() == [[2.0, 2.0]] * 7
 
 
+@pytest.mark.torch_compile
 def test_it_lives_beside_torch_compile() -> None:
     theirs = torch.compile(lambda x: x.sin() + 1, backend="aot_eager")
     x = torch.randn(3)

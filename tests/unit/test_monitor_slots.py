@@ -118,6 +118,7 @@ def test_generated_functions(block: str, kind: str, generator: bool) -> None:
             decode(clone)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(blocks)
 def test_generated_functions_do_the_same_when_instrumented(block: str) -> None:

@@ -27,6 +27,9 @@ class Backend:
         return module.forward
 
 
+pytestmark = pytest.mark.torch_compile
+
+
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
     torch._dynamo.reset()

@@ -39,7 +39,7 @@ def test_a_graph_that_raises_leaves_grad_mode_and_autocast() -> None:
     assert torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
 
 
-@pytest.mark.parametrize("beside_torch_compile", [False, True])
+@pytest.mark.parametrize("beside_torch_compile", [False, pytest.param(True, marks=pytest.mark.torch_compile)])
 def test_numbers_that_vary_pass_through_generators(beside_torch_compile: bool) -> None:
     """An optimizer's `all(isinstance(t, Tensor) for t in steps)` must not pin the learning rate to its value."""
     if beside_torch_compile:  # which wraps the optimizers' _init_group, for good

@@ -301,6 +301,7 @@ def test_two_threads_in_two_regions_while_one_records() -> None:
     assert region(b).hits == 1
 
 
+@pytest.mark.torch_compile
 def test_beside_torch_compile() -> None:
     theirs = torch.compile(lambda x: x * 3, backend="eager")
     mine = magpy_core.compile(lambda x: x + 1, backend="eager")
@@ -310,6 +311,7 @@ def test_beside_torch_compile() -> None:
     assert region(mine).hits == 2
 
 
+@pytest.mark.torch_compile
 def test_torch_compile_inside_a_region_is_captured_with_it() -> None:
     scale = {"k": 3}
     theirs = torch.compile(lambda x: x * scale["k"], backend="eager")
