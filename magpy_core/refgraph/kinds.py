@@ -7,6 +7,7 @@ import collections
 import enum
 import functools
 import re
+import threading
 import types
 import typing
 from collections.abc import Callable
@@ -31,6 +32,7 @@ _IDENTITY_TYPES = frozenset({
     types.WrapperDescriptorType, types.MethodWrapperType, types.GetSetDescriptorType, types.MemberDescriptorType,
     types.ClassMethodDescriptorType, property, classmethod, staticmethod, functools.cached_property, type,
     type(functools.lru_cache(lambda: None)), types.GenericAlias, types.UnionType, re.Pattern,
+    type(threading.Lock()), type(threading.RLock()),  # a lock changes no result
     type(typing.List[int]), type(typing.Union[int, str]), torch._ops.OpOverloadPacket, torch._ops.OpOverload,  # noqa: UP006, UP007
 })  # fmt: skip
 

@@ -87,6 +87,8 @@ class RecordingState(Observer):
         self.written_sites: dict[int, list[Any]] = {}
         self.tensor_writes: list[tuple[torch.Tensor, Source, Any]] = []
         self.field_writes: list[tuple[torch.Tensor, str, Any, Any]] = []
+        # functions and classes to which something was done that only what the region itself made may have done to it, by id
+        self.only_inside: dict[int, tuple[Any, Unsupported, Any]] = {}
         self.context_entry: dict[int, tuple[Any, Any, Any]] = {}  # context variables set, with their entry value
         self.pending_call: tuple[Any, Any, tuple[Any, ...]] | None = None
         self.pending_torch: tuple[Any, Any] | None = None
@@ -181,6 +183,8 @@ class RecordingState(Observer):
             source = self.sources.attr(self.const_root(owner).source, name)
             if kinds.kind_of(raw) == kinds.IDENTITY:
                 self.refgraph.read(source, "is", raw, site)
+            elif hasattr(type(raw), "__get__"):
+                self.value(source, raw, site)  # a descriptor of the user's own: its methods read it
             self.function_fact(raw)
 
     def class_shape(self, tp: type, site: Any) -> None:

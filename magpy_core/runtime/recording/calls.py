@@ -24,6 +24,7 @@ from magpy_core.runtime.recording.builtin_calls import SPECIAL, BuiltinEvents
 _BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
 _DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
 _CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
+_TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and the like
 _APPLY: Any = torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
 _LRU = type(functools.lru_cache(lambda: None))
 _CONTAINER_TYPES = frozenset(
@@ -104,6 +105,9 @@ class CallEvents(BuiltinEvents):
     def call_function_class(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         raise NotImplementedError
 
+    def legacy_constructor(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        raise NotImplementedError
+
     def call_cached(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         raise NotImplementedError
 
@@ -172,6 +176,8 @@ class CallEvents(BuiltinEvents):
         if name in _CLASS_METHODS:
             self.read_deep(site, args, kwargs)
             self.escape_all(site, args, kwargs)
+        elif name == "__call__" and is_a(fn, types.MethodWrapperType):
+            self.call_class(site, owner, args, kwargs)  # ``super().__call__`` of a metaclass
         elif issubclass(owner, torch.autograd.Function) or owner.__module__.startswith("torch"):
             self.pending_torch = (site, fn)
         else:
@@ -271,9 +277,11 @@ class CallEvents(BuiltinEvents):
             self.escape_raising(cls, args, site)
             self.pending_call = (site, cls, args)
             return
-        if issubclass(cls, torch.Tensor):
+        if issubclass(cls, torch.Tensor) or type(cls) is _TENSOR_TYPE:
             self.pending_torch = None
             self.read_deep(site, args, kwargs)
+            if cls is torch.Tensor or type(cls) is _TENSOR_TYPE:
+                self.legacy_constructor(site, cls, args, kwargs)
             return
         if cls is type and len(args) == 1:
             self.read_type(args[0], site)

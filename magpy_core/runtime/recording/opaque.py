@@ -24,6 +24,18 @@ from magpy_core.runtime.recording.values import ValueEvents
 _METHODS = ("forward", "backward", "setup_context", "vjp", "jvp", "vmap")
 
 
+_CPU = torch.device("cpu")
+_CPU_CONSTRUCTORS = frozenset({
+    torch.FloatTensor, torch.DoubleTensor, torch.HalfTensor, torch.BFloat16Tensor, torch.LongTensor, torch.IntTensor,
+    torch.ShortTensor, torch.CharTensor, torch.ByteTensor, torch.BoolTensor,
+})  # fmt: skip
+
+
+def _plain_numbers(data: Any) -> bool:
+    """Numbers, in lists or tuples of any depth: nothing whose value a graph would freeze."""
+    return all(type(v) in (int, float, bool) or (type(v) in (list, tuple) and _plain_numbers(v)) for v in data)
+
+
 @dataclass
 class _Applied:
     """A custom function that is running: the call's site, what was prepared for its node, and the effects before it."""
@@ -87,10 +99,32 @@ class OpaqueEvents(ValueEvents):
             text = f"The autograd.Function `{cls.__name__}` reads state from outside, which a compiled graph would freeze."
             self.ops.eager_only.append((text, site))
         self.escape_all(site, args)
-        target = applier(cls)
-        self.ops.op_depth += 1  # what runs inside is part of the node
-        before = self.guarded_call(self.ops.prepare, target, args, {})
+        self.apply_as(site, applier(cls), args, {})
+
+    def apply_as(self, site: Any, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """The call about to run is one node of the graph, ``target(*args, **kwargs)``; what runs inside is part of it."""
+        self.ops.op_depth += 1
+        before = self.guarded_call(self.ops.prepare, target, args, kwargs)
         self._applied = _Applied(site, target, before, args, self._effects())
+
+    # -- constructors that torch's own dispatch does not show --------------------------------------------------
+
+    def legacy_constructor(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """``torch.Tensor([1, 2])``, ``torch.LongTensor(2, 3)``: recorded as what they mean, where that is plain."""
+        if kwargs or self.ops.op_depth or self._applied is not None:
+            return
+        dtype = torch.get_default_dtype() if cls is torch.Tensor else cls.dtype
+        if cls is not torch.Tensor and cls not in _CPU_CONSTRUCTORS:
+            return
+        if all(type(a) is int for a in args) or (len(args) == 1 and type(args[0]) is torch.Size):
+            size = tuple(args[0]) if args and type(args[0]) is torch.Size else args
+            self.apply_as(site, torch.empty, (size,), {"dtype": dtype, "device": _CPU})
+        elif len(args) == 1 and type(args[0]) in (list, tuple, range) and _plain_numbers(args[0]):
+            self.escape_all(site, args)
+            data = list(args[0]) if type(args[0]) is range else args[0]
+            self.apply_as(site, torch.tensor, (data,), {"dtype": dtype, "device": _CPU})
+        elif len(args) == 1 and is_a(args[0], torch.Tensor) and cls is torch.Tensor:
+            self.apply_as(site, torch.ops.aten.alias.default, args, {})
 
     def _effects(self) -> int:
         written = sum(1 + len(n.forced) for n in self.refgraph.written())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import collections
+import enum
 import types
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 
 from magpy_core._compat.tensor_guards import no_torch_function
+from magpy_core.findings import Unsupported
 from magpy_core.monitor.positions import current_globals
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
@@ -143,7 +145,7 @@ class ReadEvents(RecordingState):
         kind = kinds.kind_of_type(tp)
         if kind == kinds.SCALAR:
             return
-        if kind == kinds.IDENTITY:
+        if kind == kinds.IDENTITY and not is_a(obj, enum.Enum):
             if is_a(obj, types.FunctionType):
                 self.read_function_attr(obj, name, site)
             return
@@ -284,12 +286,13 @@ class ReadEvents(RecordingState):
 
     def read_function_attr(self, fn: Any, name: str, site: Any) -> None:
         if name in fn.__dict__:
+            if id(fn) in self.only_inside:
+                return
             root = self.const_root(fn)
             self.value(self.sources.attr(root.source, name), fn.__dict__[name], site, self.attr_store(fn, name, None))
         elif name in ("__closure__", "__globals__", "__dict__", "__builtins__"):
-            self.refuse(
-                "MP111", f"`{name}` of a function is read; the monitor can't watch what is reached through it.", site=site
-            )
+            text = f"`{name}` of a function is read; the monitor can't watch what is reached through it."
+            self.only_inside.setdefault(id(fn), (fn, Unsupported("MP111", text), site))
 
     # -- items -------------------------------------------------------------------------------------------------
 

@@ -170,8 +170,8 @@ class Recording(FrameEvents):
         self.refuse(
             "MP105",
             f"{self.describe_call()} ran the operator {name} outside every recorded call: the operator graph would miss it.",
-            hint="Make the tensor outside the region, or with torch.tensor or torch.zeros: torch.Tensor(...), "
-            "FloatTensor(...) and from_numpy can't be seen.",
+            hint="Make the tensor outside the region, or with torch.tensor, torch.stack or torch.zeros: what from_numpy and "
+            "constructors like FloatTensor do with tensors and arrays can't be seen.",
         )
 
     def source_text(self, site: Any) -> str:
@@ -197,6 +197,9 @@ class Recording(FrameEvents):
     def check_assumptions(self) -> None:
         """Every object that was taken for internal must be young."""
         self._young = None
+        for obj, refusal, site in self.only_inside.values():
+            if not self.is_young(obj):
+                self.refuse(refusal.code, refusal.message, hint=refusal.hint, site=site)
         for obj, site in self.refgraph.assumed_internal.values():
             if id(obj) in self.refgraph.nodes:
                 continue
@@ -321,6 +324,7 @@ class Recording(FrameEvents):
     def release(self) -> None:
         """Forget what only the run itself needed: a capture must keep neither tensors nor the user's objects alive."""
         self.refgraph.assumed_internal.clear()
+        self.only_inside.clear()
         for node in self.refgraph.nodes.values():
             node.summary = node.summary or repr(node)
             if node.kind != kinds.IDENTITY:

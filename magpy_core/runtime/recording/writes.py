@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from magpy_core.findings import Unsupported
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
@@ -54,12 +55,9 @@ class WriteEvents(ReadEvents):
             return
         if is_a(obj, (type, types.FunctionType)):
             kind = "class" if is_a(obj, type) else "function"
-            self.refuse(
-                "MP110",
-                f"`{name}` is set on the {kind} `{obj.__qualname__}`, which replay can't repeat yet.",
-                hint="Keep the value on an instance or in a global variable.",
-                site=site,
-            )
+            text = f"`{name}` is set on the {kind} `{obj.__qualname__}`, which replay can't repeat yet."
+            hint = "Keep the value on an instance or in a global variable."
+            self.only_inside.setdefault(id(obj), (obj, Unsupported("MP110", text, hint=hint), site))
             return
         if is_a(obj, types.ModuleType):
             root = self.const_root(obj, obj.__name__)

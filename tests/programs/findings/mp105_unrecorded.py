@@ -13,8 +13,8 @@ class Attention(nn.Module):
 
     def forward(self, x):
         mask = torch.from_numpy(self.mask)  # expect: MP105
-        legacy = torch.FloatTensor(4, 4).fill_(0.0)  # expect: MP105
-        return self.layer(x) + mask + legacy
+        scale = torch.FloatTensor([x.mean(), 1.0, 1.0, 1.0])  # expect: MP105
+        return self.layer(x) + mask + scale
 
 
 torch.manual_seed(0)

@@ -730,6 +730,28 @@ def region(x):
     return x + torch.Tensor([1, 2, 3])
 
 
+# === legacy_constructors
+sizes = [2, 3]
+
+
+def region(x):
+    a = torch.FloatTensor(*sizes).fill_(2.0)
+    b = torch.LongTensor([[1, 2], [3, 4]])
+    c = torch.Tensor(x.size()).zero_()
+    d = x.new(3).fill_(len(sizes))
+    torch.Tensor(x).add_(1)
+    return a, b, c, d, torch.ByteTensor(2).fill_(1), torch.Tensor(()), torch.Tensor(range(3))
+
+
+def change_sizes():
+    sizes.append(1)
+
+
+# === legacy_constructor_of_tensors
+def region(x):
+    return x + torch.FloatTensor([x.detach().sum(), 1.0, 2.0])[:1]
+
+
 # === numpy_roundtrip: refused
 import numpy as np
 
