@@ -42,8 +42,6 @@ def judge(facts: list[dict[str, Any]], extensions: Mapping[str, str], timeout: f
     python = by_name["python"]["executable"] or "python"
     if "magpy_core" in by_name:
         checks.append(_magpy(by_name["magpy_core"], python, own))
-    if "bytecode" in by_name:
-        checks.append(_bytecode(by_name["bytecode"], python))
     if "torch" in by_name:
         checks.append(_torch(by_name["torch"], python))
     if "device" in by_name:
@@ -108,14 +106,6 @@ def _magpy(fact: Fact, python: str, own: bool) -> Check:
         meaning = f"The tool and the engine must be the same version; this tool is {__version__}."
         return Check("magpy", title, Status.FAIL, fact["version"], meaning, mend)
     return Check("magpy", title, Status.OK, fact["version"], "The engine has the same version as the tool.")
-
-
-def _bytecode(fact: Fact, python: str) -> Check:
-    if fact["error"] or fact["version"] is None:
-        found = fact["error"] or "not installed"
-        meaning = "The monitor needs it to rewrite functions."
-        return Check("bytecode", "bytecode", Status.FAIL, found, meaning, f"{python} -m pip install 'bytecode>=0.17'")
-    return Check("bytecode", "bytecode", Status.OK, fact["version"], "The monitor can rewrite functions.")
 
 
 def _torch(fact: Fact, python: str) -> Check:

@@ -108,7 +108,6 @@ def main(inductor: bool) -> None:
     tell_python()
     tell_compiler()
     tell_package("magpy_core")
-    tell_package("bytecode")
     torch = tell_package("torch")
     tell_package("triton")
     if torch is None:

@@ -22,7 +22,6 @@ GOOD: dict[str, dict[str, Any]] = {
     "python": {"version": [3, 12, 4], "implementation": "CPython", "executable": "/v/bin/python", "headers": True},
     "compiler": {"path": "/usr/bin/g++", "version": "g++ 12.2.0"},
     "magpy_core": {"version": __version__, "error": None},
-    "bytecode": {"version": "0.17", "error": None},
     "torch": {"version": "2.12.1+cu128", "error": None},
     "triton": {"version": "3.5.0", "error": None},
     "device": {"cuda": True, "built_for": "12.8", "name": "Some GPU", "capability": [9, 0], "count": 2},
@@ -47,7 +46,7 @@ def checks(given: list[dict[str, Any]], own: bool = False, **extensions: str) ->
 def test_a_good_machine() -> None:
     found = checks(facts())
     assert list(found) == [
-        "python", "magpy", "bytecode", "torch", "device", "triton", "compiler", "headers", "inductor-cpu", "editor",
+        "python", "magpy", "torch", "device", "triton", "compiler", "headers", "inductor-cpu", "editor",
     ]  # fmt: skip
     assert {c.status for c in found.values()} == {Status.OK}
     assert all(c.mend == "" and c.meaning for c in found.values())
@@ -62,7 +61,6 @@ def test_a_good_machine() -> None:
         ({"magpy_core": {"version": "0.0.1"}}, "magpy", Status.FAIL, f"pip install magpy=={__version__}"),
         ({"magpy_core": {"version": None}}, "magpy", Status.FAIL, "pip install magpy"),
         ({"magpy_core": {"version": None, "error": "SyntaxError: x"}}, "magpy", Status.FAIL, "pip install magpy"),
-        ({"bytecode": {"version": None}}, "bytecode", Status.FAIL, "/v/bin/python -m pip install 'bytecode>=0.17'"),
         ({"torch": {"version": None}}, "torch", Status.FAIL, "/v/bin/python -m pip install 'torch>=2.11,<2.14'"),
         ({"torch": {"version": None, "error": "OSError: libcudart"}}, "torch", Status.FAIL, "pip install 'torch"),
         ({"torch": {"version": "2.10.0"}}, "torch", Status.FAIL, "pip install 'torch>=2.11,<2.14'"),
@@ -189,6 +187,12 @@ def test_command_line_status_and_json(monkeypatch: pytest.MonkeyPatch, tmp_path:
     data = json.loads(CliRunner().invoke(cli, ["doctor", "--format", "json"]).stdout)
     assert {c["id"]: c["status"] for c in data["checks"]}["torch"] == "fail"
     assert data["python"] == os.path.abspath(sys.executable)
+
+
+def test_nothing_is_missing_where_magpy_itself_is_installed() -> None:
+    """What doctor asks for is what the package brings along."""
+    checks = judge(probe(sys.executable, inductor=False, timeout=120), {}, 120, own=True)
+    assert [c.title for c in checks if c.status is Status.FAIL] == []
 
 
 @pytest.mark.slow
