@@ -12,6 +12,7 @@ import torch.fx
 from magpy_core._compat import fake as fake_compat
 from magpy_core._compat import hoist
 from magpy_core._compat import inductor as compat
+from magpy_core._compat.decompositions import wrongly_decomposed
 from magpy_core._compat.torch_state import default_device, preserve_torch_state
 from magpy_core.backends.base import CompiledGraph, ShapeGuard
 from magpy_core.backends.calling import adapt, is_identity
@@ -53,6 +54,9 @@ class AotBackend(ABC):
             if needs_lowering(graph):
                 lowered = lower_scalars(graph, fakes, mode, self._hoist())
                 graph, graph_inputs = lowered.graph, lowered.fakes
+            wrong = wrongly_decomposed(graph, graph_inputs, mode)
+            if wrong is not None:
+                raise Unsupported("MP902", f"This torch compiles `{wrong}` to something else: its states get another shape.")
             compiled = self._build(graph, graph_inputs, mode, same_random)
             names = [f"L[{i}]" for i in range(len(fakes))]
             expressions = fake_compat.shape_guards(mode.shape_env, fakes, names)

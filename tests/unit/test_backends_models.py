@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from magpy_core.backends import get_backend, make_fake_inputs
+from magpy_core.findings import Unsupported
 from tests.unit.backends_recorder import compile_recorded, record
 
 BACKENDS = ["eager", "aot_eager", "inductor"]
@@ -130,6 +131,10 @@ def test_layers_equal_eager(name: str, backend: str, grad: bool) -> None:
     with torch.set_grad_enabled(grad):
         gm, inputs = record_custom(module, x) if name == "custom-function" else record(module, x)
         module.load_state_dict(pristine)
+        if name == "lstm" and torch.__version__.startswith("2.11."):  # which takes it apart into something else
+            with pytest.raises(Unsupported, match="another shape"):
+                compile_recorded(gm, inputs, backend)
+            return
         compiled = compile_recorded(gm, inputs, backend)
         for _ in range(2):
             for t in [*module.parameters(), *other.parameters(), x, y]:
