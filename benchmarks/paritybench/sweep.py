@@ -84,11 +84,10 @@ def sweep(
                     path = next(waiting, None)
                 if path is None:
                     return
-                records = list(nest.run({"path": str(path.resolve()), "engines": engines, "case": case}))
-                with lock:
-                    with results.open("a") as out:
-                        out.writelines(json.dumps(record) + "\n" for record in records)
-                    for record in records:
+                for record in nest.run({"path": str(path.resolve()), "engines": engines, "case": case}):
+                    with lock:
+                        with results.open("a") as out:
+                            out.write(json.dumps(record) + "\n")
                         tell(record)
         finally:
             nest.close()

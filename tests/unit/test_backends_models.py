@@ -131,10 +131,8 @@ def test_layers_equal_eager(name: str, backend: str, grad: bool) -> None:
     with torch.set_grad_enabled(grad):
         gm, inputs = record_custom(module, x) if name == "custom-function" else record(module, x)
         module.load_state_dict(pristine)
-        if (
-            name == "lstm" and backend != "eager" and torch.__version__.startswith("2.11.")
-        ):  # which takes it apart into something else
-            with pytest.raises(Unsupported, match="another shape"):
+        if name == "lstm" and backend != "eager" and torch.__version__.startswith("2.11."):
+            with pytest.raises(Unsupported, match="another shape"):  # it is taken apart into something else
                 compile_recorded(gm, inputs, backend)
             return
         compiled = compile_recorded(gm, inputs, backend)
