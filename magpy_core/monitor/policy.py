@@ -63,6 +63,19 @@ def shown_name(fn: Any) -> str:
     return dotted_name(fn).replace("._VariableFunctionsClass.", ".").removeprefix("builtins.").removeprefix("_")
 
 
+# NumPy's functions by the beginnings of their names: input and output, its own settings, the clock.
+_HOST_NUMPY = ("load", "save", "from", "gen", "mem", "set", "get", "show", "print", "info", "err", "test", "tofile", "dump",
+               "datetime", "to_device", "nested_iters", "who", "lookfor", "deprecat", "include")  # fmt: skip
+_NUMPY_MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.lib", "numpy.core", "numpy._core")
+
+
+def is_pure_numpy(fn: Any) -> bool:
+    """Whether a NumPy function, or method of an array, gives what follows from its arguments."""
+    module = getattr(fn, "__module__", None) or "numpy"  # methods have none
+    known = module in _NUMPY_MODULES or module.startswith(("numpy._core.", "numpy.core.", "numpy.lib."))
+    return known and not getattr(fn, "__name__", "").startswith(_HOST_NUMPY)
+
+
 def is_host_module(module: str) -> bool:
     """Whether native code of this module answers differently at every call."""
     return module in _HOST_MODULES

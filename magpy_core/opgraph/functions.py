@@ -47,6 +47,8 @@ DATA_SHAPED = frozenset({
     "nonzero", "masked_select", "unique", "_unique2", "unique_consecutive", "argwhere", "bincount", "repeat_interleave",
     "nonzero_static", "histc_",
 })  # fmt: skip
+# What makes tensors of data; of NumPy numbers the dtype too.
+FROM_DATA = frozenset({"tensor", "as_tensor", "asarray"})
 REFUSED = frozenset({
     "backward", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "__deepcopy__", "share_memory_",
     "set_", "resize_", "resize_as_", "pin_memory", "as_subclass", "_make_subclass", "sparse_resize_", "module_load",

@@ -21,6 +21,7 @@ from magpy_core._compat.tensor_guards import storage_key
 from magpy_core._compat.torch_state import put_back, set_aside
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph import functions as fns
+from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array, set_data
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
@@ -30,9 +31,15 @@ _CONST_TYPES = (bool, int, float, complex, str, type(None), torch.dtype, torch.d
                 type(Ellipsis), bytes)  # fmt: skip
 
 
+_LONGEST_LIST = 256  # numbers that ``tolist()`` may give
+
+
 class Host(Protocol):
     """The recording's side: sources of outside tensors, guards, branches and refusals."""
 
+    arrays: dict[int, Any]
+
+    def share_array(self, array: Any) -> None: ...
     def outside_tensor(self, tensor: torch.Tensor) -> Source: ...
     def read_field(self, source: Source, tensor: torch.Tensor, name: str, value: Any) -> None: ...
     def read_container(self, value: Any) -> None: ...
@@ -68,7 +75,7 @@ class OpRecorder(TorchFunctionMode):
         self.shadow: Any = None  # the dispatch mode below, if one is at work
         self.drew_random = False
         self.first_change: torch.fx.Node | None = None  # the first operation that changes a graph input
-        self.eager_only: list[tuple[str, Any]] = []  # why only the eager backend can run the graph, and the call's site
+        self.eager_only: list[tuple[str, str, Any]] = []  # code, text, site: why only the eager backend can run the graph
         self._scalar_nodes: dict[int, torch.fx.Node] = {}
         self._last_placeholder: torch.fx.Node | None = None
         self._keep: list[Any] = []
@@ -148,7 +155,7 @@ class OpRecorder(TorchFunctionMode):
             sym = self.scalars.get(value)
             return self.scalar_node(sym) if sym is not None else value
         if is_a(value, _CONST_TYPES):
-            return value
+            return value.item() if kinds.is_number_of_numpy(value) else value  # numpy.float64 is a float
         if is_a(value, (list, tuple, dict)):
             self.host.read_container(value)
         if is_a(value, torch.Size):
@@ -170,6 +177,8 @@ class OpRecorder(TorchFunctionMode):
                 "A torch.Generator is passed to an operation; its state can't be part of a graph.",
                 hint="Draw from torch's own generator (`torch.manual_seed` seeds it), or draw outside the region.",
             )
+        if kinds.is_number_of_numpy(value):
+            return value.item()
         raise Unsupported("MP106", f"An operation takes a {type(value).__name__}, which an operator graph can't hold.")
 
     # -- the mode ----------------------------------------------------------------------------------------------
@@ -219,11 +228,17 @@ class OpRecorder(TorchFunctionMode):
             end = "Let the region end before it: `backward()` of a region's result works as ever."
             hint = end if short == "backward" else ""
             raise Unsupported("MP106", f"`{short}` inside the region can't be recorded safely yet.", hint=hint)
+        if short in fns.FROM_DATA and args and id(args[0]) in self.host.arrays and set(kwargs) <= {"dtype", "device"}:
+            return ("array", self._array_node(args, kwargs, share=short != "tensor"))
+        if short in fns.FROM_DATA and args and kinds.is_number_of_numpy(args[0]) and kwargs.get("dtype") is None:
+            raise Unsupported("MP106", f"`{short}` of a NumPy number takes its dtype from it.", hint="Say the dtype.")
+        if short == "tolist" and self._listable(args[0]):
+            return ("list", self.to_fx(args[0]))
         if short in fns.OPAQUE_READS:
             raise Unsupported(
                 "MP102", f"`.{short.strip('_')}()` gives the tensor's data to Python, where the graph can't follow."
             )
-        if short == "__hash__":
+        if short == "__hash__" or (short == "type" and len(args) == 1 and not kwargs):  # ``x.type()`` names dtype and device
             return ("meta", None)
         return self.prepare(func, args, kwargs)
 
@@ -256,7 +271,22 @@ class OpRecorder(TorchFunctionMode):
             return ("op", (name, (self.to_fx(args[0]), attr), {}, [args[0]], []))
         if attr == "grad":
             return ("set_field", attr)
+        tensor, value = args if action == "set" else (args[0], None)
+        if attr == "data" and is_a(value, torch.Tensor) and self._same_layout(tensor, value):
+            return ("op", ("set_data", (self.to_fx(tensor), self.to_fx(value)), {}, [tensor, value], []))
         raise Unsupported("MP106", f"Assigning `.{attr}` of a tensor inside the region can't be recorded safely yet.")
+
+    @staticmethod
+    def _same_layout(tensor: torch.Tensor, value: torch.Tensor) -> bool:
+        """Whether ``tensor.data = value`` leaves all that guards know of the tensor as it was."""
+        return (
+            type(value) in (torch.Tensor, torch.nn.Parameter)
+            and tensor.layout is torch.strided is value.layout
+            and tensor.shape == value.shape
+            and tensor.stride() == value.stride()
+            and tensor.dtype == value.dtype
+            and tensor.device == value.device
+        )
 
     def _after(
         self, result: Any, before: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -264,9 +294,14 @@ class OpRecorder(TorchFunctionMode):
         what, info = before
         if what == "op":
             return self._record(func, result, info)
+        if what == "array":
+            self._bind(result, info, False)
+            return result
         tensor: Any = args[0] if args else next(iter(kwargs.values()), None)
         if not is_a(tensor, torch.Tensor):
             return result
+        if what == "list":
+            return self._record_list(tensor, info, result)
         if what == "set_field":
             self.host.field_written(tensor, info, args[1] if len(args) > 1 else None)
             return result
@@ -312,6 +347,13 @@ class OpRecorder(TorchFunctionMode):
 
     def _record(self, func: Callable[..., Any], result: Any, info: Any) -> Any:
         name, fx_args, fx_kwargs, tensors, versions = info
+        if name == "set_data":
+            node = self.graph.call_function(set_data, fx_args)
+            node.meta["magpy_site"] = self.host.site_mark()
+            text = "`.data` of a tensor is assigned, which a compiled graph can't do."
+            self.eager_only.append(("MP106", text, node.meta["magpy_site"]))
+            self._changed(tensors[0], node)
+            return result
         if name.startswith("get:"):
             node = self.graph.call_function(getattr, fx_args)
         elif name == "__getitem__":
@@ -342,6 +384,36 @@ class OpRecorder(TorchFunctionMode):
             return result
         self._bind(result, node, shaped)
         return result
+
+    def _array_node(self, args: tuple[Any, ...], kwargs: dict[str, Any], share: bool) -> torch.fx.Node:
+        """``torch.tensor(array, dtype=..., device=...)`` of an array that the region made."""
+        array = args[0]
+        if len(args) > 1 or array.size > LARGEST_ARRAY:
+            raise Unsupported("MP106", "A NumPy array becomes a tensor in a way that an operator graph can't hold.")
+        if share:
+            self.host.share_array(array)
+        node = self.graph.call_function(from_array, array_parts(array))
+        node.meta["magpy_site"] = self.host.site_mark()
+        given = {k: self.to_fx(v) for k, v in kwargs.items() if v is not None}
+        return self.graph.call_method("to", (node,), given) if given else node
+
+    def _listable(self, tensor: Any) -> bool:
+        """Whether ``tensor.tolist()`` can be so many numbers read one by one. Of bool there is no copy to carry a symbol."""
+        plain = id(tensor) not in self.data_shaped and tensor.layout is torch.strided and not tensor.is_quantized
+        return plain and tensor.numel() <= _LONGEST_LIST and tensor.dtype != torch.bool and not tensor.is_complex()
+
+    def _record_list(self, tensor: torch.Tensor, node: Any, result: Any) -> Any:
+        """``tensor.tolist()``: each number is a value of the graph. Returns the list with the numbers that carry them."""
+        self.host.exact_sizes([tensor])
+
+        def carried(value: Any, at: torch.fx.Node) -> Any:
+            if type(value) is list:
+                return [carried(v, self.graph.call_function(operator.getitem, (at, i))) for i, v in enumerate(value)]
+            read = self.graph.call_method("item", (at,))
+            read.meta["magpy_site"] = self.host.site_mark()
+            return self.scalars.bind(value, self.scalars.node(read, value))
+
+        return carried(result, node)
 
     def _changed(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
         """``tensor`` was changed in place by ``node``: so was every graph input that shares its memory."""

@@ -3,6 +3,7 @@ a container, an object with attributes, or opaque. Key function: ``kind_of``."""
 
 from __future__ import annotations
 
+import array
 import collections
 import enum
 import functools
@@ -74,6 +75,42 @@ def is_a(value: Any, classes: Any) -> bool:
 
 def kind_of(value: Any) -> int:
     return kind_of_type(type(value))
+
+
+def _holds_memory(tp: type) -> bool:
+    return any(
+        k in (bytearray, memoryview, array.array)
+        or (k.__module__ == "numpy" and k.__name__ in ("ndarray", "flatiter"))
+        or k.__module__ in ("mmap", "_ctypes")
+        for k in tp.__mro__
+    )
+
+
+holds_memory: Callable[[type], bool] = functools.lru_cache(maxsize=4096)(_holds_memory)
+"""Whether objects of a type hold bytes that change without a trace: NumPy arrays, bytearrays, views, mapped files."""
+
+
+def _numpy_number(tp: type) -> bool:
+    return any(k.__module__ == "numpy" and k.__name__ in ("number", "bool", "bool_") for k in tp.__mro__)
+
+
+_is_numpy_number: Callable[[type], bool] = functools.lru_cache(maxsize=4096)(_numpy_number)
+
+
+def is_number_of_numpy(value: Any) -> bool:
+    """Whether ``value`` is one of NumPy's own numbers (``numpy.float32(2)``), which never change."""
+    return _is_numpy_number(type(value))
+
+
+def _numpy_value(tp: type) -> bool:
+    return any(
+        k.__module__ == "numpy" and k.__name__ in ("generic", "dtype", "ufunc", "_ArrayFunctionDispatcher")
+        for k in tp.__mro__
+    )
+
+
+is_numpy_value: Callable[[type], bool] = functools.lru_cache(maxsize=4096)(_numpy_value)
+"""Whether objects of a type are NumPy's own and never change: numbers, dtypes, functions."""
 
 
 def same_scalar(a: Any, b: Any) -> bool:

@@ -104,7 +104,7 @@ class Planner:
             return Outside(node.source)
         if found is None:
             raise Unsupported("MP105", "A tensor that leaves the region was made by an operation that was not recorded.")
-        if type(value) is not torch.Tensor:
+        if type(value) not in (torch.Tensor, torch.nn.Parameter):
             raise Unsupported("MP110", f"A {type(value).__name__} made inside the region leaves it.")
         self.outputs.setdefault(found[1])
         return GraphValue(found[1])

@@ -225,11 +225,10 @@ class Region:
     def adopt(self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
         """Turn a monitored run into a capture and findings."""
         capture = None
-        only_eager = recorded.recording.ops.eager_only
-        if recorded.plan is not None and only_eager and self.options.backend != "eager":
-            text, site = only_eager[0]
-            recorded.recording.refuse("MP107", text, site=site)
-            recorded.plan = None
+        if self.options.backend != "eager":
+            for code, text, site in recorded.recording.ops.eager_only:
+                recorded.recording.refuse(code, text, site=site)
+                recorded.plan = None
         if recorded.plan is not None:
             capture = Capture(recorded, self.options.backend, len(args), tuple(kwargs), self.options.same_random)
         for finding in [*recorded.findings, *(capture_findings(self, capture) if capture else [])]:

@@ -180,13 +180,11 @@ The cost is all that compiling the region would have won.""",
         ),
         example="""\
 def forward(self, x):
-    mask = np.tril(np.ones((x.shape[1], x.shape[1]), dtype=np.float32))
-    return x + torch.from_numpy(mask)  # MP105
+    return x + torch.from_numpy(self.mask)  # MP105
 """,
         fixed="""\
 def forward(self, x):
-    n = x.shape[1]
-    return x + torch.ones(n, n, device=x.device).tril()
+    return x + self.mask  # self.register_buffer("mask", torch.from_numpy(mask)) in __init__
 """,
     ),
     Code(

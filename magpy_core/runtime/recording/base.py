@@ -66,6 +66,15 @@ class Slot:
             self.set(value)
 
 
+def memory_owner(array: Any) -> Any:
+    """The object whose memory an array or a view of one is."""
+    while True:
+        under = array.obj if type(array) is memoryview else getattr(array, "base", None)
+        if under is None:
+            return array
+        array = under
+
+
 class RecordingState(Observer):
     """State and services shared by the event mixins."""
 
@@ -88,6 +97,8 @@ class RecordingState(Observer):
         self.tensor_writes: list[tuple[torch.Tensor, Source, Any]] = []
         self.field_writes: list[tuple[torch.Tensor, str, Any, Any]] = []
         # functions and classes to which something was done that only what the region itself made may have done to it, by id
+        self.arrays: dict[int, Any] = {}  # NumPy arrays that the region made of plain numbers, by id
+        self.shared_memory: dict[int, Any] = {}  # arrays that own memory which a tensor has now, by id
         self.only_inside: dict[int, tuple[Any, Unsupported, Any]] = {}
         self.context_entry: dict[int, tuple[Any, Any, Any]] = {}  # context variables set, with their entry value
         self.pending_call: tuple[Any, Any, tuple[Any, ...]] | None = None
@@ -364,6 +375,30 @@ class RecordingState(Observer):
             d[name] = v
 
         return Slot(lambda: d.get(name), set_attr)
+
+    def memory_read(self, site: Any, *values: Any) -> bool:
+        """Bytes are used that no event shows, if one of these holds some: refused, and True. That is memory from outside,
+        and memory that a tensor shares."""
+        for value in values:
+            if not kinds.holds_memory(type(value)):
+                continue
+            outside = self.refgraph.nodes.get(id(value)) is not None
+            if outside or (self.shared_memory and id(memory_owner(value)) in self.shared_memory):
+                where = "from outside" if outside else "that shares its memory with a tensor"
+                self.refuse(
+                    "MP104",
+                    f"A {type(value).__name__} {where} is used: native memory, which no guard can watch.",
+                    hint="Keep the data in a tensor or a list, or compute with it outside the region.",
+                    site=site,
+                )
+                return True
+        return False
+
+    def share_array(self, array: Any) -> None:
+        """A tensor shares the memory of an array that the region made: what else has it may not be used any more."""
+        owner = memory_owner(array)
+        self.shared_memory[id(owner)] = owner
+        self.arrays = {k: v for k, v in self.arrays.items() if memory_owner(v) is not owner}
 
     # -- symbols -----------------------------------------------------------------------------------------------
 

@@ -44,6 +44,7 @@ class BuiltinEvents(ContainerEvents):
             self.pending_call = (site, "tensor_len", ())
             return
         obj = args[0]
+        self.memory_read(site, obj)
         if kinds.kind_of(obj) == kinds.OBJECT:
             self.class_fact(type(obj), "__len__", site)
         node = self.node_for(obj)

@@ -86,6 +86,8 @@ class CallEvents(BuiltinEvents):
             self.call_weakref(site, fn)
         elif is_a(fn, (operator.itemgetter, operator.attrgetter, operator.methodcaller)):
             self.read_deep(site, args, kwargs)
+        elif is_a(fn, torch.jit.ScriptFunction):
+            self.call_scripted(site, fn, args, kwargs)
         elif is_a(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
             self.pending_torch = (site, fn)
         else:
@@ -98,7 +100,9 @@ class CallEvents(BuiltinEvents):
             self.refuse("MP111", f"The function `{fn.__qualname__}` runs with two different sets of globals.", site=site)
         if fn.__module__ == "torch.random":  # some are wrapped so that their frames are never seen
             self.refuse("MP106", f"`torch.{fn.__name__}` reads or sets a random stream inside the region.", site=site)
-        if self.frame_is_library(fn.__code__):
+        if (fn.__module__ or "").partition(".")[0] == "numpy":
+            self.call_numpy(site, fn, args, kwargs)
+        elif self.frame_is_library(fn.__code__):
             # its frame is not monitored: what it may read of containers from outside is guarded here
             self.read_deep(site, args, kwargs)
 
@@ -106,6 +110,15 @@ class CallEvents(BuiltinEvents):
         raise NotImplementedError
 
     def legacy_constructor(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def made_by_constructor(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def call_scripted(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def from_array(self, site: Any, array: Any) -> None:
         raise NotImplementedError
 
     def call_cached(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -153,7 +166,10 @@ class CallEvents(BuiltinEvents):
 
     def call_builtin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         owner = fn.__self__
-        if owner is None or is_a(owner, types.ModuleType):
+        if fn.__name__ == "from_numpy" and len(args) == 1 and id(args[0]) in self.arrays:
+            self.from_array(site, args[0])
+            self.share_array(args[0])
+        elif owner is None or is_a(owner, types.ModuleType):
             self.call_native(site, fn, args, kwargs)
         elif is_a(owner, torch.Tensor):
             self.pending_torch = (site, fn)
@@ -211,21 +227,31 @@ class CallEvents(BuiltinEvents):
 
     def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """NumPy on plain numbers is arithmetic; on arrays it reads memory that no guard watches."""
-        plain = all(
-            kinds.kind_of(a) in (kinds.SCALAR, kinds.IDENTITY) or (kinds.kind_of(a) in kinds.CONTAINERS and self._plain(a))
-            for a in (*args, *kwargs.values())
-        )
-        if plain and "random" not in (getattr(fn, "__module__", None) or ""):
+        owner = getattr(fn, "__self__", None)  # of a method
+        known = owner is None or is_a(owner, types.ModuleType) or self._plain((owner,))
+        if known and policy.is_pure_numpy(fn) and self._plain((*args, *kwargs.values())):
             self.escape_all(site, args, kwargs)
             self.read_deep(site, args, kwargs)
+            self.pending_call = (site, "array", ())
         else:
             self.host_call(site, fn, policy.UNKNOWN)
 
     def _plain(self, tree: Any) -> bool:
+        """Whether all this follows from what guards watch: numbers, types, and arrays that the region made of such."""
         items = tree.values() if is_a(tree, dict) else tree
         return all(
-            kinds.kind_of(v) == kinds.SCALAR or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v)) for v in items
+            kinds.kind_of(v) in (kinds.SCALAR, kinds.IDENTITY)
+            or id(v) in self.arrays
+            or kinds.is_numpy_value(type(v))
+            or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v))
+            for v in items
         )
+
+    def keep_arrays(self, result: Any) -> None:
+        """The result of a NumPy function of plain values is plain too."""
+        for value in result if is_a(result, (tuple, list)) else (result,):
+            if kinds.holds_memory(type(value)) and type(value).__name__ == "ndarray":
+                self.arrays[id(value)] = value
 
     def host_call(self, site: Any, fn: Any, what: str) -> None:
         name = policy.shown_name(fn)
@@ -277,6 +303,8 @@ class CallEvents(BuiltinEvents):
             self.escape_raising(cls, args, site)
             self.pending_call = (site, cls, args)
             return
+        if cls is torch.nn.Parameter or cls is torch.autograd.Variable:
+            self.made_by_constructor(site, cls, args, kwargs)
         if issubclass(cls, torch.Tensor) or type(cls) is _TENSOR_TYPE:
             self.pending_torch = None
             self.read_deep(site, args, kwargs)
@@ -312,6 +340,8 @@ class CallEvents(BuiltinEvents):
                 self.escape_all(site, args[1:], kwargs)
             shallow = cls in _ITERATING or cls in _CONTAINER_TYPES
             self.read_deep(site, args, kwargs, shallow=shallow, carry=cls in _HANDING_TYPES)
+        elif kinds.is_numpy_value(cls):
+            self.call_numpy(site, cls, args, kwargs)
         elif cls.__module__.startswith("torch"):
             self.read_deep(site, args, kwargs)
             if cls.__name__ == "Generator":
@@ -409,9 +439,9 @@ class CallEvents(BuiltinEvents):
             self.pending_torch = (site, fn)
         elif policy.verdict(fn) in (policy.HOST, policy.IO):
             self.host_call(site, fn, policy.verdict(fn))
-        elif self.refgraph.node(obj) is not None:
-            self.host_call(site, fn, policy.UNKNOWN)
-        elif module in ("numpy",):
+        elif module == "numpy" and (kinds.is_numpy_value(type(obj)) or id(obj) in self.arrays):
+            self.call_numpy(site, fn, args, kwargs)
+        elif self.refgraph.node(obj) is not None or module == "numpy":
             self.host_call(site, fn, policy.UNKNOWN)
 
 

@@ -143,6 +143,7 @@ class ContainerEvents(WriteEvents):
             v, depth = stack.pop()
             kind = kinds.kind_of(v)
             if kind not in kinds.CONTAINERS or id(v) in seen:
+                self.memory_read(site, v)
                 if kind == kinds.OBJECT:
                     self.operator_facts(v, site)
                 if kind == kinds.OPAQUE and id(v) in nodes and hasattr(type(v), "__next__"):

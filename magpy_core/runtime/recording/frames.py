@@ -7,7 +7,7 @@ instead of being watched instruction by instruction. Key type: FrameEvents.
 from __future__ import annotations
 
 import functools
-import importlib
+import importlib.util
 import os
 import sys
 import types
@@ -44,11 +44,15 @@ _LIBRARY_FILES = frozenset(
         "re/_compiler.py", "re/_parser.py", "threading.py", "weakref.py", "_weakrefset.py", "reprlib.py",
     )]
 )  # fmt: skip
-_LIBRARY_FOLDERS = (
+_LIBRARY_FOLDERS: tuple[str, ...] = (
     _TORCH + "_dynamo" + os.sep, _TORCH + "_inductor" + os.sep, _TORCH + "_functorch" + os.sep, _TORCH + "fx" + os.sep,
     _TORCH + "_higher_order_ops" + os.sep, _TORCH + "_library" + os.sep, _TORCH + "_logging" + os.sep,
     _STDLIB + "logging" + os.sep, _STDLIB + "importlib" + os.sep,
 )  # fmt: skip
+
+_numpy = importlib.util.find_spec("numpy")
+if _numpy is not None and _numpy.origin is not None:
+    _LIBRARY_FOLDERS += (os.path.dirname(_numpy.origin) + os.sep,)
 
 _CONTEXTLIB = _STDLIB + "contextlib.py"
 _COMPILER_WRAPPERS = _TORCH + "_dynamo" + os.sep + "eval_frame.py"

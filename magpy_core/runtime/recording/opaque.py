@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.autograd import enter_inference_mode, exit_inference_mode
+from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array, make_parameter, make_variable
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.values import ValueEvents
@@ -58,6 +59,17 @@ def applier(cls: Any) -> Callable[..., Any]:
     return apply
 
 
+@functools.lru_cache(maxsize=1024)
+def scripted(fn: Any) -> Callable[..., Any]:
+    """A plain function that calls a ``torch.jit.script`` function."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    run.__name__ = f"script_{fn.name}"
+    return run
+
+
 def self_contained(fn: Any) -> bool:
     """Whether a Python function reads nothing but its arguments, builtins and modules."""
     if is_a(fn, (staticmethod, classmethod)):
@@ -97,7 +109,7 @@ class OpaqueEvents(ValueEvents):
             return
         if not closed:
             text = f"The autograd.Function `{cls.__name__}` reads state from outside, which a compiled graph would freeze."
-            self.ops.eager_only.append((text, site))
+            self.ops.eager_only.append(("MP107", text, site))
         self.escape_all(site, args)
         self.apply_as(site, applier(cls), args, {})
 
@@ -105,6 +117,7 @@ class OpaqueEvents(ValueEvents):
         """The call about to run is one node of the graph, ``target(*args, **kwargs)``; what runs inside is part of it."""
         self.ops.op_depth += 1
         before = self.guarded_call(self.ops.prepare, target, args, kwargs)
+        self.pending_torch = None
         self._applied = _Applied(site, target, before, args, self._effects())
 
     # -- constructors that torch's own dispatch does not show --------------------------------------------------
@@ -125,6 +138,38 @@ class OpaqueEvents(ValueEvents):
             self.apply_as(site, torch.tensor, (data,), {"dtype": dtype, "device": _CPU})
         elif len(args) == 1 and is_a(args[0], torch.Tensor) and cls is torch.Tensor:
             self.apply_as(site, torch.ops.aten.alias.default, args, {})
+
+    def made_by_constructor(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """``Variable(x)`` and ``nn.Parameter(x)``: detached, and a leaf of its own where it requires a gradient."""
+        parameter = cls is torch.nn.Parameter
+        given = dict(zip(("data", "requires_grad"), args, strict=False)) | kwargs
+        leaf = given.get("requires_grad", parameter)
+        if self.ops.op_depth or self._applied is not None or len(args) > 2 or set(given) - {"data", "requires_grad"}:
+            return
+        if type(given.get("data")) not in (torch.Tensor, torch.nn.Parameter) or type(leaf) is not bool:
+            return
+        if parameter or leaf:
+            text = f"A {cls.__name__} made inside the region is a leaf of its own, which a compiled graph would not keep."
+            self.ops.eager_only.append(("MP106", text, site))
+        self.apply_as(site, make_parameter if parameter else make_variable, (given["data"], leaf), {})
+
+    def from_array(self, site: Any, array: Any) -> None:
+        """``torch.from_numpy`` of an array that the region made: its numbers are constants of the graph."""
+        if self.ops.op_depth or self._applied is not None or array.size > LARGEST_ARRAY:
+            return
+        self.ops.op_depth += 1  # what this runs is not the program's
+        parts = self.guarded_call(array_parts, array)
+        self.ops.op_depth -= 1
+        self.apply_as(site, from_array, parts if type(parts) is tuple else (), {})
+
+    def call_scripted(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A ``torch.jit.script`` function reads no Python state: one node, which runs it again."""
+        if self.ops.op_depth or self._applied is not None:
+            return
+        text = f"`{fn.name}`, a torch.jit function, is called: what it compiled can't be compiled again with the region."
+        self.ops.eager_only.append(("MP112", text, site))
+        self.escape_all(site, args, kwargs)
+        self.apply_as(site, scripted(fn), args, kwargs)
 
     def _effects(self) -> int:
         written = sum(1 + len(n.forced) for n in self.refgraph.written())

@@ -304,6 +304,8 @@ class ReadEvents(RecordingState):
         if is_a(obj, torch.Tensor):
             return
         self.escape_all(site, key)
+        if self.shared_memory:
+            self.memory_read(site, obj)
         if kinds.kind_of(obj) in (kinds.SCALAR, kinds.IDENTITY):
             return
         if kinds.kind_of(obj) == kinds.OBJECT or type(obj).__module__ != "builtins":

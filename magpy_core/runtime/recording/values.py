@@ -43,7 +43,7 @@ class ValueEvents(CallEvents):
                 self.escape_raising(BINARY.get((site.name or "").removesuffix("=")), (lhs, rhs), site)
             return
         self.site = site
-        if is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
+        if self.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             return
         if self.scalars:
             for v in (lhs, rhs):
@@ -93,7 +93,14 @@ class ValueEvents(CallEvents):
 
     _special_read: set[type]
 
+    def array_made(self, operands: tuple[Any, ...], result: Any) -> None:
+        """An operator on arrays that the region made, and on plain numbers, gives another such array."""
+        if all(id(v) in self.arrays or kinds.kind_of(v) == kinds.SCALAR for v in operands):
+            self.keep_arrays(result)
+
     def binary_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
+        if self.arrays and (id(lhs) in self.arrays or id(rhs) in self.arrays):
+            self.array_made((lhs, rhs), result)
         if not self.scalars or type(lhs) not in kinds.NUMBER_TYPES or type(rhs) not in kinds.NUMBER_TYPES:
             return result
         a, b = self.scalars.get(lhs), self.scalars.get(rhs)
@@ -109,6 +116,7 @@ class ValueEvents(CallEvents):
         return self.scalars.bind(result, sym)
 
     def unary(self, site: Any, value: Any) -> None:
+        self.memory_read(site, value)
         if kinds.kind_of(value) == kinds.OBJECT:
             self.operator_facts(value, site)
 
@@ -131,6 +139,9 @@ class ValueEvents(CallEvents):
             return result
         self.pending_call = None
         _, fn, args = pending
+        if fn == "array" and not self.broken:
+            self.keep_arrays(result)
+            return result
         if fn == "tensor_len":
             return self.scalars.bind(result, args[0]) if args and type(result) is int else result
         if fn == "next":
@@ -161,7 +172,7 @@ class ValueEvents(CallEvents):
                     self.branch_on(self.scalars.call(fn, (a or lhs, b or rhs), outcome), outcome, "compare", site)
             return
         self.site = site
-        if is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
+        if self.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             return
         self.escape_all(site, lhs, rhs)
         for v in (lhs, rhs):
@@ -193,6 +204,7 @@ class ValueEvents(CallEvents):
         if is_a(container, torch.Tensor):
             return
         self.site = site
+        self.memory_read(site, item, container)
         self.escape_all(site, item, container)
         kind = kinds.kind_of(container)
         if kind == kinds.OBJECT or (kind in kinds.CONTAINERS and type(container).__flags__ & (1 << 9)):
@@ -220,6 +232,7 @@ class ValueEvents(CallEvents):
                 self.branch_on(self.scalars.call(bool, (sym,), bool(value)), bool(value), "truth", site)
             return
         self.site = site
+        self.memory_read(site, value)
         kind = kinds.kind_of(value)
         if kind in kinds.CONTAINERS:
             node = self.node_for(value)
@@ -313,7 +326,7 @@ class ValueEvents(CallEvents):
         if kind in kinds.CONTAINERS:
             if node is not None:
                 self.contents(node, site, values=node.kind != kinds.DICT, carry=carry)
-        elif kind == kinds.OPAQUE and node is not None:
+        elif not self.memory_read(site, obj) and kind == kinds.OPAQUE and node is not None:
             self.read_iterator(obj, site)
 
     def yield_(self, site: Any, value: Any) -> None:
@@ -352,6 +365,7 @@ class ValueEvents(CallEvents):
     def match(self, site: Any, subject: Any) -> None:
         self.site = site
         self.read_type(subject, site)
+        self.memory_read(site, subject)
         self.escape_all(site, subject)
         node = self.node_for(subject)
         if node is not None and node.kind in kinds.CONTAINERS:

@@ -88,6 +88,9 @@ class WriteEvents(ReadEvents):
         if is_a(obj, torch.Tensor):
             return
         self.escape_all(site, key)
+        if kinds.holds_memory(type(obj)):
+            self.escape_all(site, value)  # native memory takes the exact number
+            self.memory_read(site, obj, value)
         if kinds.kind_of(obj) == kinds.OPAQUE and self.refgraph.node(obj) is not None:
             self.refuse(
                 "MP110", f"An item of a {type(obj).__name__} from outside is written; replay can't repeat it.", site=site

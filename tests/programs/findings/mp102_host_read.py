@@ -14,7 +14,7 @@ class Net(nn.Module):
         h = self.layer(x)
         bucket = int(h.abs().mean() > 0.1)
         self.histogram[bucket] += 1  # expect: MP102
-        rows = h.detach().tolist()  # expect: MP102 @15-34
+        rows = h.detach().numpy()  # expect: MP102 @15-33
         return h * len(rows)
 
 

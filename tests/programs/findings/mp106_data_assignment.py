@@ -1,5 +1,6 @@
 """A codebook that is normalised by assigning to .data, and a private random generator."""
 
+# backend: inductor
 import torch
 from torch import nn
 from torch.nn import functional as F

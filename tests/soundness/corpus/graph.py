@@ -752,6 +752,133 @@ def region(x):
     return x + torch.FloatTensor([x.detach().sum(), 1.0, 2.0])[:1]
 
 
+# === variable_detaches
+from torch.autograd import Variable
+
+w = torch.ones(3, requires_grad=True)
+
+
+def region(x):
+    a = Variable(x * w)
+    a.add_(1)
+    return x * w + a, Variable(torch.exp(x)), Variable(w * 2, requires_grad=True)
+
+
+def change_w():
+    global w
+    w = torch.ones(3, dtype=torch.float64)
+
+
+# === parameter_made_inside
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Parameter(torch.ones(3))
+        self.scale = nn.Parameter(torch.ones(3), requires_grad=False)
+
+    def forward(self, x):
+        self.mix = nn.Parameter(torch.softmax(self.mix, 0))
+        return x * self.mix[0] + nn.Parameter(self.scale, requires_grad=False)
+
+
+net = Net()
+
+
+def region(x):
+    return net(x)
+
+
+def change_mix():
+    net.mix = nn.Parameter(torch.zeros(3))
+
+
+def change_frozen():
+    net.scale.requires_grad_(not net.scale.requires_grad)
+
+
+# === data_assigned
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.p = nn.Parameter(torch.zeros(3))
+        self.view = self.p.detach()
+
+    def forward(self, x):
+        before = self.p * 1
+        self.p.data = self.p.detach() + x.sum(0)
+        inside = x * 2
+        inside.data = x[:1].expand(x.shape).clone()
+        return before + self.p * x + self.view, inside
+
+
+net = Net()
+
+
+def region(x):
+    return net(x)
+
+
+def change_p():
+    net.p = nn.Parameter(torch.ones(3, dtype=torch.float64))
+
+
+def change_data():
+    net.p.data = torch.ones(3)
+
+
+# === data_assigned_another_shape
+p = torch.zeros(3)
+
+
+def region(x):
+    p.data = x.detach()[0, : 1 + p.shape[0] % 3].clone()
+    return p * 2
+
+
+# === numbers_of_a_list
+def region(x):
+    values = x.sum(1).tolist()
+    places = x.argmax(1).tolist()
+    return x * values[0] + places[-1], torch.stack([x[i, : n + 1].sum() for i, n in enumerate(places)])
+
+
+# === numbers_of_a_list_decide
+def region(x):
+    if x.sum(1).tolist()[0] > 4:
+        return x + 1
+    return x - 1
+
+
+# === scripted_function
+@torch.jit.script
+def swish(x, beta: float = 1.0):
+    return x * torch.sigmoid(beta * x)
+
+
+@torch.jit.script
+def add_to(x, n: int):
+    return x.add_(n)
+
+
+b = 1.0
+
+
+def region(x):
+    y = swish(x, b) + swish(x)
+    add_to(y, 2)
+    return y
+
+
+def change_b():
+    global b
+    b += 0.5
+
+
+# === name_of_the_type
+def region(x):
+    return x > 1, x.type(), (x > 1).type(x.type())
+
+
 # === numpy_roundtrip: refused
 import numpy as np
 

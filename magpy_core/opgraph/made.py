@@ -1,0 +1,40 @@
+"""What a graph node runs where the program's own call can't be a node: constructors whose operators torch's dispatch hides.
+
+Each does exactly what the call does. Key functions: make_variable, make_parameter, set_data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.autograd import Variable
+
+LARGEST_ARRAY = 65536  # numbers that a graph may hold as constants
+
+
+def make_variable(data: torch.Tensor, requires_grad: bool = False) -> torch.Tensor:
+    """``Variable(data)``: the same memory, detached."""
+    made: torch.Tensor = Variable(data, requires_grad=requires_grad)
+    return made
+
+
+def make_parameter(data: torch.Tensor, requires_grad: bool = True) -> torch.nn.Parameter:
+    """``nn.Parameter(data)``: a leaf of its own; gradients that reach it stop there."""
+    return torch.nn.Parameter(data, requires_grad)
+
+
+def from_array(numbers: list[Any], shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """A tensor of the numbers that a NumPy array held."""
+    return torch.tensor(numbers, dtype=dtype).reshape(shape)
+
+
+def array_parts(array: Any) -> tuple[list[Any], tuple[int, ...], torch.dtype]:
+    """What :func:`from_array` makes a tensor of equal content from. Raises TypeError for a dtype that torch lacks."""
+    tensor = torch.from_numpy(array)
+    return tensor.reshape(-1).tolist(), tuple(tensor.shape), tensor.dtype
+
+
+def set_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
+    """``tensor.data = value``: the same tensor object, other memory."""
+    tensor.data = value

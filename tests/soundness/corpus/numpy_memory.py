@@ -1,0 +1,259 @@
+"""NumPy inside regions: what is made of plain numbers is constant; memory from outside, or shared, is never frozen."""
+
+# ruff: noqa
+import numpy as np
+import torch
+
+
+def args(i):
+    return (torch.ones(2, 3) * (i + 1),)
+
+
+# === array_operator: refused
+A = np.arange(4.0)
+
+
+def region(x):
+    return x * float((A + 1)[0])
+
+
+def change_it():
+    A[...] += 1
+
+
+# === array_negated: refused
+A = np.arange(4.0)
+
+
+def region(x):
+    return x * float((-A)[1])
+
+
+def change_it():
+    A[...] += 1
+
+
+# === array_product: refused
+A = np.arange(4.0)
+
+
+def region(x):
+    return x * float(A @ A)
+
+
+def change_it():
+    A[...] += 1
+
+
+# === array_truth: refused
+A = np.arange(1.0)
+
+
+def region(x):
+    return x + (1 if A else 0)
+
+
+def change_it():
+    A[...] += 1
+
+
+# === array_compared: refused
+A = np.arange(4.0)
+
+
+def region(x):
+    return x + int((A > 1.5).sum())
+
+
+def change_it():
+    A[...] += 1
+
+
+# === array_contains: refused
+A = np.arange(2.0)
+
+
+def region(x):
+    return x + (1 if 1.0 in A else 0)
+
+
+def change_it():
+    A[...] += 1
+
+
+# === array_unpacked: refused
+A = np.arange(3.0)
+
+
+def region(x):
+    a, b, c = A
+    return x * float(a)
+
+
+def change_it():
+    A[...] += 1
+
+
+# === array_view_of_bytes: refused
+A = np.arange(3.0)
+
+
+def region(x):
+    return x * memoryview(A)[0]
+
+
+def change_it():
+    A[...] += 1
+
+
+# === array_in_a_list: refused
+A = [np.arange(3.0)]
+
+
+def region(x):
+    return x + torch.from_numpy(np.stack(A)[0]).sum()
+
+
+def change_it():
+    A[0][...] += 1
+
+
+# === array_copied: refused
+A = np.arange(3.0)
+
+
+def region(x):
+    return x + torch.from_numpy(np.array(A)).sum()
+
+
+def change_it():
+    A[...] += 1
+
+
+# === array_written_into: refused
+A = np.arange(3.0)
+
+
+def region(x):
+    a = np.zeros(3)
+    a[:] = A
+    return x + torch.from_numpy(a).sum()
+
+
+def change_it():
+    A[...] += 1
+
+
+# === array_added_to: refused
+A = np.arange(3.0)
+
+
+def region(x):
+    a = np.zeros(3)
+    a += A
+    return x + torch.from_numpy(a).sum()
+
+
+def change_it():
+    A[...] += 1
+
+
+# === array_tensor_of_outside: refused
+A = np.arange(3.0)
+
+
+def region(x):
+    return x + torch.from_numpy(A).sum() + torch.tensor(A).sum()
+
+
+def change_it():
+    A[...] += 1
+
+
+# === array_constants
+def region(x):
+    a = np.zeros((2, 3))
+    a[0] = x.shape[1]
+    b = torch.tensor(a).float()
+    c = torch.from_numpy(np.arange(6).reshape(2, 3).astype(np.float32))
+    c.add_(1)
+    d = torch.as_tensor(np.linspace(0, 1, 3), dtype=torch.float32)
+    m = torch.from_numpy(np.triu(np.ones((2, 2)), k=1).astype("uint8")) == 0
+    return b, c, d, m, x * np.float64(2.0) + np.sqrt(x.shape[1])
+
+
+# === array_of_a_number
+k = 3
+
+
+def region(x):
+    return x + torch.from_numpy(np.full(3, k, dtype=np.float32))
+
+
+def change_k():
+    global k
+    k += 1
+
+
+# === array_gets_a_tensors_number
+def region(x):
+    a = np.zeros(3)
+    a[1] = x.sum().item()
+    return x + torch.from_numpy(a)
+
+
+# === array_gets_it_flat
+def region(x):
+    a = np.zeros(3)
+    a.flat[1] = x.sum().item()
+    return x + torch.from_numpy(a)
+
+
+# === array_changed_after_sharing
+def region(x):
+    a = np.zeros(3)
+    b = a[:]
+    t = torch.from_numpy(a)
+    b += 2
+    return x + t
+
+
+# === array_item_set_after_sharing
+def region(x):
+    a = np.zeros(3)
+    t = torch.as_tensor(a)
+    a[0] = 5
+    return x + t
+
+
+# === array_read_after_sharing
+def region(x):
+    a = np.zeros(3, dtype=np.float32)
+    t = torch.from_numpy(a)
+    t += x[0]
+    return x * float(a[0])
+
+
+# === array_base_changed_after_sharing
+def region(x):
+    a = np.zeros(3)
+    t = torch.from_numpy(a.reshape(3, 1))
+    a[0] = 7
+    return x + t.flatten()
+
+
+# === array_bytes_written_after_sharing
+def region(x):
+    a = np.zeros(3)
+    m = memoryview(a)
+    t = torch.from_numpy(a)
+    m[0] = 7.0
+    return x + t
+
+
+# === array_copied_then_changed
+def region(x):
+    a = np.zeros(3)
+    t = torch.tensor(a)
+    a[0] = 5
+    return x + t + torch.tensor(a)
