@@ -76,9 +76,12 @@ class Capture:
         self.findings: list[Finding] = recorded.findings
         self._graph = recording.ops.graph
         self.mutated = [s for _, s in recording.ops.mutated.values()]
-        branches = list(recording.branches)
-        self.segments: list[Segment] = split(self._graph, [b.last_node for b in branches], self._wanted(branches))
-        self._branches = branches
+        # On a GPU, what an assertion keeps out (an index too large) would end the process and not raise: there it is a cut.
+        waits = all(tensor.device.type == "cpu" for _, _, tensor in recording.ops.inputs)
+        self._branches = [b for b in recording.branches if not (waits and b.asserted)]
+        self._assertions = [b for b in recording.branches if waits and b.asserted]
+        cuts = [b.last_node for b in self._branches]
+        self.segments: list[Segment] = split(self._graph, cuts, self._wanted())
         self.is_complete = len(self.segments) <= 1
         self._namespace: dict[str, Any] = {}
         self.generated_code: list[str] = []
@@ -93,10 +96,14 @@ class Capture:
 
     # -- structure ---------------------------------------------------------------------------------------------
 
-    def _wanted(self, branches: list[Any]) -> list[list[torch.fx.Node]]:
-        """Per segment: graph values Python needs after it (branch decisions); last: what the plan uses."""
-        wanted = [[leaf.payload for leaf in b.sym.leaves() if leaf.kind == "node"] for b in branches]
-        return [*wanted, list(self._plan.outputs)]
+    def _wanted(self) -> list[list[torch.fx.Node]]:
+        """Per segment: graph values Python needs after it (branch decisions); last: what the plan and assertions use."""
+
+        def decided_by(branch: Any) -> list[torch.fx.Node]:
+            return [leaf.payload for leaf in branch.sym.leaves() if leaf.kind == "node"]
+
+        asserted = [node for b in self._assertions for node in decided_by(b)]
+        return [*map(decided_by, self._branches), [*self._plan.outputs, *asserted]]
 
     @property
     def operator_graph(self) -> torch.fx.GraphModule:
@@ -213,8 +220,8 @@ class Capture:
                     w.lines.append(f"g{i}_{k} = out{i}[{k}]")
             elif segment.has_work:
                 w.lines.append(call)
-            if i < len(self._branches):
-                branch = self._branches[i]
+            last = i + 1 == len(self.segments)
+            for branch in self._assertions if last else self._branches[i : i + 1]:
                 expr = w.scalar(branch.sym, lambda node: values[node])
                 w.lines.append(f"if not same({expr}, {w.const(branch.outcome)}): {undo}return MISS  # {_note(branch.site)}")
         writer = ReplayWriter(w, values)
@@ -350,7 +357,7 @@ class Capture:
         """Law 3: a graph that takes another branch, or raises, must leave nothing changed. Writes what is saved before it,
         as far as it can happen at all; gives the statements that put it back."""
         ops = self._recorded.recording.ops
-        multi = len(self.segments) > 1
+        multi = len(self.segments) > 1 or bool(self._assertions)
         raises, raises_changed = undo_needed(self._graph, ops.first_change)
         if self.is_dynamic:
             raises, raises_changed = True, ops.first_change is not None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
-from magpy_core.findings import Finding, Location, Unsupported, Value
+from magpy_core.findings import Finding, Location, Severity, Unsupported, Value
 from magpy_core.monitor.events import Observer
 from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import ScalarTable, Sym
@@ -36,12 +36,16 @@ class Learned:
 
 @dataclass
 class Branch:
-    """The program's path depended on a value only the graph knows: a cut. ``position``: number of graph nodes before it."""
+    """The program's path depended on a value only the graph knows: a cut after ``last_node``.
+
+    ``asserted``: no cut, as on the other side the program only raises; it is looked at when the whole graph has run.
+    """
 
     sym: Sym
     outcome: Any
     last_node: Any
     site: Any
+    asserted: bool = False
 
 
 @dataclass
@@ -134,6 +138,7 @@ class RecordingState(Observer):
         values: tuple[Value, ...] = (),
         site: Any = None,
         place: Place | None = None,
+        severity: Severity | None = None,
     ) -> None:
         """Report at the current line of the user's (of ``site``, if it is one): once for each line and message."""
         if place is None:
@@ -144,7 +149,8 @@ class RecordingState(Observer):
         self._refusals.add(key)
         location = self.places.told(place)
         path = place.path or self.places.path(location)
-        self.findings.append(Finding(code, message, location, hint=hint, region=self.region_id, path=path, values=values))
+        finding = Finding(code, message, location, hint=hint, region=self.region_id, path=path, values=values)
+        self.findings.append(finding if severity is None else replace(finding, severity_override=severity))
 
     def fallback_location(self) -> Location:
         raise NotImplementedError

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from magpy_core.findings import Value
+from magpy_core.findings import Severity, Value
+from magpy_core.monitor.assertions import only_raises
 from magpy_core.monitor.positions import user_frame
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
 from magpy_core.refgraph import kinds, lookup
@@ -257,8 +258,17 @@ class ValueEvents(CallEvents):
             )
             return
         last = next(iter(reversed(self.ops.graph.nodes)), None)
-        self.branches.append(Branch(sym, outcome, last, site))
-        if what == "value" or what in ("__index__", "item"):
+        asserted = what not in ("value", "__index__", "item") and site is not None and only_raises(site, outcome)
+        self.branches.append(Branch(sym, outcome, last, site, asserted))
+        if asserted:
+            self.note(
+                "MP101",
+                f"An assertion depends on {self.describe_read(sym)}: it is looked at after the graph has run.",
+                values=(Value("outcome", repr(outcome)),),
+                site=site,
+                severity=Severity.INFORMATION,
+            )
+        elif what == "value" or what in ("__index__", "item"):
             self.note(
                 "MP102",
                 f"{self.describe_use(sym)}, so the graph is cut here.",

@@ -835,6 +835,72 @@ def region(x):
     return p * 2
 
 
+# === assertions
+limit = 1e6
+calls = []
+
+
+def args(i):
+    x = torch.ones(2, 3) * (i + 1)
+    if i % 6 == 3:
+        x[0, 1] = float("nan")
+    if i % 6 == 4:
+        x[0, 0] = 1e9
+    return (x,)
+
+
+def region(x):
+    calls.append(len(calls))
+    y = torch.relu(x) * torch.rand(3)
+    x.mul_(2)
+    assert not torch.isnan(x).any(), "not a number"
+    if y.max() > limit:
+        raise ValueError(f"more than {limit}")
+    return y
+
+
+def change_limit():
+    global limit
+    limit = 1.0
+
+
+# === assertion_that_is_caught
+def args(i):
+    return (torch.ones(2, 3) * (i % 3 - 1),)
+
+
+def region(x):
+    try:
+        assert x.sum() > 0
+    except AssertionError:
+        return x - 1
+    return x + 1
+
+
+# === assertion_before_an_index
+def args(i):
+    return (torch.arange(3) + (9 if i % 4 == 3 else 0),)
+
+
+table = torch.randn(4, 2)
+
+
+def region(i):
+    if int(i.max()) > 3:
+        raise KeyError("no such row")
+    return table[i] * 2
+
+
+# === validated_distribution
+def args(i):
+    return (torch.ones(2, 3) * (i % 5 - 3),)
+
+
+def region(x):
+    d = torch.distributions.Normal(x, x.abs() + (x > 0))
+    return d.log_prob(x + 1), d.rsample()
+
+
 # === numbers_of_a_list
 def region(x):
     values = x.sum(1).tolist()

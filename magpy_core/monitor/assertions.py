@@ -1,0 +1,53 @@
+"""Branches whose other side only raises: ``assert``, ``if not valid: raise ValueError(...)``. Key function: only_raises."""
+
+from __future__ import annotations
+
+import dis
+import functools
+from types import CodeType
+
+from magpy_core.monitor.events import Site
+
+_LONGEST = 80  # instructions that building an error may take
+_GOES_ON = ("JUMP", "RETURN", "YIELD", "FOR_ITER", "SEND", "STORE_GLOBAL", "STORE_NAME", "STORE_ATTR", "STORE_SUBSCR",
+            "STORE_DEREF", "DELETE", "PUSH_EXC_INFO", "BEFORE_WITH", "IMPORT")  # fmt: skip
+
+
+@functools.lru_cache(maxsize=1024)
+def _instructions(code: CodeType) -> tuple[list[dis.Instruction], dict[int, int]]:
+    found = [i for i in dis.get_instructions(code) if i.opname != "CACHE"]
+    return found, {instr.offset: n for n, instr in enumerate(found)}
+
+
+def _jump_of(site: Site, instructions: list[dis.Instruction]) -> int | None:
+    """The conditional jump that decides at ``site``, or right after the comparison there."""
+    for n, instr in enumerate(instructions):
+        where = instr.positions
+        if where is None or (where.lineno, where.col_offset, where.end_col_offset) != (site.lineno, site.col, site.end_col):
+            continue
+        if instr.opname.startswith("POP_JUMP"):
+            return n
+        if instr.opname == "COMPARE_OP" and instructions[n + 1].opname.startswith("POP_JUMP"):
+            return n + 1
+    return None
+
+
+def only_raises(site: Site, outcome: object) -> bool:
+    """Whether the side of the branch at ``site`` that ``outcome`` does not lead to builds an error, raises it, and no more.
+
+    A matter of how to run a graph, never of what is right: no branch is left unchecked for it.
+    """
+    if type(outcome) is not bool:
+        return False
+    instructions, at = _instructions(site.code)
+    jump = _jump_of(site, instructions)
+    if jump is None or "NONE" in instructions[jump].opname:
+        return False
+    jumped = ("TRUE" in instructions[jump].opname) is outcome
+    other = jump + 1 if jumped else at.get(instructions[jump].argval, len(instructions))
+    for instr in instructions[other : other + _LONGEST]:
+        if instr.opname in ("RAISE_VARARGS", "RERAISE"):
+            return instr.opname == "RAISE_VARARGS"
+        if any(part in instr.opname for part in _GOES_ON):
+            return False
+    return False
