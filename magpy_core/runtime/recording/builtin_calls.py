@@ -17,6 +17,20 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.base import Output
 from magpy_core.runtime.recording.containers import ContainerEvents
 
+_MOST_COPIED = 12  # containers in one copied tree: each must not be any of the others
+_COPIED = frozenset({list, tuple, dict, set, frozenset, collections.OrderedDict})
+
+
+def _plain_data(tree: Any, containers: list[Any]) -> bool:
+    """Whether a tree is built-in containers of scalars, none of them there twice; ``containers`` gets them."""
+    if type(tree) not in _COPIED:
+        return kinds.kind_of(tree) == kinds.SCALAR
+    if any(tree is known for known in containers) or len(tree) > 1000:
+        return False
+    containers.append(tree)
+    parts = [*tree.keys(), *tree.values()] if is_a(tree, dict) else tree
+    return all(_plain_data(part, containers) for part in parts)
+
 
 class BuiltinEvents(ContainerEvents):
     """One method per builtin (or a few alike); ``SPECIAL`` names them."""
@@ -173,6 +187,20 @@ class BuiltinEvents(ContainerEvents):
         if kind == kinds.DEQUE:
             return collections.deque(parts, value.maxlen)
         return parts if kind == kinds.LIST else type(value)(parts)
+
+    def copies(self, site: Any, tree: Any) -> bool:
+        """``copy.deepcopy`` of plain data, taken as a whole: its frames compare addresses. False for anything else."""
+        containers: list[Any] = []
+        if not _plain_data(tree, containers) or len(containers) > _MOST_COPIED:
+            return False
+        self.escape_all(site, tree)
+        self.read_deep(site, (tree,), {})
+        nodes = [node for c in containers if (node := self.refgraph.node(c)) is not None]
+        for i, one in enumerate(nodes):
+            for other in nodes[:i]:  # the copy of one object that is there twice is one object too
+                self.refgraph.read(one.source, f"is_not_source:{id(other.source)}", other.source, site)
+        self.pause()
+        return True
 
     def printable(self, value: Any) -> bool:
         kind = kinds.kind_of(value)

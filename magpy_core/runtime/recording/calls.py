@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextvars
+import copy
 import functools
 import operator
 import types
@@ -100,6 +101,8 @@ class CallEvents(BuiltinEvents):
             self.refuse("MP111", f"The function `{fn.__qualname__}` runs with two different sets of globals.", site=site)
         if fn.__module__ == "torch.random":  # some are wrapped so that their frames are never seen
             self.refuse("MP106", f"`torch.{fn.__name__}` reads or sets a random stream inside the region.", site=site)
+        if fn is copy.deepcopy and len(args) == 1 and not kwargs and self.copies(site, args[0]):
+            return
         if (fn.__module__ or "").partition(".")[0] == "numpy":
             self.call_numpy(site, fn, args, kwargs)
         elif self.frame_is_library(fn.__code__):

@@ -900,6 +900,37 @@ def region(x):
     return x * next(it)
 
 
+# === copied_config
+import copy
+
+config = {"scale": 2.0, "sizes": [1, 2], "more": [1, 2], "names": ("a", {"b"})}
+kept = []
+
+
+def region(x):
+    mine = copy.deepcopy(config)
+    mine["sizes"].append(7)
+    mine["scale"] += 1
+    kept.append(mine)
+    return x * mine["scale"] + len(mine["more"])
+
+
+def change_alias():
+    config["more"] = config["sizes"]
+
+
+def change_scale():
+    config["scale"] = 5.0
+
+
+def change_nested():
+    config["names"][1].add("c")
+
+
+def change_object():
+    config["more"] = [torch.ones(1)]
+
+
 # === bytearray_state
 b = bytearray(b"ab")
 
