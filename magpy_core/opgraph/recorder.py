@@ -51,6 +51,7 @@ class Host(Protocol):
     def torch_call_seen(self) -> None: ...
     def adopt(self, result: Any) -> None: ...
     def exact_sizes(self, tensors: list[torch.Tensor]) -> None: ...
+    def tensor_length(self, number: Any) -> Any: ...
     def read_offset(self, source: Source, value: int) -> None: ...
     def operation_raised(self, name: str) -> None: ...
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None: ...
@@ -318,8 +319,12 @@ class OpRecorder(TorchFunctionMode):
             return result
         if not known:
             self.guard_tensor(tensor)
-        if fns.function_name(func).removeprefix("get:") in fns.SIZE_READS:
-            self.host.exact_sizes(self._tensors(args))
+        read = fns.function_name(func).removeprefix("get:")
+        if read in fns.SIZE_READS or read == "is_contiguous":
+            if any(id(t) in self.data_shaped for t in self._tensors(args)):
+                raise Unsupported("MP109", f"`{read}` of a tensor whose shape depends on tensor data is read by Python.")
+            if read in fns.SIZE_READS:
+                self.host.exact_sizes(self._tensors(args))
         if what == "shape" and fns.function_name(func) == "storage_offset":
             if not known:
                 self.host.read_offset(self.guard_tensor(tensor), result)
@@ -328,7 +333,7 @@ class OpRecorder(TorchFunctionMode):
             return result
         if what == "shape":
             if id(tensor) in self.data_shaped:
-                raise Unsupported("MP109", "A shape that depends on tensor data is read by Python.")
+                return self._data_shape(tensor, read, result, *args[1:], **kwargs)
             return self.host.tensor_shape_read(tensor, fns.function_name(func), result, args[1:])
         return result
 
@@ -367,6 +372,8 @@ class OpRecorder(TorchFunctionMode):
         node.meta["magpy_site"] = self.host.site_mark()
         self.op_count += 1
         if name in fns.LENGTH_FROM_SIZE:
+            if any(id(t) in self.data_shaped for t in tensors[:1]):
+                raise Unsupported("MP109", f"`{name}` gives as many parts as a shape that depends on tensor data says.")
             self.host.exact_sizes(tensors[:1])
         shaped = (
             any(id(t) in self.data_shaped for t in tensors)
@@ -396,6 +403,29 @@ class OpRecorder(TorchFunctionMode):
         node.meta["magpy_site"] = self.host.site_mark()
         given = {k: self.to_fx(v) for k, v in kwargs.items() if v is not None}
         return self.graph.call_method("to", (node,), given) if given else node
+
+    def _data_shape(self, tensor: torch.Tensor, what: str, result: Any, dim: int | None = None) -> Any:
+        """A size that only the graph knows is read: a number of the graph, like one that ``item()`` reads."""
+        text = "A shape that depends on tensor data is read by Python."
+        if what not in ("shape", "size", "numel", "nelement", "__len__"):
+            raise Unsupported("MP109", text)
+        # AOTAutograd's tensors would have sizes without a value
+        self.eager_only.append(("MP109", text, self.host.site_mark()))
+        node = self.node_of(tensor)
+
+        def number(value: int, method: str, *where: int) -> int:
+            read = self.graph.call_method(method, (node, *where))
+            read.meta["magpy_site"] = self.host.site_mark()
+            bound: int = self.scalars.bind(value, self.scalars.node(read, value))
+            return bound
+
+        if what in ("numel", "nelement"):
+            return number(result, "numel")
+        if what == "__len__":
+            return self.host.tensor_length(number(result, "size", 0))
+        if dim is not None:
+            return number(result, "size", int(dim))
+        return torch.Size([number(int(n), "size", d) for d, n in enumerate(result)])
 
     def _listable(self, tensor: Any) -> bool:
         """Whether ``tensor.tolist()`` can be so many numbers read one by one. Of bool there is no copy to carry a symbol."""

@@ -126,8 +126,12 @@ class Recording(FrameEvents):
         if self.shapes is None:
             return result
         number = self.shapes.read(self, tensor, what, result, args)
-        sym = self.scalars.get(number) if what == "__len__" else None
-        if sym is not None:  # len() makes a number of its own: the copy must be handed out when it returns
+        return self.tensor_length(number) if what == "__len__" else number
+
+    def tensor_length(self, number: Any) -> Any:
+        """``len`` makes a number of its own: the copy that carries the symbol must be handed out when it returns."""
+        sym = self.scalars.get(number)
+        if sym is not None:
             if self.pending_call is not None and self.pending_call[1] == "tensor_len":
                 self.pending_call = (self.pending_call[0], "tensor_len", (sym,))
             else:

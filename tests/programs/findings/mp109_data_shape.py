@@ -1,5 +1,6 @@
 """A mean over the rows a mask picks: the number of rows is data."""
 
+# backend: inductor
 import torch
 from torch import nn
 

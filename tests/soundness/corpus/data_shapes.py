@@ -1,0 +1,132 @@
+"""Shapes that depend on data: the graph may hold them, Python may compute with sizes, nothing is frozen."""
+
+# ruff: noqa
+import torch
+
+
+def args(i):
+    g = torch.Generator().manual_seed(i)
+    return (torch.randn(4, 3, generator=g),)
+
+
+# === data_shape_args_only
+def region(x):
+    return x[x > 1].size(dim=0) * x
+
+
+# === data_shape_rows_counted
+def region(x):
+    n = 0
+    for r in x[x[:, 0] > 0]:
+        n += 1
+    return x * n
+
+
+# === data_shape_listed
+def region(x):
+    return x * len(list(x[x > 0]))
+
+
+# === data_shape_unbound
+def region(x):
+    return x * len(x[x > 0].unbind())
+
+
+# === data_shape_split_in_parts
+def region(x):
+    a = x[x > 0]
+    return x * len(a.split(1))
+
+
+# === data_shape_bytes_counted
+def region(x):
+    a = x[x > 0]
+    return x * a.nbytes
+
+
+# === data_shape_size_for_others
+def region(x):
+    a = x[x > 0]
+    return x + torch.zeros(a.size()).sum() + torch.zeros_like(a).numel()
+
+
+# === data_shape_both_sizes
+def region(x):
+    a = torch.nonzero(x > 0)
+    return x * a.shape[0] / a.shape[1]
+
+
+# === data_shape_number_of_elements
+def region(x):
+    a = x[x > 0]
+    return x * a.numel()
+
+
+# === data_shape_length_decides
+def region(x):
+    a = x[x[:, 0] > 0]
+    n = len(a)
+    return a.sum(0) / max(n, 1) if n else x[0]
+
+
+# === data_shape_viewed
+def region(x):
+    a = x[x[:, 0] > 0]
+    return a.view(-1, a.size(1)).sum(0) / (a.size(0) + 1)
+
+
+# === data_shape_elements_decide
+def region(x):
+    a = x[x[:, 0] > 0]
+    if a.nelement() > 4:
+        return a.sum()
+    return x.sum()
+
+
+# === data_shape_enumerated
+def region(x):
+    a = x[x[:, 0] > 0]
+    return [t * i for i, t in enumerate(a)][0] if a.shape[0] else x[0]
+
+
+# === data_shape_unpacked
+def region(x):
+    a, b = x[x[:, 0] > -9][:2]
+    return a + b
+
+
+# === data_shape_arange_of_it
+def region(x):
+    a = x[x > 0]
+    return x * torch.arange(a.shape[0]).sum() + a.new_zeros(a.shape).sum()
+
+
+# === data_shape_in_text
+def region(x):
+    a = x[x > 0]
+    return f"{tuple(a.shape)}", x
+
+
+# === data_shape_size_returned
+def region(x):
+    a = x[x > 0]
+    return a.shape, x
+
+
+# === data_shape_strides
+def region(x):
+    a = x[x > 0]
+    return a.dim() * x, a.stride()
+
+
+# === data_shape_unique_sizes
+def region(x):
+    a = x.unique()
+    return x * a.shape[-1], a.size(-1)
+
+
+# === data_shape_expanded
+def region(x):
+    a = x[x > 0]
+    b = a.reshape(1, -1).expand(2, a.shape[0])
+    return b.t()
