@@ -77,6 +77,7 @@ class OpRecorder(TorchFunctionMode):
         self.drew_random = False
         self.first_change: torch.fx.Node | None = None  # the first operation that changes a graph input
         self.eager_only: list[tuple[str, str, Any]] = []  # code, text, site: why only the eager backend can run the graph
+        self.entry_memory: dict[int, torch.Tensor] = {}  # the memory that tensors had whose `.data` was assigned, by id
         self._scalar_nodes: dict[int, torch.fx.Node] = {}
         self._last_placeholder: torch.fx.Node | None = None
         self._keep: list[Any] = []
@@ -274,6 +275,7 @@ class OpRecorder(TorchFunctionMode):
             return ("set_field", attr)
         tensor, value = args if action == "set" else (args[0], None)
         if attr == "data" and is_a(value, torch.Tensor) and self._same_layout(tensor, value):
+            self.entry_memory.setdefault(id(tensor), tensor.detach())
             return ("op", ("set_data", (self.to_fx(tensor), self.to_fx(value)), {}, [tensor, value], []))
         raise Unsupported("MP106", f"Assigning `.{attr}` of a tensor inside the region can't be recorded safely yet.")
 

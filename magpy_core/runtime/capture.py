@@ -22,6 +22,7 @@ from magpy_core.backends.registry import get_backend
 from magpy_core.findings import Finding, Unsupported
 from magpy_core.guards.codegen import GuardWriter, inline_single_uses
 from magpy_core.guards.explain import TensorFacts
+from magpy_core.opgraph.made import set_data
 from magpy_core.opgraph.raising import undo_needed
 from magpy_core.opgraph.segments import Segment, split
 from magpy_core.refgraph.graph import RefGraph
@@ -155,6 +156,7 @@ class Capture:
         recording.ops.values.clear()
         recording.ops.guarded.clear()
         recording.ops.mutated.clear()
+        recording.ops.entry_memory.clear()
         recording.ops._keep.clear()
         recording.ops.inputs = [(n, s, None) for n, s, _ in recording.ops.inputs]  # type: ignore[misc]
         self._recorded.tensors = [(s, f, d, None) for s, f, d, _ in self._recorded.tensors]
@@ -340,8 +342,9 @@ class Capture:
             return
         mutated = {id(s) for s in self.mutated}
         others: dict[int, list[Source]] = {}
+        before = self._recorded.recording.ops.entry_memory
         for source, _, _, tensor in self._recorded.tensors:
-            others.setdefault(storage_key(tensor), []).append(source)
+            others.setdefault(storage_key(before.get(id(tensor), tensor)), []).append(source)
         shared = [g for g in others.values() if len(g) > 1 and any(id(s) in mutated for s in g)]
         for group in shared:
             first = w.var(group[0])
@@ -364,11 +367,17 @@ class Capture:
         undo = ""
         if multi or raises_changed:
             mutated = {id(t) for t, _ in ops.mutated.values()}
+            moved = {n.args[0] for n in self._graph.nodes if n.target is set_data}
+            contents = ""
             for node, _, tensor in ops.inputs:
                 if id(tensor) in mutated:
                     name = input_names[node]
+                    if node in moved:  # first the memory it had, then what was in it
+                        w.lines.append(f"memory_{name} = {name}.data")
+                        undo += f"{name}.data = memory_{name}; "
                     w.lines.append(f"saved_{name} = {name}.detach().clone()")
-                    undo += f"restore_input({name}, saved_{name}); "
+                    contents += f"restore_input({name}, saved_{name}); "
+            undo += contents
         if (multi or raises) and ops.drew_random:
             w.lines.append("random = random_streams()")
             undo += "restore_streams(random); "

@@ -152,7 +152,12 @@ class CallEvents(BuiltinEvents):
         """An object with ``__call__``: a Python method is entered, a native one is unknown."""
         self.node_for(fn)
         raw, owner = lookup.class_lookup(type(fn), "__call__")
-        if is_a(raw, types.FunctionType) and owner is not None:
+        if type(fn).__module__.partition(".")[0] == "numpy":
+            if kinds.is_numpy_value(type(fn)):
+                self.call_numpy(site, fn, args, kwargs)
+            else:  # numpy.vectorize and the like: Python is called from native code
+                self.host_call(site, fn, policy.UNKNOWN)
+        elif is_a(raw, types.FunctionType) and owner is not None:
             self.class_fact(type(fn), "__call__", site)
             if self.frame_is_library(raw.__code__):
                 self.read_deep(site, args, kwargs)
@@ -160,8 +165,6 @@ class CallEvents(BuiltinEvents):
             self.pending_torch = (site, fn)
         elif policy.verdict(fn) == policy.PURE or type(fn).__module__ in ("operator", "re", "functools", "typing", "types"):
             self.read_deep(site, args, kwargs)
-        elif type(fn).__module__ == "numpy":
-            self.call_numpy(site, fn, args, kwargs)
         else:
             self.host_call(site, fn, policy.UNKNOWN)
 
@@ -243,7 +246,7 @@ class CallEvents(BuiltinEvents):
         """Whether all this follows from what guards watch: numbers, types, and arrays that the region made of such."""
         items = tree.values() if is_a(tree, dict) else tree
         return all(
-            kinds.kind_of(v) in (kinds.SCALAR, kinds.IDENTITY)
+            (kinds.kind_of(v) in (kinds.SCALAR, kinds.IDENTITY) and not is_a(v, _CALLBACKS))
             or id(v) in self.arrays
             or kinds.is_numpy_value(type(v))
             or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v))

@@ -826,6 +826,27 @@ def change_data():
     net.p.data = torch.ones(3)
 
 
+# === data_assigned_then_undone
+p = torch.zeros(3)
+view = p.view(3)
+
+
+def args(i):
+    return (torch.ones(2, 3) * (-1 if i % 4 == 3 else i + 1),)
+
+
+def region(x):
+    p.add_(1)
+    p.data = x[0]
+    p.mul_(2)
+    assert x.sum() > 0, "negative"
+    return p * 2, view * 1
+
+
+def change_back():
+    p.data = view
+
+
 # === data_assigned_another_shape
 p = torch.zeros(3)
 

@@ -195,6 +195,21 @@ def change_k():
     k += 1
 
 
+# === array_by_callbacks
+count = [0]
+
+
+def step(v):
+    count[0] += 1
+    return v + count[0]
+
+
+def region(x):
+    a = np.vectorize(step)(np.zeros(3))
+    b = np.apply_along_axis(lambda row: row * count[0], 0, np.ones(3))
+    return x + torch.from_numpy(a).float() + torch.from_numpy(b).float()
+
+
 # === array_gets_a_tensors_number
 def region(x):
     a = np.zeros(3)
