@@ -21,7 +21,8 @@ from magpy_core._compat.tensor_guards import storage_key
 from magpy_core._compat.torch_state import put_back, set_aside
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph import functions as fns
-from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array, set_data
+from magpy_core.opgraph.made import set_data
+from magpy_core.opgraph.python_reads import PythonReads
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
@@ -29,9 +30,6 @@ from magpy_core.refgraph.source import Source
 
 _CONST_TYPES = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format,
                 type(Ellipsis), bytes)  # fmt: skip
-
-
-_LONGEST_LIST = 256  # numbers that ``tolist()`` may give
 
 
 class Host(Protocol):
@@ -57,8 +55,10 @@ class Host(Protocol):
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None: ...
 
 
-class OpRecorder(TorchFunctionMode):
+class OpRecorder(PythonReads, TorchFunctionMode):
     """Function-level recorder of one recording."""
+
+    host: Host
 
     def __init__(self, host: Host, scalars: ScalarTable) -> None:
         super().__init__()
@@ -234,6 +234,8 @@ class OpRecorder(TorchFunctionMode):
             return ("array", self._array_node(args, kwargs, share=short != "tensor"))
         if short in fns.FROM_DATA and args and kinds.is_number_of_numpy(args[0]) and kwargs.get("dtype") is None:
             raise Unsupported("MP106", f"`{short}` of a NumPy number takes its dtype from it.", hint="Say the dtype.")
+        if short == "numpy" and id(args[0]) not in self.data_shaped:
+            return ("numpy", None)
         if short == "tolist" and self._listable(args[0]):
             return ("list", self.to_fx(args[0]))
         if short in fns.OPAQUE_READS:
@@ -302,6 +304,12 @@ class OpRecorder(TorchFunctionMode):
             return result
         tensor: Any = args[0] if args else next(iter(kwargs.values()), None)
         if not is_a(tensor, torch.Tensor):
+            return result
+        if what == "numpy":  # its shape may be looked at, its numbers not
+            self.host.exact_sizes([tensor])
+            self.host.share_array(result)
+            if not (id(tensor) in self.values and id(tensor) not in self.guarded):
+                self.guard_tensor(tensor)
             return result
         if what == "list":
             return self._record_list(tensor, info, result)
@@ -393,59 +401,6 @@ class OpRecorder(TorchFunctionMode):
             return result
         self._bind(result, node, shaped)
         return result
-
-    def _array_node(self, args: tuple[Any, ...], kwargs: dict[str, Any], share: bool) -> torch.fx.Node:
-        """``torch.tensor(array, dtype=..., device=...)`` of an array that the region made."""
-        array = args[0]
-        if len(args) > 1 or array.size > LARGEST_ARRAY:
-            raise Unsupported("MP106", "A NumPy array becomes a tensor in a way that an operator graph can't hold.")
-        if share:
-            self.host.share_array(array)
-        node = self.graph.call_function(from_array, array_parts(array))
-        node.meta["magpy_site"] = self.host.site_mark()
-        given = {k: self.to_fx(v) for k, v in kwargs.items() if v is not None}
-        return self.graph.call_method("to", (node,), given) if given else node
-
-    def _data_shape(self, tensor: torch.Tensor, what: str, result: Any, dim: int | None = None) -> Any:
-        """A size that only the graph knows is read: a number of the graph, like one that ``item()`` reads."""
-        text = "A shape that depends on tensor data is read by Python."
-        if what not in ("shape", "size", "numel", "nelement", "__len__"):
-            raise Unsupported("MP109", text)
-        # AOTAutograd's tensors would have sizes without a value
-        self.eager_only.append(("MP109", text, self.host.site_mark()))
-        node = self.node_of(tensor)
-
-        def number(value: int, method: str, *where: int) -> int:
-            read = self.graph.call_method(method, (node, *where))
-            read.meta["magpy_site"] = self.host.site_mark()
-            bound: int = self.scalars.bind(value, self.scalars.node(read, value))
-            return bound
-
-        if what in ("numel", "nelement"):
-            return number(result, "numel")
-        if what == "__len__":
-            return self.host.tensor_length(number(result, "size", 0))
-        if dim is not None:
-            return number(result, "size", int(dim))
-        return torch.Size([number(int(n), "size", d) for d, n in enumerate(result)])
-
-    def _listable(self, tensor: Any) -> bool:
-        """Whether ``tensor.tolist()`` can be so many numbers read one by one. Of bool there is no copy to carry a symbol."""
-        plain = id(tensor) not in self.data_shaped and tensor.layout is torch.strided and not tensor.is_quantized
-        return plain and tensor.numel() <= _LONGEST_LIST and tensor.dtype != torch.bool and not tensor.is_complex()
-
-    def _record_list(self, tensor: torch.Tensor, node: Any, result: Any) -> Any:
-        """``tensor.tolist()``: each number is a value of the graph. Returns the list with the numbers that carry them."""
-        self.host.exact_sizes([tensor])
-
-        def carried(value: Any, at: torch.fx.Node) -> Any:
-            if type(value) is list:
-                return [carried(v, self.graph.call_function(operator.getitem, (at, i))) for i, v in enumerate(value)]
-            read = self.graph.call_method("item", (at,))
-            read.meta["magpy_site"] = self.host.site_mark()
-            return self.scalars.bind(value, self.scalars.node(read, value))
-
-        return carried(result, node)
 
     def _changed(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
         """``tensor`` was changed in place by ``node``: so was every graph input that shares its memory."""

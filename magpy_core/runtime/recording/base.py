@@ -102,7 +102,7 @@ class RecordingState(Observer):
         self.field_writes: list[tuple[torch.Tensor, str, Any, Any]] = []
         # functions and classes to which something was done that only what the region itself made may have done to it, by id
         self.arrays: dict[int, Any] = {}  # NumPy arrays that the region made of plain numbers, by id
-        self.shared_memory: dict[int, Any] = {}  # arrays that own memory which a tensor has now, by id
+        self.shared_memory: dict[int, Any] = {}  # owners of memory that both a tensor and an array have now, by id
         self.only_inside: dict[int, tuple[Any, Unsupported, Any]] = {}
         self.context_entry: dict[int, tuple[Any, Any, Any]] = {}  # context variables set, with their entry value
         self.pending_call: tuple[Any, Any, tuple[Any, ...]] | None = None
@@ -389,7 +389,14 @@ class RecordingState(Observer):
             if not kinds.holds_memory(type(value)):
                 continue
             outside = self.refgraph.nodes.get(id(value)) is not None
-            if outside or (self.shared_memory and id(memory_owner(value)) in self.shared_memory):
+            owner = memory_owner(value) if self.shared_memory else None
+            if not outside and is_a(owner, torch.Tensor) and id(owner) in self.shared_memory:
+                self.refuse(
+                    "MP102", "`.numpy()` gives the tensor's data to Python, where the graph can't follow.",
+                    hint="Compute with torch, or move what NumPy does out of the region.", site=site,
+                )  # fmt: skip
+                return True
+            if outside or (owner is not None and id(owner) in self.shared_memory):
                 where = "from outside" if outside else "that shares its memory with a tensor"
                 self.refuse(
                     "MP104",
@@ -401,7 +408,7 @@ class RecordingState(Observer):
         return False
 
     def share_array(self, array: Any) -> None:
-        """A tensor shares the memory of an array that the region made: what else has it may not be used any more."""
+        """A tensor and an array that the region made share memory: what has it as an array may not be used any more."""
         owner = memory_owner(array)
         self.shared_memory[id(owner)] = owner
         self.arrays = {k: v for k, v in self.arrays.items() if memory_owner(v) is not owner}

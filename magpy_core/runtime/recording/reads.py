@@ -27,6 +27,9 @@ _FIXED_FIELDS = frozenset(
 )
 
 
+_POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # of NumPy arrays
+
+
 class ReadEvents(RecordingState):
     """Observer methods for reads."""
 
@@ -133,6 +136,8 @@ class ReadEvents(RecordingState):
     def read_attr(self, obj: Any, name: str, site: Any) -> None:
         """``obj.name`` is about to be read."""
         tp = type(obj)
+        if name in _POINTERS and kinds.holds_memory(tp):
+            self.refuse("MP102", f"`.{name}` gives an array's memory to Python, where the graph can't follow.", site=site)
         if is_a(obj, torch.Tensor):
             self.read_tensor_attr(obj, name, site)
             return

@@ -272,3 +272,132 @@ def region(x):
     t = torch.tensor(a)
     a[0] = 5
     return x + t + torch.tensor(a)
+
+
+# === tensor_as_array_shape
+def region(x):
+    y = x.detach().numpy()
+    return x * y.shape[1] + y.ndim, torch.ones(y.shape), y.dtype == np.float32
+
+
+# === tensor_as_array_stored: refused
+kept = []
+
+
+def region(x):
+    kept.append(x.numpy())
+    return x + 1
+
+
+# === tensor_as_array_sum: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, repr(y.sum())
+
+
+# === tensor_as_array_item: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, repr(y[0, 0])
+
+
+# === tensor_as_array_loop: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, repr([v for v in y])
+
+
+# === tensor_as_array_float: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, repr(y.mean())
+
+
+# === tensor_as_array_add: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, repr((y + 1))
+
+
+# === tensor_as_array_func: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, repr(np.tanh(y))
+
+
+# === tensor_as_array_view: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, repr(y.T[0])
+
+
+# === tensor_as_array_builtin: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, repr(sum(y[0]))
+
+
+# === tensor_as_array_largest: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, repr(max(y.flat))
+
+
+# === tensor_as_array_text: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, repr(f"{y}")
+
+
+# === tensor_as_array_memory: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, repr(y.data[0, 0])
+
+
+# === tensor_as_array_interface: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, bool(y.__array_interface__["data"][0])
+
+
+# === tensor_as_array_unpacked: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, repr([*y])
+
+
+# === tensor_as_array_truth: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, repr((1 if y.any() else 0))
+
+
+# === tensor_as_array_contains: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, repr((1.0 in y))
+
+
+# === tensor_as_array_mapped: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, repr(list(map(abs, y)))
+
+
+# === tensor_as_array_back: refused
+def region(x):
+    y = x.numpy()
+    return x + torch.from_numpy(y)
+
+
+# === tensor_as_array_compared: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, repr((y > 1))
+
+
+# === tensor_as_array_pointer: refused
+def region(x):
+    y = x.numpy()
+    return x + 1, bool(y.ctypes.data)

@@ -1,0 +1,87 @@
+"""What Python gets of a tensor all at once: the numbers of ``tolist()``, sizes that depend on data, arrays made tensors.
+
+Key type: PythonReads, a part of the OpRecorder.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+import torch.fx
+
+from magpy_core.findings import Unsupported
+from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array
+from magpy_core.opgraph.scalars import ScalarTable
+
+_LONGEST_LIST = 256  # numbers that ``tolist()`` may give
+
+
+class PythonReads:
+    """Reads that become numbers of the graph."""
+
+    host: Any
+    graph: torch.fx.Graph
+    scalars: ScalarTable
+    data_shaped: set[int]
+    eager_only: list[tuple[str, str, Any]]
+
+    def node_of(self, tensor: torch.Tensor) -> torch.fx.Node:
+        raise NotImplementedError
+
+    def to_fx(self, value: Any) -> Any:
+        raise NotImplementedError
+
+    def _array_node(self, args: tuple[Any, ...], kwargs: dict[str, Any], share: bool) -> torch.fx.Node:
+        """``torch.tensor(array, dtype=..., device=...)`` of an array that the region made."""
+        array = args[0]
+        if len(args) > 1 or array.size > LARGEST_ARRAY:
+            raise Unsupported("MP106", "A NumPy array becomes a tensor in a way that an operator graph can't hold.")
+        if share:
+            self.host.share_array(array)
+        node = self.graph.call_function(from_array, array_parts(array))
+        node.meta["magpy_site"] = self.host.site_mark()
+        given = {k: self.to_fx(v) for k, v in kwargs.items() if v is not None}
+        return self.graph.call_method("to", (node,), given) if given else node
+
+    def _data_shape(self, tensor: torch.Tensor, what: str, result: Any, dim: int | None = None) -> Any:
+        """A size that only the graph knows is read: a number of the graph, like one that ``item()`` reads."""
+        text = "A shape that depends on tensor data is read by Python."
+        if what not in ("shape", "size", "numel", "nelement", "__len__"):
+            raise Unsupported("MP109", text)
+        # AOTAutograd's tensors would have sizes without a value
+        self.eager_only.append(("MP109", text, self.host.site_mark()))
+        node = self.node_of(tensor)
+
+        def number(value: int, method: str, *where: int) -> int:
+            read = self.graph.call_method(method, (node, *where))
+            read.meta["magpy_site"] = self.host.site_mark()
+            bound: int = self.scalars.bind(value, self.scalars.node(read, value))
+            return bound
+
+        if what in ("numel", "nelement"):
+            return number(result, "numel")
+        if what == "__len__":
+            return self.host.tensor_length(number(result, "size", 0))
+        if dim is not None:
+            return number(result, "size", int(dim))
+        return torch.Size([number(int(n), "size", d) for d, n in enumerate(result)])
+
+    def _listable(self, tensor: Any) -> bool:
+        """Whether ``tensor.tolist()`` can be so many numbers read one by one. Of bool there is no copy to carry a symbol."""
+        plain = id(tensor) not in self.data_shaped and tensor.layout is torch.strided and not tensor.is_quantized
+        return plain and tensor.numel() <= _LONGEST_LIST and tensor.dtype != torch.bool and not tensor.is_complex()
+
+    def _record_list(self, tensor: torch.Tensor, node: Any, result: Any) -> Any:
+        """``tensor.tolist()``: each number is a value of the graph. Returns the list with the numbers that carry them."""
+        self.host.exact_sizes([tensor])
+
+        def carried(value: Any, at: torch.fx.Node) -> Any:
+            if type(value) is list:
+                return [carried(v, self.graph.call_function(operator.getitem, (at, i))) for i, v in enumerate(value)]
+            read = self.graph.call_method("item", (at,))
+            read.meta["magpy_site"] = self.host.site_mark()
+            return self.scalars.bind(value, self.scalars.node(read, value))
+
+        return carried(result, node)
