@@ -72,6 +72,24 @@ _SILENT_WRITES: dict[Any, tuple[tuple[str, ...], str]] = {
 }
 
 
+# Operations that take numbers as values: whatever the number, the result has the same shape.
+_NUMBERS_ARE_VALUES = frozenset({
+    "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "remainder", "fmod", "pow",
+    "float_power", "rsub", "eq", "ne", "lt", "le", "gt", "ge", "clamp", "clip", "clamp_min", "clamp_max", "where",
+    "masked_fill", "lerp", "addcmul", "addcdiv", "full_like", "dropout", "leaky_relu", "elu", "softplus", "threshold",
+    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__", "__floordiv__",
+    "__rfloordiv__", "__mod__", "__rmod__", "__pow__", "__rpow__", "__eq__", "__ne__", "__lt__", "__le__",
+    "__gt__", "__ge__", "__and__", "__or__", "__xor__", "__rdiv__", "__div__", "bitwise_and", "bitwise_or", "bitwise_xor", "tensor",
+    "scalar_tensor", "maximum", "minimum", "isclose", "nan_to_num",
+})  # fmt: skip
+
+
+def may_size(name: str) -> bool:
+    """Whether a number that the operation takes may decide the shape of its result. Changing a tensor in place does not."""
+    in_place = (name.endswith("_") and not name.endswith("__")) or name in IN_PLACE
+    return not in_place and name not in _NUMBERS_ARE_VALUES and not name.startswith(("_foreach_", "_fused_"))
+
+
 def silently_written(func: Any, fx_args: tuple[Any, ...], fx_kwargs: dict[str, Any]) -> list[Any]:
     """The graph values of the running statistics that a normalisation in training mode changes."""
     try:

@@ -78,6 +78,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         self.first_change: torch.fx.Node | None = None  # the first operation that changes a graph input
         self.eager_only: list[tuple[str, str, Any]] = []  # code, text, site: why only the eager backend can run the graph
         self.entry_memory: dict[int, torch.Tensor] = {}  # the memory that tensors had whose `.data` was assigned, by id
+        self._took_number = False  # whether the call being recorded takes a number that varies
         self._scalar_nodes: dict[int, torch.fx.Node] = {}
         self._last_placeholder: torch.fx.Node | None = None
         self._keep: list[Any] = []
@@ -155,6 +156,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             return self.node_of(value)
         if type(value) in (int, float):
             sym = self.scalars.get(value)
+            self._took_number |= sym is not None
             return self.scalar_node(sym) if sym is not None else value
         if is_a(value, _CONST_TYPES):
             return value.item() if kinds.is_number_of_numpy(value) else value  # numpy.float64 is a float
@@ -216,6 +218,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
     def _before(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Convert the arguments while they still have their entry state."""
         self.host.torch_call_seen()
+        self._took_number = False
         name = fns.function_name(func)
         if name.startswith(("get:", "set:", "del:")):
             return self._before_attribute(name, args)
@@ -389,6 +392,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             any(id(t) in self.data_shaped for t in tensors)
             or name in fns.DATA_SHAPED
             or self._masked(name, tensors, fx_args)
+            or (self._took_number and fns.may_size(name))
         )
         silent = fns.silently_written(func, fx_args, fx_kwargs)
         for t, version in versions:

@@ -130,3 +130,129 @@ def region(x):
     a = x[x > 0]
     b = a.reshape(1, -1).expand(2, a.shape[0])
     return b.t()
+
+
+# === number_as_size_1
+def n(x):
+    return (x > 0).sum().item()
+
+
+def region(x):
+    return x * torch.zeros(n(x)).shape[0]
+
+
+# === number_as_size_2
+def n(x):
+    return (x > 0).sum().item()
+
+
+def region(x):
+    return x * torch.zeros(x[x > 0].size(0)).shape[0]
+
+
+# === number_as_size_3
+def n(x):
+    return (x > 0).sum().item()
+
+
+def region(x):
+    return x * x.flatten()[: n(x)].numel()
+
+
+# === number_as_size_4
+def n(x):
+    return (x > 0).sum().item()
+
+
+def region(x):
+    return x * len(x.flatten()[: n(x)].unbind())
+
+
+# === number_as_size_5
+def n(x):
+    return (x > 0).sum().item()
+
+
+def region(x):
+    return x * torch.arange(n(x)).shape[0]
+
+
+# === number_as_size_6
+def n(x):
+    return (x > 0).sum().item()
+
+
+def region(x):
+    return x * torch.arange(x[x > 0].numel()).shape[0]
+
+
+# === number_as_size_7
+def n(x):
+    return (x > 0).sum().item()
+
+
+def region(x):
+    return x * x.new_zeros((n(x), 2)).size(0)
+
+
+# === number_as_size_8
+def n(x):
+    return (x > 0).sum().item()
+
+
+def region(x):
+    return x * x[:1].expand(n(x), 3).shape[0]
+
+
+# === number_as_size_9
+def n(x):
+    return (x > 0).sum().item()
+
+
+def region(x):
+    return x * x.repeat(n(x), 1).shape[0]
+
+
+# === number_as_size_10
+def n(x):
+    return (x > 0).sum().item()
+
+
+def region(x):
+    return x * torch.nn.functional.pad(x, (0, n(x))).shape[1]
+
+
+# === number_as_size_11
+def n(x):
+    return (x > 0).sum().item()
+
+
+def region(x):
+    return x * x.narrow(0, 0, x.argmax(0).tolist()[0] + 1).shape[0]
+
+
+# === number_as_size_12
+def n(x):
+    return (x > 0).sum().item()
+
+
+def region(x):
+    return x * x[: x.argmax(0).tolist()[0] + 1].shape[0]
+
+
+# === counter_as_size
+c = [0]
+
+
+def region(x):
+    c[0] += 1
+    return x * torch.zeros(c[0] + 1).shape[0] + x[: c[0] % 3 + 1].shape[0]
+
+
+def change_c():
+    c[0] = 9
+
+
+# === number_in_a_legacy_constructor
+def region(x):
+    return x * torch.FloatTensor((x > 0).sum().item(), 2).numel()
