@@ -79,7 +79,7 @@ _NUMBERS_ARE_VALUES = frozenset({
     "masked_fill", "lerp", "addcmul", "addcdiv", "full_like", "dropout", "leaky_relu", "elu", "softplus", "threshold",
     "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__", "__floordiv__",
     "__rfloordiv__", "__mod__", "__rmod__", "__pow__", "__rpow__", "__eq__", "__ne__", "__lt__", "__le__",
-    "__gt__", "__ge__", "__and__", "__or__", "__xor__", "__rdiv__", "__div__", "bitwise_and", "bitwise_or", "bitwise_xor", "tensor",
+    "__gt__", "__ge__", "__and__", "__or__", "__xor__", "bitwise_and", "bitwise_or", "bitwise_xor", "tensor",
     "scalar_tensor", "maximum", "minimum", "isclose", "nan_to_num",
 })  # fmt: skip
 
