@@ -156,7 +156,8 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             return self.node_of(value)
         if type(value) in (int, float):
             sym = self.scalars.get(value)
-            self._took_number |= sym is not None
+            if sym is not None and not all(leaf.kind == "source" and leaf.payload.kind == "size" for leaf in sym.leaves()):
+                self._took_number = True  # what follows from the sizes of inputs is known to the shape tracker
             return self.scalar_node(sym) if sym is not None else value
         if is_a(value, _CONST_TYPES):
             return value.item() if kinds.is_number_of_numpy(value) else value  # numpy.float64 is a float
