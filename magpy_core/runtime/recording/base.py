@@ -38,7 +38,8 @@ class Learned:
 class Branch:
     """The program's path depended on a value only the graph knows: a cut after ``last_node``.
 
-    ``asserted``: no cut, as on the other side the program only raises; it is looked at when the whole graph has run.
+    ``asserted``: no cut, as on the other side the program only raises, or as the region is to be one graph; it is looked at
+    when the whole graph has run, and everything is undone if it went the other way.
     """
 
     sym: Sym
@@ -82,15 +83,17 @@ def memory_owner(array: Any) -> Any:
 class RecordingState(Observer):
     """State and services shared by the event mixins."""
 
-    def __init__(self, learned: Learned, region_id: str) -> None:
+    def __init__(self, learned: Learned, region_id: str, whole: bool = False) -> None:
         self.learned = learned
         self.region_id = region_id
+        self.whole = whole  # one graph is asked for: a decision on data is looked at after it, and cuts nothing
         self.refgraph = RefGraph()
         self.sources = self.refgraph.sources
         self.scalars = ScalarTable()
         self.ops = OpRecorder(self, self.scalars)  # type: ignore[arg-type]
         self.branches: list[Branch] = []
         self.outputs: list[Output] = []
+        self.draws: list[Source] = []  # random numbers taken from streams of Python and NumPy, in order
         self.advanced: dict[int, int] = {}  # how often the region has advanced iterators from outside, by id
         self.findings: list[Finding] = []
         self.broken = False

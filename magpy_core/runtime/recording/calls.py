@@ -18,6 +18,7 @@ from magpy_core.monitor import policy
 from magpy_core.opgraph.functions import STATE_READ_PREFIXES
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.draws import is_hidden, stream_of
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT
 from magpy_core.runtime.recording.builtin_calls import SPECIAL, BuiltinEvents
@@ -62,6 +63,8 @@ class CallEvents(BuiltinEvents):
 
     def dispatch_call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         tp = type(fn)
+        if stream_of(fn) is not None and self.draw(site, fn, args, kwargs):
+            return
         if tp is types.FunctionType:
             self.call_python(site, fn, args, kwargs)
         elif tp is types.MethodType:
@@ -258,6 +261,31 @@ class CallEvents(BuiltinEvents):
         for value in result if is_a(result, (tuple, list)) else (result,):
             if kinds.holds_memory(type(value)) and type(value).__name__ == "ndarray":
                 self.arrays[id(value)] = value
+
+    def draw(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """A number is drawn from a random stream; False when it is more than one, or from a stream of the region's own."""
+        stream = fn.__self__
+        if is_hidden(stream):
+            module = "random" if type(stream).__module__ == "random" else "numpy.random"
+            base = self.sources.const(stream, module)
+        elif (node := self.refgraph.node(stream)) is not None:
+            base = node.source
+        else:
+            return False
+        given = [*args, *kwargs.values()]
+        if any(type(a) not in (int, float, type(None)) for a in given) or "size" in kwargs:
+            return False
+        self.escape_all(site, given)
+        source = self.sources.make("draw", base, (len(self.draws), fn.__name__, args, kwargs))
+        self.pending_call = (site, "draw", (source, fn))
+        return True
+
+    def drawn(self, site: Any, source: Any, fn: Any, result: Any) -> Any:
+        if type(result) not in (int, float):
+            self.host_call(site, fn, policy.HOST)
+            return result
+        self.draws.append(source)
+        return self.scalars.bind(result, self.scalars.source(source, result))
 
     def host_call(self, site: Any, fn: Any, what: str) -> None:
         name = policy.shown_name(fn)

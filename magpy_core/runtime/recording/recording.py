@@ -50,8 +50,8 @@ class Recorded:
 class Recording(FrameEvents):
     """Observer and op-recorder host of one monitored run."""
 
-    def __init__(self, learned: Learned, region_id: str, location: Location) -> None:
-        super().__init__(learned, region_id)
+    def __init__(self, learned: Learned, region_id: str, location: Location, whole: bool = False) -> None:
+        super().__init__(learned, region_id, whole)
         self._location = location
         self._global_sites = set()
         self._autocast = []

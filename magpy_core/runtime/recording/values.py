@@ -143,6 +143,8 @@ class ValueEvents(CallEvents):
         if fn == "array" and not self.broken:
             self.keep_arrays(result)
             return result
+        if fn == "draw":
+            return self.drawn(site, args[0], args[1], result)
         if fn == "tensor_len":
             return self.scalars.bind(result, args[0]) if args and type(result) is int else result
         if fn == "next":
@@ -258,17 +260,19 @@ class ValueEvents(CallEvents):
             )
             return
         last = next(iter(reversed(self.ops.graph.nodes)), None)
-        asserted = what not in ("value", "__index__", "item") and site is not None and only_raises(site, outcome)
-        self.branches.append(Branch(sym, outcome, last, site, asserted))
-        if asserted:
-            self.note(
-                "MP101",
-                f"An assertion depends on {self.describe_read(sym)}: it is looked at after the graph has run.",
-                values=(Value("outcome", repr(outcome)),),
-                site=site,
-                severity=Severity.INFORMATION,
-            )
-        elif what == "value" or what in ("__index__", "item"):
+        number = what in ("value", "__index__", "item")
+        asserted = not number and site is not None and only_raises(site, outcome)
+        self.branches.append(Branch(sym, outcome, last, site, asserted or self.whole))
+        if asserted or self.whole:
+            if asserted:
+                text = f"An assertion depends on {self.describe_read(sym)}: it is looked at after the graph has run."
+            elif number:
+                text = f"{self.describe_use(sym)}: it is compared with the recorded one after the graph has run."
+            else:
+                text = f"Control flow depends on {self.describe_read(sym)}: it is looked at after the graph has run."
+            self.note("MP102" if number else "MP101", text, values=(Value("outcome", repr(outcome)),), site=site,
+                      severity=Severity.INFORMATION)  # fmt: skip
+        elif number:
             self.note(
                 "MP102",
                 f"{self.describe_use(sym)}, so the graph is cut here.",

@@ -716,7 +716,7 @@ def region(x):
     return x.unique().numel(), x * 2
 
 
-# === python_random: refused calls=5
+# === python_random: calls=5
 def region(x):
     return x * random.random()
 
