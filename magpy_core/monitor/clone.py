@@ -482,6 +482,7 @@ _BY_NAME: Final[dict[str, Rewriter]] = {
     "IMPORT_FROM": _named("import_from", 1),
     "RAISE_VARARGS": _raise,
     "YIELD_VALUE": _simple("yield_", 1),
+    "RETURN_VALUE": _simple("return_", 1),
     "RETURN_GENERATOR": _generator,
     **{
         name: _is_none if name.endswith("NONE") else _simple("truth", 1)

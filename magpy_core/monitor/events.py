@@ -136,3 +136,7 @@ class Observer:
 
     def yield_(self, site: Site, value: object) -> None:
         """A generator hands ``value`` to whoever resumed it."""
+
+    def return_(self, site: Site, value: object) -> None:
+        """A function hands ``value`` to whoever called it: another function, or native code (a key function's value). From
+        3.12 on a constant is returned without this event."""

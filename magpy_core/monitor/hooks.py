@@ -334,6 +334,7 @@ HOOKS: Final[dict[str, Handler]] = {
             "import_from",
             "raise_",
             "yield_",
+            "return_",
         )
     },
     **{

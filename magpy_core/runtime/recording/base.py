@@ -108,6 +108,9 @@ class RecordingState(Observer):
         self.shared_memory: dict[int, Any] = {}  # owners of memory that both a tensor and an array have now, by id
         self.only_inside: dict[int, tuple[Any, Unsupported, Any]] = {}
         self.context_entry: dict[int, tuple[Any, Any, Any]] = {}  # context variables set, with their entry value
+        # calls in progress: the site, and what native code there does with what Python functions return to it
+        self.calls: list[tuple[Any, str]] = []
+        self.judging = False  # whether the program has made iterators that decide by what a function returns
         self.pending_call: tuple[Any, Any, tuple[Any, ...]] | None = None
         self.pending_torch: tuple[Any, Any] | None = None
         self.paused_code: types.CodeType | None = None

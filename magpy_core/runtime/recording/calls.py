@@ -6,6 +6,7 @@ import collections
 import contextvars
 import copy
 import functools
+import itertools
 import operator
 import types
 import weakref
@@ -18,14 +19,14 @@ from magpy_core.monitor import policy
 from magpy_core.opgraph.functions import STATE_READ_PREFIXES
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup
-from magpy_core.refgraph.draws import is_hidden, stream_of
+from magpy_core.refgraph.draws import stream_of
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT
-from magpy_core.runtime.recording.builtin_calls import SPECIAL, BuiltinEvents
+from magpy_core.runtime.recording.builtin_calls import SPECIAL
+from magpy_core.runtime.recording.outside_calls import CALLBACKS, OutsideCallEvents
 
 _BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
 _DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
-_CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
 _TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and the like
 _APPLY: Any = torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
 _LRU = type(functools.lru_cache(lambda: None))
@@ -34,6 +35,12 @@ _CONTAINER_TYPES = frozenset(
 )
 # Types that pass the elements of their arguments on by identity.
 _HANDING_TYPES = frozenset({list, tuple, dict, enumerate, zip, reversed, collections.deque})
+# Native functions that hand what Python returns to them to the program as it is.
+_PASSING_ON = frozenset(
+    {getattr, next, iter, list, tuple, enumerate, zip, map, reversed, collections.deque, object, type, super}
+)
+# Iterators that use what a function returns to them to decide which elements they give.
+_JUDGES = frozenset({filter, itertools.filterfalse, itertools.takewhile, itertools.dropwhile, itertools.groupby})
 _ITERATING = frozenset({
     list, tuple, set, frozenset, dict, enumerate, zip, map, filter, reversed, sorted, sum, min, max, any, all, iter, bytes,
     bytearray, functools.reduce,
@@ -45,16 +52,25 @@ _CLASS_METHODS = frozenset({
 })  # fmt: skip
 # Pure but for the containers they are given: heappush, insort, Counter's counting, operator.setitem.
 _MUTATING_MODULES = frozenset({"_heapq", "_bisect", "_collections", "_operator"})
-_HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
 
 
-class CallEvents(BuiltinEvents):
+def _taker(fn: Any) -> str:
+    """What a callee does with what Python functions return to it (a key function, ``__len__``): native code "keeps" it for
+    itself or "passes" it on as it is; "" for Python code."""
+    tp = type(fn)
+    if not (tp in _BUILTIN_FUNCTION or tp in _DESCRIPTOR or (tp is type and not fn.__flags__ & (1 << 9))):
+        return ""
+    return "passes" if tp is not types.MethodWrapperType and fn in _PASSING_ON else "keeps"
+
+
+class CallEvents(OutsideCallEvents):
     """Observer method ``call`` and the policies behind it."""
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
         self.site = site
         self.printing = False
         self.pending_call = None
+        self.calls.append((site, _taker(fn)))
         if self.pending_torch is not None:
             self.torch_call_missed()
         self.dispatch_call(site, fn, args, kwargs or {})
@@ -222,7 +238,7 @@ class CallEvents(BuiltinEvents):
                 self.pending_call = (site, fn, args)
                 return
             self.escape_all(site, args, kwargs)
-            if self.scalars and any(is_a(a, _CALLBACKS) for a in (*args, *kwargs.values())):
+            if self.scalars and any(is_a(a, CALLBACKS) for a in (*args, *kwargs.values())):
                 self.escape_hidden(site)
             self.read_deep(site, args, kwargs)
             if getattr(fn, "__module__", None) in _MUTATING_MODULES:
@@ -233,84 +249,6 @@ class CallEvents(BuiltinEvents):
             self.call_numpy(site, fn, args, kwargs)
         else:
             self.host_call(site, fn, what)
-
-    def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """NumPy on plain numbers is arithmetic; on arrays it reads memory that no guard watches."""
-        owner = getattr(fn, "__self__", None)  # of a method
-        known = owner is None or is_a(owner, types.ModuleType) or self._plain((owner,))
-        if known and policy.is_pure_numpy(fn) and self._plain((*args, *kwargs.values())):
-            self.escape_all(site, args, kwargs)
-            self.read_deep(site, args, kwargs)
-            self.pending_call = (site, "array", ())
-        else:
-            self.host_call(site, fn, policy.UNKNOWN)
-
-    def _plain(self, tree: Any) -> bool:
-        """Whether all this follows from what guards watch: numbers, types, and arrays that the region made of such."""
-        items = tree.values() if is_a(tree, dict) else tree
-        return all(
-            (kinds.kind_of(v) in (kinds.SCALAR, kinds.IDENTITY) and not is_a(v, _CALLBACKS))
-            or id(v) in self.arrays
-            or kinds.is_numpy_value(type(v))
-            or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v))
-            for v in items
-        )
-
-    def keep_arrays(self, result: Any) -> None:
-        """The result of a NumPy function of plain values is plain too."""
-        for value in result if is_a(result, (tuple, list)) else (result,):
-            if kinds.holds_memory(type(value)) and type(value).__name__ == "ndarray":
-                self.arrays[id(value)] = value
-
-    def draw(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """A number is drawn from a random stream; False when it is more than one, or from a stream of the region's own."""
-        stream = fn.__self__
-        if is_hidden(stream):
-            module = "random" if type(stream).__module__ == "random" else "numpy.random"
-            base = self.sources.const(stream, module)
-        elif (node := self.refgraph.node(stream)) is not None:
-            base = node.source
-        else:
-            return False
-        given = [*args, *kwargs.values()]
-        if any(type(a) not in (int, float, type(None)) for a in given) or "size" in kwargs:
-            return False
-        self.escape_all(site, given)
-        source = self.sources.make("draw", base, (len(self.draws), fn.__name__, args, kwargs))
-        self.pending_call = (site, "draw", (source, fn))
-        return True
-
-    def drawn(self, site: Any, source: Any, fn: Any, result: Any) -> Any:
-        if type(result) not in (int, float):
-            self.host_call(site, fn, policy.HOST)
-            return result
-        self.draws.append(source)
-        return self.scalars.bind(result, self.scalars.source(source, result))
-
-    def host_call(self, site: Any, fn: Any, what: str) -> None:
-        name = policy.shown_name(fn)
-        values = (Value("call", name),)
-        if what == policy.IO and name.endswith(".__exit__") and self.broken:
-            return  # the file was opened here: that has been said
-        if what == policy.IO:
-            self.refuse(
-                "MP113", f"`{name}` does input or output inside the region.", hint=_HOST_HINT, values=values, site=site
-            )
-        elif what == policy.UNKNOWN or what == policy.PURE:
-            self.refuse(
-                "MP104",
-                f"`{name}` is native code MagPy knows nothing about: what it reads and changes can't be guarded.",
-                values=values,
-                site=site,
-            )
-        else:
-            self.refuse(
-                "MP103",
-                f"`{name}` can give another result at every call, and nothing can guard it.",
-                hint=_HOST_HINT,
-                values=values,
-                site=site,
-            )
 
     def torch_call_seen(self) -> None:
         self.pending_torch = None
@@ -333,6 +271,7 @@ class CallEvents(BuiltinEvents):
     # -- classes -----------------------------------------------------------------------------------------------
 
     def call_class(self, site: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.judging = self.judging or cls in _JUDGES
         if cls in CARRYING and self.carries(args, kwargs):
             self.escape_raising(cls, args, site)
             self.pending_call = (site, cls, args)

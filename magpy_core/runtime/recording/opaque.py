@@ -176,6 +176,10 @@ class OpaqueEvents(ValueEvents):
         return written + len(self.outputs) + len(self.tensor_writes) + len(self.field_writes)
 
     def call_result(self, site: Any, result: Any) -> Any:
+        for i in range(len(self.calls) - 1, -1, -1):  # calls that raised left theirs above it
+            if self.calls[i][0] is site:
+                del self.calls[i:]
+                break
         applied = self._applied
         if applied is not None and applied.site is site:
             self._applied = None

@@ -26,6 +26,22 @@ _FIXED_TRUTH = (types.FunctionType, types.ModuleType, type)
 _CARRYING_CONSUMERS = frozenset({"FOR_ITER", "SEND", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND"})
 
 
+# and those that leave what a special method returns on the stack as it is
+_PASSING_OPCODES = {
+    "LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "BINARY_OP", "BINARY_SUBSCR", "BINARY_SLICE", "UNARY_NEGATIVE",
+    "UNARY_POSITIVE", "UNARY_INVERT", "COMPARE_OP", "GET_ITER", "GET_AWAITABLE", "BEFORE_WITH", "LOAD_GLOBAL", "IMPORT_FROM",
+}  # fmt: skip
+
+
+_CONVERSIONS = frozenset(
+    {"__index__", "__len__", "__length_hint__", "__bool__", "__hash__", "__int__", "__float__", "__complex__"}
+)
+
+
+def _may_hold_numbers(value: Any) -> bool:
+    return type(value) in kinds.NUMBER_TYPES or is_a(value, (tuple, list, dict, set))
+
+
 def _opcode(frame: types.FrameType) -> str:
     """Name of the instruction a frame is at."""
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] if frame.f_lasti >= 0 else ""
@@ -345,16 +361,30 @@ class ValueEvents(CallEvents):
 
     def yield_(self, site: Any, value: Any) -> None:
         """A number that varies goes from a generator to its consumer: native code gets the exact value."""
-        if not self.scalars or type(value) not in kinds.NUMBER_TYPES:
-            return
-        sym = self.scalars.get(value)
-        if sym is None:
-            return
-        frame = user_frame()
-        consumer = frame.f_back if frame is not None else None
-        if consumer is None or _opcode(consumer) not in _CARRYING_CONSUMERS:
-            self.site = site
-            self.escape(sym, site)
+        if self.scalars and _may_hold_numbers(value):
+            frame = user_frame()
+            consumer = frame.f_back if frame is not None else None
+            if consumer is None or _opcode(consumer) not in _CARRYING_CONSUMERS:
+                self.site = site
+                self.escape_all(site, value)
+
+    def return_(self, site: Any, value: Any) -> None:
+        """A number that varies goes from a function to its caller: native code (``sorted`` with a key, ``len``) gets the
+        exact value."""
+        if self.scalars and _may_hold_numbers(value):
+            frame = user_frame()
+            consumer = frame.f_back if frame is not None else None
+            opcode = _opcode(consumer) if consumer is not None else ""
+            taker = self.calls[-1][1] if self.calls else ""
+            if opcode.startswith(("CALL", "PRECALL")):
+                passed = taker == "" or (taker == "passes" and not self.judging)
+            elif opcode in _CARRYING_CONSUMERS:
+                passed = not self.judging or site.code.co_name == "__next__"
+            else:
+                passed = opcode in _PASSING_OPCODES and site.code.co_name not in _CONVERSIONS
+            if not passed:
+                self.site = site
+                self.escape_all(site, value)
 
     def unpack(self, site: Any, obj: Any) -> None:
         self.iterate(site, obj)
