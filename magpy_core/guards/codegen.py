@@ -251,6 +251,10 @@ class GuardWriter:
         elif op == "tensor":
             self.var(source)
         elif op in ("is", "identity"):
+            if type(expected) in (int, str):  # an equal literal would be another object
+                self.table[key := f"K{len(self.table)}"] = expected
+                self.fail_if(f"{self.var(source)} is not {key}", site)
+                return
             self.fail_if(f"{self.var(source)} is not {self.const(expected)}", site)
         elif op == "type":
             self.fail_if(f"type({self.var(source)}) is not {self.const(expected)}", site)

@@ -285,10 +285,10 @@ def _makes_tuple(instr: Instr) -> bool:
     return instr.op in (_OP.get("LIST_TO_TUPLE"), _OP["BUILD_TUPLE"])
 
 
-def _binary(self: _Instrumenter, instr: Instr) -> None:
-    site = self.site(_BINARY_OPS[instr.arg])
-    self.before("binary", site, 2, 1)
-    self.hook("binary_result", site)
+def _with_result(self: _Instrumenter, instr: Instr, event: str, site: Site) -> None:
+    """An operation on two operands: ``event`` before it, and its result, with the operands, to the ``_result`` event."""
+    self.before(event, site, 2, 1)
+    self.hook(event.removesuffix("_") + "_result", site)
     for depth in (4, 4, 2, 2):
         self.emit(_COPY, depth)
     self.out.append(instr)
@@ -297,6 +297,10 @@ def _binary(self: _Instrumenter, instr: Instr) -> None:
     self.emit(_POP_TOP)
     self.emit(_POP_TOP)
     self.room(6)
+
+
+def _binary(self: _Instrumenter, instr: Instr) -> None:
+    _with_result(self, instr, "binary", self.site(_BINARY_OPS[instr.arg]))
 
 
 def _unary(symbol: str) -> Rewriter:
@@ -328,8 +332,7 @@ def _compare(self: _Instrumenter, instr: Instr) -> None:
 
 
 def _is(self: _Instrumenter, instr: Instr) -> None:
-    self.before("is_", self.site("is not" if instr.arg else "is"), 2, 1)
-    self.out.append(instr)
+    _with_result(self, instr, "is_", self.site("is not" if instr.arg else "is"))
 
 
 def _is_none(self: _Instrumenter, instr: Instr) -> None:

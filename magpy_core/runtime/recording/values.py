@@ -210,14 +210,37 @@ class ValueEvents(CallEvents):
     def is_(self, site: Any, lhs: Any, rhs: Any) -> None:
         a, b = self.refgraph.node(lhs), self.refgraph.node(rhs)
         if type(lhs) in _VALUES and type(rhs) is type(lhs):
-            # whether two equal values are one object is not a function of anything a guard watches
-            self.refuse("MP103", f"Python compares two values of type {type(lhs).__name__} by identity.", site=site)
+            self.site = site
+            self.escape_all(site, lhs, rhs)
+            if not all(self.known_identity(v, site) for v in (lhs, rhs)):
+                # whether two equal values are one object is not a function of anything a guard watches
+                self.refuse("MP103", f"Python compares two values of type {type(lhs).__name__} by identity.", site=site)
             return
         if a is None or b is None or a.kind == kinds.IDENTITY or b.kind == kinds.IDENTITY:
             return
         self.site = site
         if a is not b:
             self.refgraph.read(a.source, f"is_not_source:{id(b.source)}", b.source, site)
+
+    def known_identity(self, value: Any, site: Any) -> bool:
+        """Whether guards can fix which object a plain value is: a small int, a constant of the code, one read outside."""
+        if type(value) is int and -5 <= value <= 256:
+            return True
+        if self.scalars and self.scalars.get(value) is not None:
+            return False
+        reads = [r for r in self.refgraph.reads if r.expected is value and r.op == "eq" and r.source.kind != "len"]
+        for read in reads:
+            self.refgraph.read(read.source, "is", value, site)
+        return bool(reads) or any(value is constant for constant in site.code.co_consts)
+
+    def is_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
+        """A private copy of a small int has an identity of its own; the number that it stands for has not."""
+        if type(lhs) is not int or type(rhs) is not int or not self.scalars:
+            return result
+        if self.scalars.get(lhs) is None and self.scalars.get(rhs) is None:
+            return result
+        same = int(str(lhs)) is int(str(rhs)) if -5 <= lhs <= 256 and -5 <= rhs <= 256 else lhs is rhs
+        return same is (site.name == "is")
 
     def contains(self, site: Any, item: Any, container: Any) -> None:
         if is_a(container, torch.Tensor):

@@ -998,3 +998,52 @@ def region(x):
 
 def args(i):
     return (torch.tensor([1.0 + i % 3, 2.0, 2.5 - i % 2]),)
+
+
+# === identity_of_small_numbers: calls=8
+config = {"padding": 0, "mode": "same", "scale": 1000, "eps": 0.5}
+
+
+def region(x):
+    if config["padding"] is not 0:
+        x = x + 1
+    if config["mode"] is "same":
+        x = x * 2
+    if config["scale"] is 1000:
+        x = x - 1
+    return x
+
+
+def change_padding():
+    config["padding"] += 1
+
+
+def change_back():
+    config["padding"] -= 1
+
+
+def change_mode_to_equal_text():
+    config["mode"] = "".join(["sa", "me"])
+
+
+def change_scale():
+    config["scale"] = int("1000")
+
+
+# === identity_of_an_item: calls=8
+def region(x):
+    n = int(x.sum().item())
+    return (x if n is 3 else x * 2), n is int(x.sum().item())
+
+
+def args(i):
+    return (torch.tensor([float(i % 2), 1.0, 1.0 + i % 3]),)
+
+
+# === identity_of_made_text: refused
+def region(x, a):
+    return x if (a + "e") is "same" else x * 2
+
+
+def args(i):
+    return torch.ones(2) * i, "sam"
