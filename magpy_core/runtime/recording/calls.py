@@ -119,7 +119,8 @@ class CallEvents(OutsideCallEvents):
         if self.code_globals.setdefault(fn.__code__, fn.__globals__) is not fn.__globals__:
             self.refuse("MP111", f"The function `{fn.__qualname__}` runs with two different sets of globals.", site=site)
         if fn.__module__ == "torch.random":  # some are wrapped so that their frames are never seen
-            self.refuse("MP106", f"`torch.{fn.__name__}` reads or sets a random stream inside the region.", site=site)
+            self.call_random_state(site, fn, args, kwargs)
+            return
         if fn is copy.deepcopy and len(args) == 1 and not kwargs and self.copies(site, args[0]):
             return
         if (fn.__module__ or "").partition(".")[0] == "numpy":
@@ -141,6 +142,9 @@ class CallEvents(OutsideCallEvents):
         raise NotImplementedError
 
     def from_array(self, site: Any, array: Any) -> None:
+        raise NotImplementedError
+
+    def call_random_state(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         raise NotImplementedError
 
     def call_cached(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

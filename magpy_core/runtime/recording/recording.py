@@ -58,6 +58,7 @@ class Recording(FrameEvents):
         self._inference = []
         self._special_read = set()
         self._cached = []
+        self._forked = []
         self._young: set[int] | None = None
         self.shapes = ShapeTracker(self.scalars, learned.dims) if learned.dims else None
 
@@ -238,7 +239,7 @@ class Recording(FrameEvents):
             except BaseException as raised:
                 error = raised
             self.places.finished()
-            self.ops.drew_random = not same_streams(random, random_streams())
+            self.ops.drew_random = self.ops.sets_random or not same_streams(random, random_streams())
             if monitor.observer_failure is not None:
                 self.internal_error(monitor.observer_failure)
             plan = self.guarded_call(self.finish, result, error)

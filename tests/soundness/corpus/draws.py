@@ -188,3 +188,72 @@ def region(x):
     lam = np.random.beta(0.4, 0.4)
     index = torch.randperm(x.size(0))
     return lam * x + (1 - lam) * x[index]
+
+
+# === torch_seed_inside: calls=5
+def region(x):
+    torch.manual_seed(7)
+    return x * torch.rand(3)
+
+
+# === torch_seed_varies: calls=5
+state = {"seed": 1}
+
+
+def region(x):
+    torch.manual_seed(state["seed"])
+    return x * torch.rand(3)
+
+
+def change_seed():
+    state["seed"] += 1
+
+
+# === torch_state_kept: calls=5
+def region(x):
+    state = torch.get_rng_state()
+    a = x * torch.rand(3)
+    torch.set_rng_state(state)
+    return a, x * torch.rand(3)
+
+
+# === torch_state_outside: calls=5
+state = torch.get_rng_state()
+
+
+def region(x):
+    torch.set_rng_state(state)
+    return x * torch.rand(3)
+
+
+def change_state():
+    state.copy_(torch.manual_seed(9).get_state())
+
+
+# === torch_forked: calls=6
+def region(x):
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        a = x * torch.rand(3)
+        if a.sum() > 6:
+            a = a + torch.rand(3)
+    return a, torch.rand(3)
+
+
+# === torch_forked_twice: calls=5
+def region(x):
+    with torch.random.fork_rng(devices=[]):
+        a = x * torch.rand(3)
+        with torch.random.fork_rng(devices=[]):
+            a = a + torch.rand(3)
+        a = a - torch.rand(3)
+    return a, torch.rand(3)
+
+
+# === torch_seed_raises: calls=5
+def region(x):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        if x.sum() > 12:
+            raise ValueError("too large")
+    return x * torch.rand(3)
