@@ -39,6 +39,7 @@ _PRECALL: Final = -1 if PY312 else _OP["PRECALL"]
 _KW_NAMES: Final = _OP["KW_NAMES"]
 _LOAD_ATTR: Final = _OP["LOAD_ATTR"]
 _BINARY_OPS: Final[list[str]] = [symbol for _, symbol in dis._nb_ops]  # type: ignore[attr-defined]
+WITH_RESULT: Final = frozenset({"T", "real", "imag"})  # attributes whose value is reported too: views of arrays
 _CONVERSIONS: Final = (None, "s", "r", "a")
 _INTRINSIC_UNARY_POSITIVE: Final = 5
 _INTRINSIC_LIST_TO_TUPLE: Final = 6
@@ -148,9 +149,20 @@ class _Instrumenter:
 
     def attribute(self, instr: Instr, index: int, method: bool, offset: int = 0) -> None:
         """A plain attribute load in the place of ``instr``, above a NULL if it was a method load."""
-        self.before("attr_read", self.site(self.name(index), instr, offset), 1)
+        site = self.site(self.name(index), instr, offset)
+        self.before("attr_read", site, 1)
         instr.op, instr.arg = _LOAD_ATTR, index << 1 if PY312 else index
-        self.out.append(instr)
+        if self.name(index) in WITH_RESULT and not method:
+            self.hook("attr_result", site)
+            self.emit(_COPY, 3)
+            self.emit(_COPY, 1)
+            self.out.append(instr)
+            self.call(2)
+            self.emit(_SWAP, 2)
+            self.emit(_POP_TOP)
+            self.room(4)
+        else:
+            self.out.append(instr)
         if method:
             self.emit(_PUSH_NULL)
             self.emit(_SWAP, 2)
@@ -327,8 +339,32 @@ def _intrinsic(self: _Instrumenter, instr: Instr) -> None:
 
 
 def _compare(self: _Instrumenter, instr: Instr) -> None:
-    self.before("compare", self.site(dis.cmp_op[instr.arg >> 4 if PY312 else instr.arg]), 2, 1)
+    _with_result(self, instr, "compare", self.site(dis.cmp_op[instr.arg >> 4 if PY312 else instr.arg]))
+
+
+def _subscript(self: _Instrumenter, instr: Instr) -> None:
+    _with_result(self, instr, "item_read", self.site())
+
+
+def _slice(self: _Instrumenter, instr: Instr) -> None:
+    """``x[a:b]``, where the compiler makes no slice object: the slice, then the subscript that it stands for."""
+    self.emit(_OP["BUILD_SLICE"], 2)
+    site = self.site()
+    instr.op, instr.arg = _OP["BINARY_SUBSCR"], 0
+    _with_result(self, instr, "item_read", site)
+
+
+def _iterate(self: _Instrumenter, instr: Instr) -> None:
+    site = self.site()
+    self.before("iterate", site, 1)
+    self.hook("iterate_result", site)
+    self.emit(_COPY, 3)
+    self.emit(_COPY, 1)
     self.out.append(instr)
+    self.call(2)
+    self.emit(_SWAP, 2)
+    self.emit(_POP_TOP)
+    self.room(4)
 
 
 def _is(self: _Instrumenter, instr: Instr) -> None:
@@ -442,10 +478,10 @@ _BY_NAME: Final[dict[str, Rewriter]] = {
     "LOAD_SUPER_ATTR": _load_super_attr,
     "STORE_ATTR": _named("attr_write", 1, 2),
     "DELETE_ATTR": _named("attr_delete", 1),
-    "BINARY_SUBSCR": _simple("item_read", 2, 1),
+    "BINARY_SUBSCR": _subscript,
     "STORE_SUBSCR": _simple("item_write", 2, 1, 3),
     "DELETE_SUBSCR": _simple("item_delete", 2, 1),
-    "BINARY_SLICE": _simple("item_read_slice", 3, 2, 1),
+    "BINARY_SLICE": _slice,
     "STORE_SLICE": _simple("item_write_slice", 3, 2, 1, 4),
     "KW_NAMES": _call,
     "PRECALL": _call,
@@ -460,7 +496,7 @@ _BY_NAME: Final[dict[str, Rewriter]] = {
     "COMPARE_OP": _compare,
     "IS_OP": _is,
     "CONTAINS_OP": _contains,
-    "GET_ITER": _simple("iterate", 1),
+    "GET_ITER": _iterate,
     "GET_YIELD_FROM_ITER": _simple("iterate", 1),
     "UNPACK_SEQUENCE": _simple("unpack", 1),
     "UNPACK_EX": _simple("unpack", 1),

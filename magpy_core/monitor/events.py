@@ -70,11 +70,18 @@ class Observer:
     def attr_read(self, site: Site, obj: object) -> None:
         """``obj.<site.name>``; methods too. ``super().x`` is a call of super, then a read of x from its result."""
 
+    def attr_result(self, site: Site, obj: object, result: Any) -> object:
+        """Only of the attributes that ``monitor.clone.WITH_RESULT`` names."""
+        return result
+
     def attr_write(self, site: Site, obj: object, value: object) -> None: ...
 
     def attr_delete(self, site: Site, obj: object) -> None: ...
 
     def item_read(self, site: Site, obj: object, key: object) -> None: ...
+
+    def item_read_result(self, site: Site, obj: object, key: object, result: Any) -> object:
+        return result
 
     def item_write(self, site: Site, obj: object, key: object, value: object) -> None: ...
 
@@ -100,6 +107,9 @@ class Observer:
     def compare(self, site: Site, lhs: object, rhs: object) -> None:
         """``<  <=  ==  !=  >  >=``"""
 
+    def compare_result(self, site: Site, lhs: object, rhs: object, result: Any) -> object:
+        return result
+
     def is_(self, site: Site, lhs: object, rhs: object) -> None:
         """``is`` / ``is not``, branches on None included."""
 
@@ -112,6 +122,10 @@ class Observer:
         """The truth of a value decides a branch, or ``not`` takes it."""
 
     def iterate(self, site: Site, obj: object) -> None: ...
+
+    def iterate_result(self, site: Site, obj: object, iterator: Any) -> object:
+        """``iterator`` is what the for loop is about to use; another one over equal elements may take its place."""
+        return iterator
 
     def unpack(self, site: Site, obj: object) -> None: ...
 

@@ -186,6 +186,18 @@ def _result2(name: str) -> Handler:
     return hook
 
 
+def _iterate_result(site: Site, obj: object, iterator: object) -> object:
+    """After ``iter(obj)``: the observer may give another iterator over equal elements."""
+    handlers = active.get(get_ident())
+    if handlers is not None and (handler := handlers[_INDEX["iterate_result"]]) is not None:
+        try:
+            return handler(site, obj, iterator)
+        except BaseException as error:
+            handlers.error = AT_LIMIT
+            contain(handlers, error)
+    return iterator
+
+
 _CALL: Final = _INDEX["call"]
 _CALL_RESULT: Final = _INDEX["call_result"]
 _EXTEND: Final = _INDEX["extend"]
@@ -298,11 +310,6 @@ def import_name(site: Site) -> None:
             contain(handlers, error)
 
 
-def item_read_slice(site: Site, obj: object, start: object, stop: object) -> None:
-    """Before ``obj[start:stop]`` where the compiler made no slice object (3.12)."""
-    HOOKS["item_read"](site, obj, slice(start, stop))
-
-
 def item_write_slice(site: Site, obj: object, start: object, stop: object, value: object) -> None:
     """Before ``obj[start:stop] = value`` where the compiler made no slice object (3.12)."""
     HOOKS["item_write"](site, obj, slice(start, stop), value)
@@ -355,6 +362,10 @@ HOOKS: Final[dict[str, Handler]] = {
     "unary_result": _result1("unary_result"),
     "binary_result": _result2("binary_result"),
     "is_result": _result2("is_result"),
+    "compare_result": _result2("compare_result"),
+    "item_read_result": _result2("item_read_result"),
+    "attr_result": _result1("attr_result"),
+    "iterate_result": _iterate_result,
     "format_result": _result2("format_result"),
     "cell_write": _cell_write,
     **{
@@ -368,7 +379,6 @@ HOOKS: Final[dict[str, Handler]] = {
             call_result,
             reraise,
             import_name,
-            item_read_slice,
             item_write_slice,
         )
     },

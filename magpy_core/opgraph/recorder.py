@@ -32,12 +32,18 @@ _CONST_TYPES = (bool, int, float, complex, str, type(None), torch.dtype, torch.d
                 type(Ellipsis), bytes)  # fmt: skip
 
 
+_TENSOR_TYPE = type(torch.FloatTensor)
+
+
 class Host(Protocol):
     """The recording's side: sources of outside tensors, guards, branches and refusals."""
 
     arrays: dict[int, Any]
 
     def share_array(self, array: Any) -> None: ...
+    def shares_tensor(self, array: Any, tensor: torch.Tensor) -> None: ...
+    def is_data(self, value: Any) -> bool: ...
+    def data_node(self, value: Any) -> Any: ...
     def outside_tensor(self, tensor: torch.Tensor) -> Source: ...
     def read_field(self, source: Source, tensor: torch.Tensor, name: str, value: Any) -> None: ...
     def read_container(self, value: Any) -> None: ...
@@ -155,6 +161,8 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         """An op argument as an FX argument; raises Unsupported(MP106) for what a graph can't hold."""
         if is_a(value, torch.Tensor):
             return self.node_of(value)
+        if self.host.is_data(value):
+            return self.host.data_node(value)
         if type(value) in (int, float):
             sym = self.scalars.get(value)
             if sym is not None and not all(leaf.kind == "source" and leaf.payload.kind == "size" for leaf in sym.leaves()):
@@ -185,6 +193,8 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             )
         if kinds.is_number_of_numpy(value):
             return value.item()
+        if type(value) is _TENSOR_TYPE:  # ``x.type(torch.LongTensor)``
+            return f"{value.__module__}.{value.__name__}"
         raise Unsupported("MP106", f"An operation takes a {type(value).__name__}, which an operator graph can't hold.")
 
     # -- the mode ----------------------------------------------------------------------------------------------
@@ -237,7 +247,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             raise Unsupported("MP106", f"`{short}` inside the region can't be recorded safely yet.", hint=hint)
         if short in fns.FROM_DATA and args and id(args[0]) in self.host.arrays and set(kwargs) <= {"dtype", "device"}:
             return ("array", self._array_node(args, kwargs, share=short != "tensor"))
-        if short in fns.FROM_DATA and args and kinds.is_number_of_numpy(args[0]) and kwargs.get("dtype") is None:
+        if short in fns.FROM_DATA and args and self._number_of_numpy(args[0]) and kwargs.get("dtype") is None:
             raise Unsupported("MP106", f"`{short}` of a NumPy number takes its dtype from it.", hint="Say the dtype.")
         if short == "numpy" and id(args[0]) not in self.data_shaped:
             return ("numpy", None)
@@ -250,6 +260,9 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         if short == "__hash__" or (short == "type" and len(args) == 1 and not kwargs):  # ``x.type()`` names dtype and device
             return ("meta", None)
         return self.prepare(func, args, kwargs)
+
+    def _number_of_numpy(self, value: Any) -> bool:
+        return kinds.is_number_of_numpy(value) and not self.host.is_data(value)
 
     def prepare(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Arguments as graph values, and what in-place changes are found by."""
@@ -312,7 +325,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             return result
         if what == "numpy":  # its shape may be looked at, its numbers not
             self.host.exact_sizes([tensor])
-            self.host.share_array(result)
+            self.host.shares_tensor(result, tensor)
             if not (id(tensor) in self.values and id(tensor) not in self.guarded):
                 self.guard_tensor(tensor)
             return result

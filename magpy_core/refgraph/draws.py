@@ -13,11 +13,12 @@ import sys
 import types
 from typing import Any
 
-# Methods that draw and give one plain number.
+# Methods that draw: one plain number, or (NumPy's) an array of them.
 _PYTHON = frozenset({"random", "getrandbits"})
 _NUMPY = frozenset({
     "rand", "randn", "random", "random_sample", "uniform", "normal", "standard_normal", "randint", "beta", "binomial",
     "exponential", "gamma", "poisson", "laplace", "lognormal", "geometric", "triangular", "standard_exponential",
+    "choice", "permutation", "multinomial", "dirichlet", "random_integers", "multivariate_normal",
 })  # fmt: skip
 
 

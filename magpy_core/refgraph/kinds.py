@@ -45,6 +45,8 @@ def _kind_of_type(tp: type) -> int:
         return SCALAR
     if tp in _IDENTITY_TYPES or issubclass(tp, (type, enum.Enum, types.ModuleType)):
         return IDENTITY
+    if tp.__module__.startswith("numpy") and tp.__name__ in ("finfo", "iinfo"):
+        return IDENTITY  # one object for each dtype, which never changes
     if issubclass(tp, torch.Tensor):
         return TENSOR
     if tp in (torch.Size, tuple) or issubclass(tp, tuple):

@@ -55,6 +55,7 @@ class Planner:
         self._open: set[int] = set()  # immutable values being built: what they hold must not lead back to them
         self.active_error: BaseException | None = None
         self.outputs: dict[torch.fx.Node, None] = {}
+        self.data_node: Callable[[Any], Any] = lambda value: None  # graph values of NumPy arrays that hold data
 
     # -- values ------------------------------------------------------------------------------------------------
 
@@ -68,7 +69,10 @@ class Planner:
                         self.outputs.setdefault(leaf.payload)
                 return Scalar(sym)
         kind = kinds.kind_of(value)
-        if kind == kinds.SCALAR:
+        if kind == kinds.OPAQUE and self.refgraph.node(value) is None and (made := self.data_node(value)) is not None:
+            self.outputs.setdefault(made)
+            return GraphValue(made)
+        if kind == kinds.SCALAR or kinds.is_numpy_value(type(value)):
             return Const(value)
         if kind == kinds.TENSOR:
             return self.tensor(value)

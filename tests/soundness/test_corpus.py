@@ -82,7 +82,8 @@ def test_random_changes(program: Program) -> None:
 _CUT = [
     p
     for p in PROGRAMS
-    if p.file.removesuffix(".py").endswith(("data_shapes", "scalars", "draws")) and not p.options & {"alone", "refused"}
+    if p.file.removesuffix(".py").endswith(("data_shapes", "scalars", "draws", "numpy_data"))
+    and not p.options & {"alone", "refused"}
 ]
 
 

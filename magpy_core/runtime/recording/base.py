@@ -105,6 +105,9 @@ class RecordingState(Observer):
         self.field_writes: list[tuple[torch.Tensor, str, Any, Any]] = []
         # functions and classes to which something was done that only what the region itself made may have done to it, by id
         self.arrays: dict[int, Any] = {}  # NumPy arrays that the region made of plain numbers, by id
+        self.data: dict[int, tuple[Any, Any]] = {}  # NumPy values that hold data, by id, with their graph values
+        self.data_calls: list[tuple[Any, Any, list[Any], bool]] = []
+        self.arrays_from_outside: list[Any] = []
         self.shared_memory: dict[int, Any] = {}  # owners of memory that both a tensor and an array have now, by id
         self.only_inside: dict[int, tuple[Any, Unsupported, Any]] = {}
         self.context_entry: dict[int, tuple[Any, Any, Any]] = {}  # context variables set, with their entry value
@@ -392,7 +395,7 @@ class RecordingState(Observer):
         """Bytes are used that no event shows, if one of these holds some: refused, and True. That is memory from outside,
         and memory that a tensor shares."""
         for value in values:
-            if not kinds.holds_memory(type(value)):
+            if not kinds.holds_memory(type(value)) or id(value) in self.data:
                 continue
             outside = self.refgraph.nodes.get(id(value)) is not None
             owner = memory_owner(value) if self.shared_memory else None
@@ -426,8 +429,8 @@ class RecordingState(Observer):
         self.branch_on(sym, sym.hint, "value", site)
 
     def escape_all(self, site: Any, *trees: Any) -> None:
-        """Every symbol inside the given values escapes."""
-        if not self.scalars:
+        """Every symbol inside the given values escapes, and every number and array of NumPy that holds data."""
+        if not self.scalars and not self.data:
             return
         stack, budget = list(trees), 100_000
         while stack:
@@ -440,6 +443,8 @@ class RecordingState(Observer):
                 sym = self.scalars.get(v)
                 if sym is not None:
                     self.escape(sym, site)
+            elif id(v) in self.data:
+                self.escape_data(v, site)
             elif is_a(v, (list, tuple, set, frozenset)):
                 stack.extend(v)
             elif is_a(v, dict):
@@ -454,6 +459,21 @@ class RecordingState(Observer):
         """Native code gets numbers that no event shows (what an iterator yields, what a callback returns)."""
         for leaf in self.scalars.leaves():
             self.escape(leaf, site)
+
+    def is_data(self, value: Any) -> bool:
+        raise NotImplementedError
+
+    def data_item(self, site: Any, obj: Any, key: Any) -> bool:
+        raise NotImplementedError
+
+    def data_item_written(self, site: Any, obj: Any, key: Any, value: Any) -> bool:
+        raise NotImplementedError
+
+    def data_attribute(self, site: Any, obj: Any, name: str) -> bool:
+        raise NotImplementedError
+
+    def escape_data(self, value: Any, site: Any) -> None:
+        raise NotImplementedError
 
     def branch_on(self, sym: Sym, outcome: Any, what: str, site: Any) -> None:
         raise NotImplementedError

@@ -22,8 +22,9 @@ from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.draws import stream_of
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT
+from magpy_core.runtime.recording.arrays import ArrayEvents
 from magpy_core.runtime.recording.builtin_calls import SPECIAL
-from magpy_core.runtime.recording.outside_calls import CALLBACKS, OutsideCallEvents
+from magpy_core.runtime.recording.outside_calls import CALLBACKS
 
 _BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
 _DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
@@ -63,7 +64,7 @@ def _taker(fn: Any) -> str:
     return "passes" if tp is not types.MethodWrapperType and fn in _PASSING_ON else "keeps"
 
 
-class CallEvents(OutsideCallEvents):
+class CallEvents(ArrayEvents):
     """Observer method ``call`` and the policies behind it."""
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
@@ -79,6 +80,8 @@ class CallEvents(OutsideCallEvents):
 
     def dispatch_call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         tp = type(fn)
+        if self.data_call(site, fn, args, kwargs):
+            return
         if stream_of(fn) is not None and self.draw(site, fn, args, kwargs):
             return
         if tp is types.FunctionType:

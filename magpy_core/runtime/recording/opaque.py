@@ -19,6 +19,7 @@ import torch
 
 from magpy_core._compat.autograd import enter_inference_mode, exit_inference_mode
 from magpy_core.monitor.record import is_own_file
+from magpy_core.opgraph.arrays import Kept, again
 from magpy_core.opgraph.made import (
     LARGEST_ARRAY,
     array_parts,
@@ -70,6 +71,17 @@ def applier(cls: Any) -> Callable[..., Any]:
 
     apply.__name__ = f"apply_{cls.__name__}"
     return apply
+
+
+@functools.lru_cache(maxsize=64)
+def legacy(cls: Any) -> Callable[..., Any]:
+    """A plain function that calls a constructor such as ``torch.FloatTensor``."""
+
+    def construct(data: Any) -> Any:
+        return cls(data)
+
+    construct.__name__ = f"new_{cls.__name__}"
+    return construct
 
 
 @functools.lru_cache(maxsize=1024)
@@ -152,6 +164,10 @@ class OpaqueEvents(ValueEvents):
             self.escape_all(site, args)
             data = list(args[0]) if type(args[0]) is range else args[0]
             self.apply_as(site, torch.tensor, (data,), {"dtype": dtype, "device": _CPU})
+        elif len(args) == 1 and id(args[0]) in self.arrays:
+            self.apply_as(site, again(legacy(cls), (Kept(args[0].copy()),), {}), (), {})
+        elif len(args) == 1 and self.is_data(args[0]):
+            self.apply_as(site, legacy(cls), args, {})
         elif len(args) == 1 and is_a(args[0], torch.Tensor) and cls is torch.Tensor:
             self.apply_as(site, torch.ops.aten.alias.default, args, {})
 
@@ -196,6 +212,8 @@ class OpaqueEvents(ValueEvents):
             if self.calls[i][0] is site:
                 del self.calls[i:]
                 break
+        if self.data_calls and self.data_calls[-1][0] is site:
+            return self.data_returned(site, result)
         applied = self._applied
         if applied is not None and applied.site is site:
             self._applied = None

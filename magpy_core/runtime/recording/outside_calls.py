@@ -5,6 +5,7 @@ Key type: OutsideCallEvents.
 
 from __future__ import annotations
 
+import copy
 import functools
 import types
 from typing import Any
@@ -18,6 +19,13 @@ from magpy_core.runtime.recording.builtin_calls import BuiltinEvents
 
 CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
 _HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
+
+
+def _plain_tree(values: Any) -> bool:
+    """Numbers, text and None, in tuples or lists of any depth."""
+    return all(
+        type(v) in (int, float, bool, str, type(None)) or (type(v) in (tuple, list) and _plain_tree(v)) for v in values
+    )
 
 
 class OutsideCallEvents(BuiltinEvents):
@@ -52,7 +60,7 @@ class OutsideCallEvents(BuiltinEvents):
                 self.arrays[id(value)] = value
 
     def draw(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """A number is drawn from a random stream; False when it is more than one, or from a stream of the region's own."""
+        """Numbers are drawn from a random stream; False when it is one of the region's own, or their number is not plain."""
         stream = fn.__self__
         if is_hidden(stream):
             module = "random" if type(stream).__module__ == "random" else "numpy.random"
@@ -61,20 +69,24 @@ class OutsideCallEvents(BuiltinEvents):
             base = node.source
         else:
             return False
-        given = [*args, *kwargs.values()]
-        if any(type(a) not in (int, float, type(None)) for a in given) or "size" in kwargs:
+        if not _plain_tree((*args, *kwargs.values())):
             return False
-        self.escape_all(site, given)
-        source = self.sources.make("draw", base, (len(self.draws), fn.__name__, args, kwargs))
+        self.escape_all(site, args, kwargs)
+        self.read_deep(site, args, kwargs)
+        source = self.sources.make("draw", base, copy.deepcopy((len(self.draws), fn.__name__, args, kwargs)))
         self.pending_call = (site, "draw", (source, fn))
         return True
 
     def drawn(self, site: Any, source: Any, fn: Any, result: Any) -> Any:
-        if type(result) not in (int, float):
+        if type(result) in (int, float):
+            self.draws.append(source)
+            return self.scalars.bind(result, self.scalars.source(source, result))
+        if not self.drawn_array(site, source, result):
             self.host_call(site, fn, policy.HOST)
-            return result
-        self.draws.append(source)
-        return self.scalars.bind(result, self.scalars.source(source, result))
+        return result
+
+    def drawn_array(self, site: Any, source: Any, result: Any) -> bool:
+        raise NotImplementedError
 
     def host_call(self, site: Any, fn: Any, what: str) -> None:
         name = policy.shown_name(fn)

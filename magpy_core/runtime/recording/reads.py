@@ -136,6 +136,8 @@ class ReadEvents(RecordingState):
     def read_attr(self, obj: Any, name: str, site: Any) -> None:
         """``obj.name`` is about to be read."""
         tp = type(obj)
+        if kinds.holds_memory(tp) and self.data_attribute(site, obj, name):
+            return
         if name in _POINTERS and kinds.holds_memory(tp):
             self.refuse("MP102", f"`.{name}` gives an array's memory to Python, where the graph can't follow.", site=site)
         if is_a(obj, torch.Tensor):
@@ -307,6 +309,8 @@ class ReadEvents(RecordingState):
 
     def read_item(self, obj: Any, key: Any, site: Any) -> None:
         if is_a(obj, torch.Tensor):
+            return
+        if self.data_item(site, obj, key):
             return
         self.escape_all(site, key)
         if self.shared_memory:

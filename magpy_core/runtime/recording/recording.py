@@ -292,6 +292,7 @@ class Recording(FrameEvents):
         """Turn what was seen into a plan; refuses when anything is in doubt."""
         if self.pending_torch is not None:
             self.torch_call_missed()
+        self.finished_data()
         for var, entry, site in self.context_entry.values():
             if var.get(ABSENT) is not entry:
                 self.refuse(
@@ -316,6 +317,7 @@ class Recording(FrameEvents):
             return None
         planner = Planner(self.refgraph, self.ops, self.scalars, self.is_young)
         planner.active_error = self.active_error
+        planner.data_node = lambda value: self.data_node(value) if self.is_data(value) else None
         plan = planner.plan(
             result if error is None else error, error is not None, self.whole_content, self.outputs, self.field_writes
         )
@@ -330,6 +332,9 @@ class Recording(FrameEvents):
         """Forget what only the run itself needed: a capture must keep neither tensors nor the user's objects alive."""
         self.refgraph.assumed_internal.clear()
         self.only_inside.clear()
+        self.data.clear()
+        self.arrays.clear()
+        self.arrays_from_outside.clear()
         for node in self.refgraph.nodes.values():
             node.summary = node.summary or repr(node)
             if node.kind != kinds.IDENTITY:

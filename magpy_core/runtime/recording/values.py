@@ -60,6 +60,8 @@ class ValueEvents(CallEvents):
                 self.escape_raising(BINARY.get((site.name or "").removesuffix("=")), (lhs, rhs), site)
             return
         self.site = site
+        if self.data_operator(site, lhs, rhs):
+            return
         if self.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             return
         if self.scalars:
@@ -116,6 +118,8 @@ class ValueEvents(CallEvents):
             self.keep_arrays(result)
 
     def binary_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
+        if self.data_pending is not None or self.data_calls:
+            return self.data_operated(site, lhs, result)
         if self.arrays and (id(lhs) in self.arrays or id(rhs) in self.arrays):
             self.array_made((lhs, rhs), result)
         if not self.scalars or type(lhs) not in kinds.NUMBER_TYPES or type(rhs) not in kinds.NUMBER_TYPES:
@@ -133,11 +137,15 @@ class ValueEvents(CallEvents):
         return self.scalars.bind(result, sym)
 
     def unary(self, site: Any, value: Any) -> None:
+        if self.data_unary(site, value):
+            return
         self.memory_read(site, value)
         if kinds.kind_of(value) == kinds.OBJECT:
             self.operator_facts(value, site)
 
     def unary_result(self, site: Any, value: Any, result: Any) -> Any:
+        if self.data_pending is not None or self.data_calls:
+            return self.data_operated(site, None, result)
         if not self.scalars or type(value) not in kinds.NUMBER_TYPES:
             return result
         sym = self.scalars.get(value)
@@ -191,6 +199,8 @@ class ValueEvents(CallEvents):
                     self.branch_on(self.scalars.call(fn, (a or lhs, b or rhs), outcome), outcome, "compare", site)
             return
         self.site = site
+        if self.data_compared(site, lhs, rhs):
+            return
         if self.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             return
         self.escape_all(site, lhs, rhs)
@@ -206,6 +216,18 @@ class ValueEvents(CallEvents):
                     other = rhs if v is lhs else lhs
                     self.is_(site, v, other)
         self.read_deep(site, (lhs, rhs), {})
+
+    def compare_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
+        return self.data_operated(site, None, result) if self.data_pending is not None or self.data_calls else result
+
+    def item_read_result(self, site: Any, obj: Any, key: Any, result: Any) -> Any:
+        return self.data_operated(site, None, result) if self.data_pending is not None else result
+
+    def attr_result(self, site: Any, obj: Any, result: Any) -> Any:
+        return self.data_operated(site, None, result) if self.data_pending is not None else result
+
+    def iterate_result(self, site: Any, obj: Any, iterator: Any) -> Any:
+        return self.elements(site, obj) if self.is_data(obj) else iterator
 
     def is_(self, site: Any, lhs: Any, rhs: Any) -> None:
         a, b = self.refgraph.node(lhs), self.refgraph.node(rhs)
@@ -246,6 +268,8 @@ class ValueEvents(CallEvents):
         if is_a(container, torch.Tensor):
             return
         self.site = site
+        if self.data_contains(site, item, container):
+            return
         self.memory_read(site, item, container)
         self.escape_all(site, item, container)
         kind = kinds.kind_of(container)
@@ -274,6 +298,8 @@ class ValueEvents(CallEvents):
                 self.branch_on(self.scalars.call(bool, (sym,), bool(value)), bool(value), "truth", site)
             return
         self.site = site
+        if self.data_truth(site, value):
+            return
         self.memory_read(site, value)
         kind = kinds.kind_of(value)
         if kind in kinds.CONTAINERS:
@@ -367,7 +393,7 @@ class ValueEvents(CallEvents):
         self.iterate_value(obj, site)
 
     def iterate_value(self, obj: Any, site: Any, *, carry: bool = True) -> None:
-        if is_a(obj, torch.Tensor):
+        if is_a(obj, torch.Tensor) or self.is_data(obj):
             return
         kind = kinds.kind_of(obj)
         if kind in (kinds.SCALAR, kinds.IDENTITY):
@@ -410,10 +436,14 @@ class ValueEvents(CallEvents):
                 self.escape_all(site, value)
 
     def unpack(self, site: Any, obj: Any) -> None:
+        if self.is_data(obj):
+            self.escape_data(obj, site)
         self.iterate(site, obj)
 
     def extend(self, site: Any, target: Any, iterable: Any) -> None:
         self.site = site
+        if self.is_data(iterable):
+            self.escape_data(iterable, site)
         kind = kinds.kind_of(iterable)
         if kind == kinds.DICT:
             node = self.node_for(iterable)

@@ -87,6 +87,8 @@ class WriteEvents(ReadEvents):
         self.site = site
         if is_a(obj, torch.Tensor):
             return
+        if kinds.holds_memory(type(obj)) and self.data_item_written(site, obj, key, value):
+            return
         self.escape_all(site, key)
         if kinds.holds_memory(type(obj)):
             self.escape_all(site, value)  # native memory takes the exact number

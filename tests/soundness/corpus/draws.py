@@ -172,7 +172,7 @@ def region(x):
     return x[order[0]]
 
 
-# === draw_array: refused calls=4
+# === draw_array: calls=4
 def region(x):
     return x * torch.from_numpy(np.random.rand(3)).float()
 

@@ -9,7 +9,7 @@ def args(i):
     return (torch.ones(2, 3) * (i + 1),)
 
 
-# === array_operator: refused
+# === array_operator
 A = np.arange(4.0)
 
 
@@ -21,7 +21,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_negated: refused
+# === array_negated
 A = np.arange(4.0)
 
 
@@ -33,7 +33,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_product: refused
+# === array_product
 A = np.arange(4.0)
 
 
@@ -45,7 +45,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_truth: refused
+# === array_truth
 A = np.arange(1.0)
 
 
@@ -57,7 +57,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_compared: refused
+# === array_compared
 A = np.arange(4.0)
 
 
@@ -69,7 +69,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_contains: refused
+# === array_contains
 A = np.arange(2.0)
 
 
@@ -81,7 +81,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_unpacked: refused
+# === array_unpacked
 A = np.arange(3.0)
 
 
@@ -106,7 +106,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_in_a_list: refused
+# === array_in_a_list
 A = [np.arange(3.0)]
 
 
@@ -118,7 +118,7 @@ def change_it():
     A[0][...] += 1
 
 
-# === array_copied: refused
+# === array_copied
 A = np.arange(3.0)
 
 
@@ -130,7 +130,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_written_into: refused
+# === array_written_into
 A = np.arange(3.0)
 
 
@@ -144,7 +144,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_added_to: refused
+# === array_added_to
 A = np.arange(3.0)
 
 
@@ -158,7 +158,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_tensor_of_outside: refused
+# === array_tensor_of_outside
 A = np.arange(3.0)
 
 
@@ -280,7 +280,7 @@ def region(x):
     return x * y.shape[1] + y.ndim, torch.ones(y.shape), y.dtype == np.float32
 
 
-# === tensor_as_array_stored: refused
+# === tensor_as_array_stored
 kept = []
 
 
@@ -289,115 +289,115 @@ def region(x):
     return x + 1
 
 
-# === tensor_as_array_sum: refused
+# === tensor_as_array_sum
 def region(x):
     y = x.numpy()
     return x + 1, repr(y.sum())
 
 
-# === tensor_as_array_item: refused
+# === tensor_as_array_item
 def region(x):
     y = x.numpy()
     return x + 1, repr(y[0, 0])
 
 
-# === tensor_as_array_loop: refused
+# === tensor_as_array_loop
 def region(x):
     y = x.numpy()
     return x + 1, repr([v for v in y])
 
 
-# === tensor_as_array_float: refused
+# === tensor_as_array_float
 def region(x):
     y = x.numpy()
     return x + 1, repr(y.mean())
 
 
-# === tensor_as_array_add: refused
+# === tensor_as_array_add
 def region(x):
     y = x.numpy()
     return x + 1, repr((y + 1))
 
 
-# === tensor_as_array_func: refused
+# === tensor_as_array_func
 def region(x):
     y = x.numpy()
     return x + 1, repr(np.tanh(y))
 
 
-# === tensor_as_array_view: refused
+# === tensor_as_array_view
 def region(x):
     y = x.numpy()
     return x + 1, repr(y.T[0])
 
 
-# === tensor_as_array_builtin: refused
+# === tensor_as_array_builtin
 def region(x):
     y = x.numpy()
     return x + 1, repr(sum(y[0]))
 
 
-# === tensor_as_array_largest: refused
+# === tensor_as_array_largest
 def region(x):
     y = x.numpy()
     return x + 1, repr(max(y.flat))
 
 
-# === tensor_as_array_text: refused
+# === tensor_as_array_text
 def region(x):
     y = x.numpy()
     return x + 1, repr(f"{y}")
 
 
-# === tensor_as_array_memory: refused
+# === tensor_as_array_memory
 def region(x):
     y = x.numpy()
     return x + 1, repr(y.data[0, 0])
 
 
-# === tensor_as_array_interface: refused
+# === tensor_as_array_interface
 def region(x):
     y = x.numpy()
     return x + 1, bool(y.__array_interface__["data"][0])
 
 
-# === tensor_as_array_unpacked: refused
+# === tensor_as_array_unpacked
 def region(x):
     y = x.numpy()
     return x + 1, repr([*y])
 
 
-# === tensor_as_array_truth: refused
+# === tensor_as_array_truth
 def region(x):
     y = x.numpy()
     return x + 1, repr((1 if y.any() else 0))
 
 
-# === tensor_as_array_contains: refused
+# === tensor_as_array_contains
 def region(x):
     y = x.numpy()
     return x + 1, repr((1.0 in y))
 
 
-# === tensor_as_array_mapped: refused
+# === tensor_as_array_mapped
 def region(x):
     y = x.numpy()
     return x + 1, repr(list(map(abs, y)))
 
 
-# === tensor_as_array_back: refused
+# === tensor_as_array_back
 def region(x):
     y = x.numpy()
     return x + torch.from_numpy(y)
 
 
-# === tensor_as_array_compared: refused
+# === tensor_as_array_compared
 def region(x):
     y = x.numpy()
     return x + 1, repr((y > 1))
 
 
-# === tensor_as_array_pointer: refused
+# === tensor_as_array_pointer
 def region(x):
     y = x.numpy()
     return x + 1, bool(y.ctypes.data)

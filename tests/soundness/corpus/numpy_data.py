@@ -1,0 +1,740 @@
+"""NumPy that computes with tensors' data, and with arrays from outside: values of the graph, never frozen."""
+
+# ruff: noqa
+import numpy as np
+import torch
+
+
+def args(i):
+    return (torch.tensor([1.0 + i % 3, 2.0, 2.5 - i % 2]),)
+
+
+# === numpy_a1: calls=6
+T = np.array([1.0, 2.0, 3.0], dtype="float32")
+
+
+def region(x):
+    return x + torch.from_numpy(T)
+
+
+def change_content():
+    T[1] += 1
+
+
+def change_dtype():
+    global T
+    T = T.astype("float64")
+
+
+def change_shape():
+    global T
+    T = T[:1]
+
+
+def change_object():
+    global T
+    T = T * 2
+
+
+# === numpy_a2: calls=6
+I = np.array([2, 0, 1])
+
+
+def region(x):
+    return x[torch.from_numpy(I)]
+
+
+def change_index():
+    I[...] = [1, 0, 2]
+
+
+def change_order():
+    global I
+    I = I[::-1]
+
+
+# === numpy_a3: calls=6
+T = np.array([1.0, 2.0, 3.0], dtype="float32")
+
+
+def region(x):
+    return x * float((T + 1)[0])
+
+
+def change_content():
+    T[1] += 1
+
+
+def change_dtype():
+    global T
+    T = T.astype("float64")
+
+
+def change_shape():
+    global T
+    T = T[:1]
+
+
+def change_object():
+    global T
+    T = T * 2
+
+
+# === numpy_a4: calls=6
+T = np.array([1.0, 2.0, 3.0], dtype="float32")
+
+
+def region(x):
+    return x * T.sum()
+
+
+def change_content():
+    T[1] += 1
+
+
+def change_dtype():
+    global T
+    T = T.astype("float64")
+
+
+def change_shape():
+    global T
+    T = T[:1]
+
+
+def change_object():
+    global T
+    T = T * 2
+
+
+# === numpy_a5: calls=6
+
+
+def region(x):
+    n = x.numpy()
+    return torch.from_numpy(n * 2 + n.mean())
+
+
+# === numpy_a6: calls=6
+
+
+def region(x):
+    n = x.numpy()
+    o = np.zeros_like(n)
+    for i in range(3):
+        o[i] = n[2 - i] ** 2
+    return torch.tensor(o)
+
+
+# === numpy_a7: calls=6
+
+
+def region(x):
+    n = x.numpy()
+    n[0] = 5.0
+    return x * 2
+
+
+# === numpy_a8: calls=6
+
+
+def region(x):
+    n = x.numpy().copy()
+    n.sort()
+    return torch.as_tensor(n), n
+
+
+# === numpy_a9: calls=6
+
+
+def region(x):
+    n = x.numpy()
+    idx = np.argsort(n)
+    return x[torch.from_numpy(idx.copy())]
+
+
+# === numpy_b1: calls=6
+
+
+def region(x):
+    n = x.numpy()
+    if n.max() > 2:
+        return x * 2
+    return x
+
+
+# === numpy_b2: calls=6
+
+
+def region(x):
+    u = np.unique(x.long().numpy())
+    return torch.tensor([float(v) for v in u])
+
+
+# === numpy_b3: calls=6
+
+
+def region(x):
+    out = np.zeros(3)
+    for i, v in enumerate(x.numpy()):
+        out[i] = v * 2
+    return torch.FloatTensor(out)
+
+
+# === numpy_b4: calls=6
+
+
+def region(x):
+    n = x.numpy()
+    a, b, c = n
+    return x * a + b - c
+
+
+# === numpy_b5: calls=6
+
+
+def region(x):
+    return torch.tensor([m.item() for m in x.numpy()])
+
+
+# === numpy_b6: calls=6
+
+
+def region(x):
+    return x * int(x.numpy().argmax())
+
+
+# === numpy_b7: calls=6
+
+
+def region(x):
+    return [1, 2, 3][x.numpy().argmax()]
+
+
+# === numpy_b8: calls=6
+
+
+def region(x):
+    return f"{x.numpy()[0]:.2f}"
+
+
+# === numpy_b9: calls=6
+
+
+def region(x):
+    return x.numpy().tolist()
+
+
+# === numpy_c1: calls=6
+
+
+def region(x):
+    n = x.numpy()
+    m = n > 1
+    return torch.from_numpy(n[m])
+
+
+# === numpy_c2: calls=6
+
+
+def region(x):
+    n = x.numpy()
+    return x * float(np.where(n > 1, n, 0).sum())
+
+
+# === numpy_c3: calls=6
+
+
+def region(x):
+    n = x.numpy()
+    n += 1
+    return x
+
+
+# === numpy_c4: calls=6
+
+
+def region(x):
+    y = x * 2
+    n = y.numpy()
+    y.add_(1)
+    return torch.from_numpy(n) * n[0]
+
+
+# === numpy_c5: calls=6
+T = np.array([1.0, 2.0, 3.0], dtype="float32")
+
+
+def region(x):
+    n = x.numpy().T
+    return torch.from_numpy(np.ascontiguousarray(n.real))
+
+
+def change_content():
+    T[1] += 1
+
+
+def change_dtype():
+    global T
+    T = T.astype("float64")
+
+
+def change_shape():
+    global T
+    T = T[:1]
+
+
+def change_object():
+    global T
+    T = T * 2
+
+
+# === numpy_c7: calls=6
+
+
+def region(x):
+    n = x.numpy()
+    return [v * 2 for v in n], n.shape, len(n), n.dtype
+
+
+# === numpy_c8: calls=6 refused
+
+
+def region(x):
+    z = np.zeros((3,))
+    v = z[1:]
+    z[:] = x.numpy()
+    return torch.from_numpy(z), float(v[0])
+
+
+# === numpy_c9: calls=6
+
+
+def region(x):
+    l = []
+    for i in range(3):
+        if x.numpy()[i] in (1.0, 2.0):
+            l.append(i)
+    return l
+
+
+# === numpy_d1: calls=6
+
+
+def region(x):
+    n = x.numpy()
+    try:
+        n.reshape(7)
+    except ValueError:
+        return x * 2
+    return x
+
+
+# === numpy_d2: calls=6
+
+
+def region(x):
+    return torch.from_numpy(np.random.permutation(3)) + x
+
+
+# === numpy_d3: calls=6
+
+
+def region(x):
+    return x[np.random.choice(3)]
+
+
+# === numpy_d4: calls=6
+
+
+def region(x):
+    return x * sum(x.numpy())
+
+
+# === numpy_d5: calls=6
+
+
+def region(x):
+    return x * max(x.numpy()[0], 2)
+
+
+# === numpy_d6: calls=6
+
+
+def region(x):
+    return dict(zip(x.numpy(), [1, 2, 3]))
+
+
+# === numpy_d7: calls=6
+
+
+def region(x):
+    return x * np.float32(2) * np.sqrt(x.numpy()[0])
+
+
+# === numpy_d8: calls=6
+T = np.array([1.0, 2.0, 3.0], dtype="float32")
+
+
+def region(x):
+    return torch.from_numpy(np.stack([x.numpy(), T])).sum(0)
+
+
+def change_content():
+    T[1] += 1
+
+
+def change_dtype():
+    global T
+    T = T.astype("float64")
+
+
+def change_shape():
+    global T
+    T = T[:1]
+
+
+def change_object():
+    global T
+    T = T * 2
+
+
+# === numpy_d9: calls=6
+
+
+def region(x):
+    return x.mul(torch.from_numpy(np.linalg.norm(x.numpy()[None], axis=1)))
+
+
+# === numpy_e1: calls=6
+T = np.array([1.0, 2.0, 3.0], dtype="float32")
+
+
+def region(x):
+    return np.concatenate([x.numpy(), T]).max()
+
+
+def change_content():
+    T[1] += 1
+
+
+def change_dtype():
+    global T
+    T = T.astype("float64")
+
+
+def change_shape():
+    global T
+    T = T[:1]
+
+
+def change_object():
+    global T
+    T = T * 2
+
+
+# === numpy_e2: calls=6
+
+
+def region(x):
+    n = x.numpy()
+    h, b = np.histogram(n, bins=3)
+    return torch.from_numpy(h)
+
+
+# === numpy_e3: calls=6
+
+
+def region(x):
+    return not x.numpy()[0] > 1
+
+
+# === numpy_e4: calls=6
+
+
+def region(x):
+    return x[: int(x.numpy()[0])]
+
+
+# === numpy_e5: calls=6
+
+
+def region(x):
+    return list(x.numpy()), tuple(x.numpy() * 2)
+
+
+# === numpy_e6: calls=6
+T = np.array([1.0, 2.0, 3.0], dtype="float32")
+I = np.array([2, 0, 1])
+
+
+def region(x):
+    return x * T[1] + I[0]
+
+
+def change_content():
+    T[1] += 1
+
+
+def change_dtype():
+    global T
+    T = T.astype("float64")
+
+
+def change_shape():
+    global T
+    T = T[:1]
+
+
+def change_object():
+    global T
+    T = T * 2
+
+
+def change_index():
+    I[...] = [1, 0, 2]
+
+
+def change_order():
+    global I
+    I = I[::-1]
+
+
+# === numpy_e7: calls=6
+I = np.array([2, 0, 1])
+
+
+def region(x):
+    s = 0
+    for i in I:
+        s = s + x[i]
+    return s
+
+
+def change_index():
+    I[...] = [1, 0, 2]
+
+
+def change_order():
+    global I
+    I = I[::-1]
+
+
+# === numpy_e8: calls=6
+
+
+def region(x):
+    return x.numpy()[::-1].copy()
+
+
+# === numpy_f1: calls=6
+
+
+def region(x):
+    l = []
+    l.extend(x.numpy())
+    return l
+
+
+# === numpy_f2: calls=6
+
+
+def region(x):
+    l = [1]
+    l += x.numpy().tolist()
+    return l
+
+
+# === numpy_f3: calls=6
+
+
+def region(x):
+    return set(x.numpy()), dict.fromkeys(x.numpy())
+
+
+# === numpy_f4: calls=6
+
+
+def region(x):
+    return [*x.numpy()], max(*x.numpy())
+
+
+# === numpy_f5: calls=6
+
+
+def region(x):
+    return list(map(float, x.numpy()))
+
+
+# === numpy_f6: calls=6
+
+
+def region(x):
+    l = []
+    l.append(x.numpy())
+    return l[0]
+
+
+# === numpy_f7: calls=6
+
+
+def region(x):
+    return "%s" % x.numpy()[0], str(x.numpy()), "{}".format(x.numpy()[1]), repr(x.numpy())
+
+
+# === numpy_f8: calls=6
+
+
+def region(x):
+    d = {}
+    d[x.numpy()[0]] = 1
+    return d
+
+
+# === numpy_f9: calls=6
+
+
+def region(x):
+    return round(float(x.numpy()[0]), 1), int(x.numpy()[1] * 10) % 3
+
+
+# === numpy_g1: calls=6
+
+
+def region(x):
+    n = x.numpy()
+    n2 = n.reshape(3, 1)
+    n2[0, 0] = 7
+    return x + torch.from_numpy(n)
+
+
+# === numpy_g2: calls=6
+
+
+def region(x):
+    n = x.numpy()
+    y = torch.from_numpy(n)
+    y.add_(1)
+    return float(n[0]), x
+
+
+# === numpy_g3: calls=6
+
+
+def region(x):
+    n = np.zeros((3, 2))
+    n[:, 0] = x.numpy()
+    m = n[:, 0]
+    return torch.from_numpy(m.copy()), m.sum()
+
+
+# === numpy_g4: calls=6
+
+
+def region(x):
+    return np.array([x.sum().item(), 2.0]).max() * x
+
+
+# === numpy_g5: calls=6
+
+
+def region(x):
+    return x[torch.tensor(np.nonzero(x.numpy() > 1)[0])]
+
+
+# === numpy_g6: calls=6
+
+
+def region(x):
+    for i in np.nonzero(x.numpy() > 1)[0]:
+        x = x + x[i]
+    return x
+
+
+# === numpy_g7: calls=6
+
+
+def region(x):
+    return np.any(x.numpy() > 1), np.all(x.numpy() > 1) and x.numpy().any()
+
+
+# === numpy_g8: calls=6
+
+
+def region(x):
+    b = x.numpy() > 1
+    return x * 2 if b[0] or not b[1] else x
+
+
+# === numpy_h2: calls=6
+
+
+def region(x):
+    return torch.where(torch.from_numpy(x.numpy() > 1), x, -x)
+
+
+# === numpy_h3: calls=6
+
+
+def region(x):
+    n = x.numpy()
+    a = n[0]
+    n[0] = 9
+    return float(a), x
+
+
+# === numpy_h4: calls=6
+
+
+def region(x):
+    n = x.numpy()
+    v = n[:2]
+    n[0] = 9
+    return float(v[0]), x
+
+
+# === numpy_h5: calls=6
+
+
+def region(x):
+    return range(int(x.numpy()[0])), [0] * int(x.numpy()[1])
+
+
+# === numpy_h6: calls=6
+
+
+def region(x):
+    return x.numpy()[0] == x.numpy()[1], x.numpy()[0] is x.numpy()[0]
+
+
+# === numpy_h7: calls=6
+class State:
+    a = None
+
+
+st = State()
+
+
+def region(x):
+    st.a = x.numpy() * 2
+    return st.a.sum()
+
+
+# === numpy_h8: calls=6
+class State:
+    a = None
+
+
+st = State()
+
+
+def region(x):
+    st.b = np.float32(2) * x.numpy()[0]
+    return x
+
+
+# === numpy_h9: calls=6
+
+
+def region(x):
+    return np.random.rand(2, 2), np.random.permutation(4)[0], np.random.normal(size=(2,)) * x.numpy()[0]
