@@ -451,11 +451,11 @@ def test_sites_are_unique_in_their_code() -> None:
 @pytest.mark.parametrize(
     ("python", "implementation", "torch_version", "words"),
     [
-        ((3, 10), "cpython", "2.12.0", "needs CPython 3.11 and 3.12, but this is cpython 3.10"),
-        ((3, 13), "cpython", "2.12.0", "this is cpython 3.13"),
+        ((3, 10), "cpython", "2.12.0", "needs CPython 3.11 to 3.13, but this is cpython 3.10"),
+        ((3, 14), "cpython", "2.13.0", "this is cpython 3.14"),
         ((3, 11), "pypy", "2.12.0", "this is pypy 3.11"),
-        ((3, 11), "cpython", "2.10.1", "needs torch 2.11 to 2.13, but this is torch 2.10.1"),
-        ((3, 12), "cpython", "2.14.0a0+git", "this is torch 2.14.0a0+git"),
+        ((3, 11), "cpython", "2.10.1", "needs torch 2.11 to 2.15, but this is torch 2.10.1"),
+        ((3, 12), "cpython", "2.16.0a0+git", "this is torch 2.16.0a0+git"),
         ((3, 12), "cpython", "unknown", "this is torch unknown"),
     ],
 )
@@ -466,7 +466,7 @@ def test_unsupported_versions_are_refused(python: Any, implementation: str, torc
 
 
 def test_supported_versions() -> None:
-    for python in ((3, 11), (3, 12)):
-        for torch_version in ("2.11.0+cu130", "2.12.1", "2.13.0+cpu"):
+    for python in ((3, 11), (3, 12), (3, 13)):
+        for torch_version in ("2.11.0+cu130", "2.12.1", "2.13.0+cpu", "2.15.0"):
             check(python, "cpython", torch_version)
     check_versions()
