@@ -11,9 +11,9 @@ another code object (a *clone* of the frame's own) evaluated in its place. What 
 * A guard cannot tell a starting generator from one being resumed, and a started frame must never be replaced. Entries on
   generator code therefore never match; :func:`generator_started`, which clones of generators call first, removes them
   before they pile up.
-* An intercepted call is a C call, where a plain one is not: deep recursion would end in RecursionError on 3.12 and
-  3.13, whatever the recursion limit, and in a crash on 3.11. An interception that is told to stop, or finds the stack too deep, has the
-  next frame switch interception off for the thread (:func:`_escaping`), and plain Python goes on from there.
+* An intercepted call is a C call, where a plain one is not: deep recursion would end in RecursionError on 3.12 and 3.13,
+  whatever the recursion limit, and in a crash on 3.11. An interception that is told to stop, or finds the stack too deep,
+  has the next frame switch interception off for the thread (:func:`_escaping`), and plain Python goes on from there.
 * An exception in a callback reaches user code, and leaves torch's count of intercepting threads wrong: nothing here raises.
   What belongs to the user (Ctrl-C) is raised by the frame that was about to start.
 * A code object with the SKIP strategy is evaluated without asking anybody; with recursive SKIP so is everything it calls.
