@@ -3,7 +3,7 @@
 #   make test   the whole Python test suite
 SHELL  := /bin/bash
 # The first that really starts (a version manager's shim may not).
-PYTHON ?= $(shell for p in python3.11 python3.12 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 # The version that CI and the published figures use; any supported one works: make demo TORCH=torch==2.12.0
@@ -31,9 +31,9 @@ help:
 # Debian splits venv's pip into python3-venv; without it, pip installs itself into the new environment.
 $(VENV)/.venv-made:
 	@"$(PYTHON)" -c '' 2>/dev/null \
-	  || { echo "No Python that starts: install Python 3.11 or 3.12, or say make PYTHON=/path/to/python3.11"; exit 2; }
-	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' \
-	  || { echo "$(PYTHON) is $$("$(PYTHON)" --version): MagPy needs Python 3.11 or 3.12 (make PYTHON=/path/to/python3.11)"; exit 2; }
+	  || { echo "No Python that starts: install Python 3.11, 3.12 or 3.13, or say make PYTHON=/path/to/python3.11"; exit 2; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+	  || { echo "$(PYTHON) is $$("$(PYTHON)" --version): MagPy needs Python 3.11, 3.12 or 3.13 (make PYTHON=/path/to/python3.11)"; exit 2; }
 	@"$(PYTHON)" -m venv "$(VENV)" 2>/dev/null \
 	  || { rm -rf "$(VENV)" && "$(PYTHON)" -m venv --without-pip "$(VENV)" && "$(PYTHON)" -m pip -q --python "$(BIN)/python" install pip; } \
 	  || { echo "Cannot make a virtual environment: install pip or venv for $(PYTHON) (Debian: apt-get install python3-venv)"; exit 2; }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -463,6 +464,22 @@ def test_unsupported_versions_are_refused(python: Any, implementation: str, torc
     with pytest.raises(UnsupportedVersion) as caught:
         check(python, implementation, torch_version)
     assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_unsupported_python_is_refused_before_its_bytecode_is_looked_at() -> None:
+    program = """if True:
+        import dis, sys, torch
+        sys.version_info = (3, 14, 0, "final", 0)
+        dis.opmap.clear()
+        import magpy_core
+        try:
+            magpy_core.compile
+        except magpy_core.UnsupportedVersion as error:
+            print(error)
+        """
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("MagPy needs CPython 3.11 to 3.13, but this is cpython 3.14: run it with")
 
 
 def test_supported_versions() -> None:
