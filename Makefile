@@ -16,12 +16,14 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help compiler demo test test-slow test-gpu lint types format docs bench e2e vsix extension clean
+.PHONY: help compiler demo test test-slow test-engine test-version test-stdlib test-gpu lint types format docs bench e2e vsix extension clean
 
 help:
 	@echo "make demo       check the character GPT example, then train it compiled"
 	@echo "make test       Python tests            make test-slow what takes long (Inductor)"
 	@echo "make test-gpu   tests on a CUDA device  make e2e       the extension in a real VS Code"
+	@echo "make test-version PYTHON=python3.13 TORCH=torch==2.15.0  the engine's tests on another pair (docs/compatibility.md)"
+	@echo "make test-stdlib    CPython's own tests, with every frame instrumented"
 	@echo "make lint       ruff, imports, deps     make types     mypy --strict"
 	@echo "make bench      speed table and JSON    make docs      run the tour, check the generated pages"
 	@echo "make vsix       build the VS Code extension            make clean     remove what was built"
@@ -74,6 +76,18 @@ test: $(VENV)/.dev-ready compiler
 # What compiles whole training runs with Inductor, or takes long for another reason.
 test-slow: $(VENV)/.dev-ready compiler
 	$(BIN)/python -m pytest -n $(JOBS) -m "slow and not e2e" $(PYTEST_ARGS)
+
+# The engine's own tests on another pair, in an environment of its own (a CUDA build of torch takes 5 GB).
+test-version: PAIR = $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-$(subst =,,$(TORCH))
+test-version:
+	$(MAKE) test-engine VENV=.venv-$(PAIR)
+
+test-engine: $(VENV)/.dev-ready compiler
+	$(BIN)/python -m pytest -n $(JOBS) -m "not e2e and not slow" tests/unit tests/soundness tests/golden tests/programs $(PYTEST_ARGS)
+	$(BIN)/python -m tests.soundness.stdlib_fuzz
+
+test-stdlib: $(VENV)/.dev-ready
+	$(BIN)/python -m tests.soundness.stdlib_fuzz
 
 test-gpu: $(VENV)/.dev-ready
 	$(BIN)/python -m pytest tests/gpu $(PYTEST_ARGS)

@@ -32,4 +32,4 @@ def test_a_difference_is_noticed(capsys: pytest.CaptureFixture[str], monkeypatch
     assert stdlib_fuzz.compare("some", timeout=1, verbose=False, only=[]) == 2
     report = capsys.readouterr().out
     assert "b: ok -> error" in report and "recording of a failed: KeyError(1)" in report
-    assert "explained c.test_slots: ok -> missing" in report
+    assert "explained c.test_slots: ok -> missing (counts all objects" in report
