@@ -3,7 +3,7 @@
 #   make test   the whole Python test suite
 SHELL  := /bin/bash
 # The first that really starts (a version manager's shim may not).
-PYTHON ?= $(shell for p in python3.11 python3.12 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 # The version that CI and the published figures use; any supported one works: make demo TORCH=torch==2.12.0
@@ -16,12 +16,14 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help compiler demo test test-slow test-gpu lint types format docs bench e2e vsix extension clean
+.PHONY: help compiler demo test test-slow test-engine test-version test-stdlib test-gpu lint types format docs bench e2e vsix extension clean
 
 help:
 	@echo "make demo       check the character GPT example, then train it compiled"
 	@echo "make test       Python tests            make test-slow what takes long (Inductor)"
 	@echo "make test-gpu   tests on a CUDA device  make e2e       the extension in a real VS Code"
+	@echo "make test-version PYTHON=python3.13 TORCH=torch==2.15.0  the engine's tests on another pair (docs/compatibility.md)"
+	@echo "make test-stdlib    CPython's own tests, with every frame instrumented"
 	@echo "make lint       ruff, imports, deps     make types     mypy --strict"
 	@echo "make bench      speed table and JSON    make docs      run the tour, check the generated pages"
 	@echo "make vsix       build the VS Code extension            make clean     remove what was built"
@@ -31,9 +33,9 @@ help:
 # Debian splits venv's pip into python3-venv; without it, pip installs itself into the new environment.
 $(VENV)/.venv-made:
 	@"$(PYTHON)" -c '' 2>/dev/null \
-	  || { echo "No Python that starts: install Python 3.11 or 3.12, or say make PYTHON=/path/to/python3.11"; exit 2; }
-	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' \
-	  || { echo "$(PYTHON) is $$("$(PYTHON)" --version): MagPy needs Python 3.11 or 3.12 (make PYTHON=/path/to/python3.11)"; exit 2; }
+	  || { echo "No Python that starts: install Python 3.11, 3.12 or 3.13, or say make PYTHON=/path/to/python3.11"; exit 2; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+	  || { echo "$(PYTHON) is $$("$(PYTHON)" --version): MagPy needs Python 3.11, 3.12 or 3.13 (make PYTHON=/path/to/python3.11)"; exit 2; }
 	@"$(PYTHON)" -m venv "$(VENV)" 2>/dev/null \
 	  || { rm -rf "$(VENV)" && "$(PYTHON)" -m venv --without-pip "$(VENV)" && "$(PYTHON)" -m pip -q --python "$(BIN)/python" install pip; } \
 	  || { echo "Cannot make a virtual environment: install pip or venv for $(PYTHON) (Debian: apt-get install python3-venv)"; exit 2; }
@@ -74,6 +76,18 @@ test: $(VENV)/.dev-ready compiler
 # What compiles whole training runs with Inductor, or takes long for another reason.
 test-slow: $(VENV)/.dev-ready compiler
 	$(BIN)/python -m pytest -n $(JOBS) -m "slow and not e2e" $(PYTEST_ARGS)
+
+# The engine's own tests on another pair, in an environment of its own (a CUDA build of torch takes 5 GB).
+test-version: PAIR = $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-$(subst =,,$(TORCH))
+test-version:
+	$(MAKE) test-engine VENV=.venv-$(PAIR)
+
+test-engine: $(VENV)/.dev-ready compiler
+	$(BIN)/python -m pytest -n $(JOBS) -m "not e2e and not slow" tests/unit tests/soundness tests/golden tests/programs $(PYTEST_ARGS)
+	$(BIN)/python -m tests.soundness.stdlib_fuzz
+
+test-stdlib: $(VENV)/.dev-ready
+	$(BIN)/python -m tests.soundness.stdlib_fuzz
 
 test-gpu: $(VENV)/.dev-ready
 	$(BIN)/python -m pytest tests/gpu $(PYTEST_ARGS)

@@ -28,12 +28,22 @@ __all__ = [*_API, "Finding", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _API:
+    value: Any
+    if name == "UnsupportedVersion":
+        from magpy_core._compat import versions
+
+        value = versions.UnsupportedVersion
+    elif name in _API:
+        from magpy_core._compat import versions
+
+        versions.check_versions()  # before anything is imported that an unknown Python or torch would break
         from magpy_core.runtime import api
 
         value = getattr(api, name)
     elif name == "Finding":
-        from magpy_core.findings import Finding as value
+        from magpy_core import findings
+
+        value = findings.Finding
     else:
         raise AttributeError(f"module 'magpy_core' has no attribute {name!r}")
     if name != "monitor":  # its property asks again

@@ -80,7 +80,7 @@ def _no_python(ended: Fact) -> Check:
 def _python(fact: Fact) -> Check:
     version = tuple(fact["version"][:2])
     found = f"{fact['implementation']} {'.'.join(map(str, fact['version']))}"
-    known = " and ".join(_dotted(v) for v in SUPPORTED_PYTHON)
+    known = " or ".join(_dotted(v) for v in SUPPORTED_PYTHON)
     if version in SUPPORTED_PYTHON and fact["implementation"] == "CPython":
         return Check("python", "Python", Status.OK, found, "Supported.")
     return Check(

@@ -1,4 +1,4 @@
-"""Decoding and re-encoding of CPython 3.11/3.12 code objects, instruction by instruction.
+"""Decoding and re-encoding of CPython 3.11 to 3.13 code objects, instruction by instruction.
 
 Unlike a general bytecode library this keeps what tracebacks and unwinding depend on exactly as the compiler wrote it:
 the exception table's depths, and the position (line, end line, column, end column) of every instruction.
@@ -20,7 +20,15 @@ from magpy_core._compat.own_builtins import OWN_BUILTINS
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
 EXTENDED_ARG: int = dis.opmap["EXTENDED_ARG"]
-_CACHES: Sequence[int] = opcode._inline_cache_entries  # type: ignore[attr-defined]
+
+
+def _cache_sizes() -> Sequence[int]:
+    """How many code units of inline cache follow each opcode (3.13 keeps them by name)."""
+    known: Sequence[int] | dict[str, int] = opcode._inline_cache_entries  # type: ignore[attr-defined]
+    return [known.get(name, 0) for name in dis.opname] if isinstance(known, dict) else known
+
+
+_CACHES: Sequence[int] = _cache_sizes()
 _JUMPS = frozenset(dis.hasjrel)
 _BACKWARD = frozenset(op for name, op in dis.opmap.items() if "BACKWARD" in name)
 

@@ -21,7 +21,7 @@ from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_co
 
 from magpy_core._compat.assembler import Decoded, Instr, assemble, decode
 from magpy_core._compat.own_builtins import OWN_BUILTINS
-from magpy_core._compat.versions import PY312, UnsupportedVersion
+from magpy_core._compat.versions import PY312, PY313, UnsupportedVersion
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
@@ -63,10 +63,10 @@ def bypass(code: CodeType) -> CodeType | None:
         cell = name in code.co_cellvars or name in code.co_freevars
         return Instr(_OP["LOAD_DEREF" if cell else "LOAD_FAST"], names.index(name), position)
 
+    null = Instr(_OP["PUSH_NULL"], 0, position)
     instrs = [
         *decoded.instrs[: resume + 1],
-        Instr(_OP["PUSH_NULL"], 0, position),
-        load("fn"),
+        *((load("fn"), null) if PY313 else (null, load("fn"))),
         load(code.co_varnames[0]),
         load(code.co_varnames[1]),
         Instr(_OP["CALL_FUNCTION_EX"], 1, position),

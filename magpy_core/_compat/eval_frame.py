@@ -11,9 +11,9 @@ another code object (a *clone* of the frame's own) evaluated in its place. What 
 * A guard cannot tell a starting generator from one being resumed, and a started frame must never be replaced. Entries on
   generator code therefore never match; :func:`generator_started`, which clones of generators call first, removes them
   before they pile up.
-* An intercepted call is a C call, where a plain one is not: deep recursion would end in RecursionError on 3.12, whatever
-  the recursion limit, and in a crash on 3.11. An interception that is told to stop, or finds the stack too deep, has the
-  next frame switch interception off for the thread (:func:`_escaping`), and plain Python goes on from there.
+* An intercepted call is a C call, where a plain one is not: deep recursion would end in RecursionError on 3.12 and 3.13,
+  whatever the recursion limit, and in a crash on 3.11. An interception that is told to stop, or finds the stack too deep,
+  has the next frame switch interception off for the thread (:func:`_escaping`), and plain Python goes on from there.
 * An exception in a callback reaches user code, and leaves torch's count of intercepting threads wrong: nothing here raises.
   What belongs to the user (Ctrl-C) is raised by the frame that was about to start.
 * A code object with the SKIP strategy is evaluated without asking anybody; with recursive SKIP so is everything it calls.
@@ -52,7 +52,7 @@ from torch._C._dynamo.guards import RootGuardManager
 from magpy_core._compat.assembler import Instr, assemble, decode
 from magpy_core._compat.dynamo import bypass, compiled_codes, read_mark, set_mark, torch_has_compiled
 from magpy_core._compat.own_builtins import OWN_BUILTINS
-from magpy_core._compat.versions import PY312
+from magpy_core._compat.versions import PY312, PY313
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
@@ -136,8 +136,12 @@ class RecursionTooDeep(RuntimeError):
 AT_LIMIT = RecursionError("the program is at its recursion limit")
 """Stands for an exception that could not even be handled."""
 
-MAX_DEPTH = 350 if PY312 else 1500
-"""Frames inside an interception: 3.12 allows 1500 nested C calls, two to four a frame; on 3.11 a frame takes 1 to 2 KB."""
+MAX_DEPTH = 350 if PY312 and not PY313 else 1500
+"""Frames inside an interception: 3.12 allows 1500 nested C calls, two to four a frame (3.13 allows 10,000); a frame takes
+1 to 2 KB of C stack, and 3.11 does not count."""
+
+_LAST_BEFORE_START = 0 if PY313 else -1
+"""``f_lasti`` of a frame about to start: 3.13 keeps the instruction to come, earlier versions the one before it."""
 
 _PLAIN = _Answer(None)
 _marked: dict[int, CodeType] = {}
@@ -245,7 +249,7 @@ class Interception:
         """The callback proper: a frame whose code has no matching cache entry."""
         code: CodeType = frame.f_code
         declined, self._declined = self._declined, None
-        replaceable = frame.f_lasti < 0 and code.co_flags & _CO_OPTIMIZED
+        replaceable = frame.f_lasti <= _LAST_BEFORE_START and code.co_flags & _CO_OPTIMIZED
         clone: CodeType | None = None
         try:
             if not self._stopping and declined is not code:  # otherwise its entry's guard has just asked

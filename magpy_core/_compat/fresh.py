@@ -2,7 +2,7 @@
 
 CPython shares small ints (-5..256) and constants, so a number read from outside cannot be told from an equal constant by
 ``id``. The monitor hands the program a private copy instead, which no Python operation except ``is`` can tell apart.
-Layout facts used: CPython 3.11 and 3.12 ``PyLongObject``. Checked by ``supports_fresh_int`` at first use.
+Layout facts used: CPython 3.11 to 3.13 ``PyLongObject``. Checked by ``supports_fresh_int`` at first use.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def fresh_int(value: int) -> int:
 @functools.cache
 def supports_fresh_int() -> bool:
     """Probe: whether private small ints behave like the shared ones."""
-    if sys.version_info[:2] not in ((3, 11), (3, 12)):
+    if sys.version_info[:2] not in ((3, 11), (3, 12), (3, 13)):
         return False
     for v in (0, 1, -1, -5, 256, 255, 12345, -98765):
         copy = _new_small(v)

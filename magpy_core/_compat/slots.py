@@ -3,8 +3,8 @@
 CPython keeps NULLs on the value stack (below a callable; a local saved by an inlined comprehension). ``COPY`` of a NULL
 crashes the interpreter, so code that inserts COPYs must know, before every call, which layout it meets. Key function:
 :func:`stack_states`; a state is a string with one letter for every slot, bottom first: ``V`` a value, ``N`` a NULL, ``?``
-either. LOAD_METHOD (3.11) and LOAD_ATTR with the method bit (3.12) are modelled as the instrumentation rewrites them: a
-NULL, then the attribute.
+either. LOAD_METHOD (3.11) and LOAD_ATTR with the method bit (3.12, 3.13) are modelled as the instrumentation rewrites
+them: a NULL and the attribute. Up to 3.12 the NULL lies below the callable, from 3.13 on above it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from magpy_core._compat.assembler import Decoded, Instr
 from magpy_core._compat.own_builtins import OWN_BUILTINS
-from magpy_core._compat.versions import PY312
+from magpy_core._compat.versions import PY312, PY313
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
@@ -44,7 +44,11 @@ _COPY = _OP["COPY"]
 _SWAP = _OP["SWAP"]
 _PRECALL = _OP.get("PRECALL", -1)
 _CALL = _OP["CALL"]
+_CALL_KW = _OP.get("CALL_KW", -1)
 _CALL_FUNCTION_EX = _OP["CALL_FUNCTION_EX"]
+_STORE_FAST_LOAD_FAST = _OP.get("STORE_FAST_LOAD_FAST", -1)
+_CALLABLE = "VN" if PY313 else "NV"
+"""A callable without a bound first argument."""
 
 
 class UnknownStack(Exception):
@@ -57,11 +61,11 @@ def _step(state: str, instr: Instr, jump: bool) -> str:
     if op == _PUSH_NULL:
         return state + "N"
     if op == _LOAD_GLOBAL:
-        return state + ("NV" if arg & 1 else "V")
+        return state + (_CALLABLE if arg & 1 else "V")
     if op == _LOAD_METHOD or (op == _LOAD_ATTR and PY312 and arg & 1):
-        return state[:-1] + "NV"
+        return state[:-1] + _CALLABLE
     if op == _LOAD_SUPER_ATTR:
-        return state[:-3] + ("NV" if arg & 1 else "V")
+        return state[:-3] + (_CALLABLE if arg & 1 else "V")
     if op == _COPY:
         return state + state[-arg]
     if op == _SWAP:
@@ -69,12 +73,16 @@ def _step(state: str, instr: Instr, jump: bool) -> str:
         return state[:-arg] + state[-1] + middle + state[-arg]
     if op == _LOAD_FAST_AND_CLEAR:
         return state + "?"
+    if op == _STORE_FAST_LOAD_FAST:
+        return state[:-1] + "V"
     if op == _RETURN_GENERATOR:  # resumed with the value that was sent in
         return state + "V"
     if op == _PRECALL:  # the whole effect is given to CALL
         return state
     if op == _CALL:
         return state[: -(arg + 2)] + "V"
+    if op == _CALL_KW:
+        return state[: -(arg + 3)] + "V"
     if op == _CALL_FUNCTION_EX:
         return state[: -(3 + (arg & 1))] + "V"
     effect = dis.stack_effect(op, arg if op >= dis.HAVE_ARGUMENT else None, jump=jump)

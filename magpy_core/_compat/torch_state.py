@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import sys
 from collections.abc import Iterator
@@ -94,6 +95,17 @@ def preserve_torch_state(*, without_modes: bool = True) -> Iterator[None]:
             random.setstate(python_random)
             if numpy_random is not None:
                 sys.modules["numpy"].random.set_state(numpy_random)
+
+
+@functools.cache
+def know_accelerator() -> None:
+    """Have torch look up the module of its build's accelerator.
+
+    It does so at an optimizer's first step, and keeps the answer in a cache: a recording of that step would fill it.
+    """
+    accelerator = torch.accelerator.current_accelerator()
+    if accelerator is not None:
+        torch.get_device_module(accelerator)
 
 
 def random_streams() -> list[torch.Tensor]:

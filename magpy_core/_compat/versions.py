@@ -7,11 +7,12 @@ import importlib
 import re
 import sys
 
-PYTHON_VERSIONS: tuple[tuple[int, int], ...] = ((3, 11), (3, 12))
+PYTHON_VERSIONS: tuple[tuple[int, int], ...] = ((3, 11), (3, 12), (3, 13))
 TORCH_MIN: tuple[int, int] = (2, 11)
-TORCH_MAX: tuple[int, int] = (2, 13)
+TORCH_MAX: tuple[int, int] = (2, 15)
 
 PY312: bool = sys.version_info >= (3, 12)
+PY313: bool = sys.version_info >= (3, 13)
 
 
 class UnsupportedVersion(RuntimeError):
@@ -26,9 +27,9 @@ def _torch_release(version: str) -> tuple[int, int] | None:
 def check(python: tuple[int, int], implementation: str, torch_version: str) -> None:
     """Raise UnsupportedVersion unless this combination is supported (the pure part of :func:`check_versions`)."""
     if implementation != "cpython" or python not in PYTHON_VERSIONS:
-        supported = " and ".join(f"{major}.{minor}" for major, minor in PYTHON_VERSIONS)
+        low, high = (f"{major}.{minor}" for major, minor in (PYTHON_VERSIONS[0], PYTHON_VERSIONS[-1]))
         raise UnsupportedVersion(
-            f"MagPy needs CPython {supported}, but this is {implementation} {python[0]}.{python[1]}: "
+            f"MagPy needs CPython {low} to {high}, but this is {implementation} {python[0]}.{python[1]}: "
             "run it with a supported interpreter (the --python option)."
         )
     release = _torch_release(torch_version)

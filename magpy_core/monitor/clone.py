@@ -1,13 +1,11 @@
 """Instrumented clones: the same bytecode with calls to hooks beside the instructions that events are made of.
 
 :func:`instrument` takes a code object and gives a clone with the same name, variables, flags, positions and exception table.
-The real operations stay where they are; hooks get copies of their operands. Three instructions are rewritten into equal
-longer forms, so that a call's stack layout is known: a method load becomes a plain attribute load above a NULL, 3.12's
-``LOAD_SUPER_ATTR`` becomes the call of super and the attribute load that it stands for, and ``f(*x)`` spreads an x that is
-no tuple before the call instead of in it.
-
-Hooks are called as ``[hook, site, operands...]``: in the place below a call's first argument CPython takes either a NULL, or
-a method whose first argument follows. Key type: :class:`_Instrumenter`.
+The real operations stay where they are; hooks get copies of their operands. Some instructions are rewritten into equal
+longer forms, so that a call's stack layout is known and every operation has its event: a method load becomes a plain
+attribute load and a NULL, ``LOAD_SUPER_ATTR`` (from 3.12 on) the call of super and the attribute load that it stands for,
+``f(*x)`` spreads an x that is no tuple before the call instead of in it, and a comparison of 3.13 that ends in a truth test
+becomes the two. Key type: :class:`_Instrumenter`.
 """
 
 from __future__ import annotations
@@ -15,31 +13,25 @@ from __future__ import annotations
 import dis
 from collections.abc import Callable
 from types import CodeType
-from typing import Any, Final
+from typing import Final
 
-from magpy_core._compat.assembler import Decoded, Instr, Position, assemble, decode
+from magpy_core._compat.assembler import Instr, assemble, decode
 from magpy_core._compat.dynamo import local_names
 from magpy_core._compat.eval_frame import generator_started
 from magpy_core._compat.own_builtins import OWN_BUILTINS
-from magpy_core._compat.slots import UnknownStack, stack_states
-from magpy_core._compat.versions import PY312
+from magpy_core._compat.slots import UnknownStack
+from magpy_core._compat.versions import PY312, PY313
+from magpy_core.monitor.emit import CALL, COPY, LOAD_ATTR, LOAD_CONST, POP_TOP, PUSH_NULL, SWAP, Emitter
 from magpy_core.monitor.events import Site
-from magpy_core.monitor.hooks import HOOKS
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
 _OP: Final = dis.opmap
-_LOAD_CONST: Final = _OP["LOAD_CONST"]
-_COPY: Final = _OP["COPY"]
-_SWAP: Final = _OP["SWAP"]
-_POP_TOP: Final = _OP["POP_TOP"]
-_PUSH_NULL: Final = _OP["PUSH_NULL"]
-_CALL: Final = _OP["CALL"]
-_PRECALL: Final = -1 if PY312 else _OP["PRECALL"]
-_KW_NAMES: Final = _OP["KW_NAMES"]
-_LOAD_ATTR: Final = _OP["LOAD_ATTR"]
+_KW_NAMES: Final = _OP.get("KW_NAMES", -1)
+_LOAD_CELL: Final = _OP["LOAD_FAST" if PY313 else "LOAD_CLOSURE"]
+_FORMAT_SIMPLE: Final = _OP.get("FORMAT_SIMPLE", -1)
+_COMPARE_TO_BOOL: Final = 16  # 3.13: COMPARE_OP also does what TO_BOOL does
 _BINARY_OPS: Final[list[str]] = [symbol for _, symbol in dis._nb_ops]  # type: ignore[attr-defined]
-WITH_RESULT: Final = frozenset({"T", "real", "imag"})  # attributes whose value is reported too: views of arrays
 _CONVERSIONS: Final = (None, "s", "r", "a")
 _INTRINSIC_UNARY_POSITIVE: Final = 5
 _INTRINSIC_LIST_TO_TUPLE: Final = 6
@@ -47,20 +39,8 @@ _INTRINSIC_LIST_TO_TUPLE: Final = 6
 Rewriter = Callable[["_Instrumenter", Instr], None]
 
 
-class _Instrumenter:
+class _Instrumenter(Emitter):
     """Builds one clone: walks the original's instructions and emits them with hooks around them."""
-
-    def __init__(self, decoded: Decoded) -> None:
-        self.code = decoded.code
-        self.decoded = decoded
-        self.states = stack_states(decoded)
-        self.out: list[Instr] = []
-        self.labels: dict[Instr, Instr] = {}
-        self.consts: list[Any] = list(self.code.co_consts)
-        self.const_index: dict[int, int] = {}
-        self.extra_stack = 0
-        self.position: Position = (None, None, None, None)
-        self.at = 0
 
     def run(self) -> CodeType:
         instrs = self.decoded.instrs
@@ -77,96 +57,6 @@ class _Instrumenter:
                 self.labels[instr] = self.out[first]
             self.at += 1
         return assemble(self.decoded, self.out, self.labels, tuple(self.consts), self.extra_stack)
-
-    # Emitting
-
-    def emit(self, op: int, arg: int = 0) -> Instr:
-        instr = Instr(op, arg, self.position)
-        self.out.append(instr)
-        return instr
-
-    def const(self, value: object) -> None:
-        """Push a constant of ours."""
-        index = self.const_index.get(id(value))
-        if index is None:
-            index = self.const_index[id(value)] = len(self.consts)
-            self.consts.append(value)
-        self.emit(_LOAD_CONST, index)
-
-    def call(self, args: int) -> None:
-        if not PY312:
-            self.emit(_PRECALL, args)
-        self.emit(_CALL, args)
-
-    def site(self, name: str | None = None, instr: Instr | None = None, offset: int = 0) -> Site:
-        instr = instr or self.decoded.instrs[self.at]
-        opname = dis.opname[instr.op]
-        return Site(self.code, self.at + offset, opname, name, instr.pos)
-
-    def hook(self, name: str, site: Site) -> None:
-        self.const(HOOKS[name])
-        self.const(site)
-
-    def room(self, slots: int) -> None:
-        self.extra_stack = max(self.extra_stack, slots)
-
-    def before(self, event: str, site: Site, *depths: int) -> None:
-        """Call an event's hook with copies of the operands at these depths (1 is the top of the stack)."""
-        self.hook(event, site)
-        for pushed, depth in enumerate(depths):
-            self.emit(_COPY, depth + 2 + pushed)
-        self.call(len(depths))
-        self.emit(_POP_TOP)
-        self.room(2 + len(depths))
-
-    def name(self, index: int) -> str:
-        return self.code.co_names[index]
-
-    # Calls
-
-    def before_call(self, site: Site, instr: Instr, args: int, names: tuple[str, ...] | None, below: str) -> None:
-        """Report a call; ``below`` is the state's letter below the callable: N, or V when that is the real callable."""
-        if below == "?":
-            raise UnknownStack(f"unknown layout of the call at {instr!r}")
-        self.hook("call" if names is None else "call_kw", site)
-        values = args if below == "N" else args + 1
-        for _ in range(values + 1):  # every copy makes the next operand one deeper, and the next operand is one shallower
-            self.emit(_COPY, values + 3)
-        self.emit(_OP["BUILD_TUPLE"], values)
-        if names is not None:
-            self.const(names)
-        self.call(2 if names is None else 3)
-        self.emit(_POP_TOP)
-        self.room(values + 4)
-
-    def after_call(self, site: Site) -> None:
-        """Hand the result on top of the stack to the hook, and take what it returns in its place."""
-        self.const(HOOKS["call_result"])
-        self.emit(_SWAP, 2)
-        self.const(site)
-        self.call(1)
-        self.room(2)
-
-    def attribute(self, instr: Instr, index: int, method: bool, offset: int = 0) -> None:
-        """A plain attribute load in the place of ``instr``, above a NULL if it was a method load."""
-        site = self.site(self.name(index), instr, offset)
-        self.before("attr_read", site, 1)
-        instr.op, instr.arg = _LOAD_ATTR, index << 1 if PY312 else index
-        if self.name(index) in WITH_RESULT and not method:
-            self.hook("attr_result", site)
-            self.emit(_COPY, 3)
-            self.emit(_COPY, 1)
-            self.out.append(instr)
-            self.call(2)
-            self.emit(_SWAP, 2)
-            self.emit(_POP_TOP)
-            self.room(4)
-        else:
-            self.out.append(instr)
-        if method:
-            self.emit(_PUSH_NULL)
-            self.emit(_SWAP, 2)
-            self.room(1)
 
 
 def _simple(event: str, *depths: int) -> Rewriter:
@@ -199,10 +89,10 @@ def _cell(event: str) -> Rewriter:
         self.hook(event, self.site(local_names(self.code)[instr.arg]))
         writes = event == "cell_write"
         if writes:
-            self.emit(_COPY, 3)
-        self.emit(_OP["LOAD_CLOSURE"], instr.arg)
+            self.emit(COPY, 3)
+        self.emit(_LOAD_CELL, instr.arg)
         self.call(2 if writes else 1)
-        self.emit(_POP_TOP)
+        self.emit(POP_TOP)
         self.room(4)
         self.out.append(instr)
 
@@ -213,21 +103,22 @@ def _load_attr(self: _Instrumenter, instr: Instr) -> None:
     if PY312:
         self.attribute(instr, instr.arg >> 1, bool(instr.arg & 1))
     else:
-        self.attribute(instr, instr.arg, instr.op != _LOAD_ATTR)
+        self.attribute(instr, instr.arg, instr.op != LOAD_ATTR)
 
 
 def _load_super_attr(self: _Instrumenter, instr: Instr) -> None:
     index, two_args, method = instr.arg >> 2, bool(instr.arg & 2), bool(instr.arg & 1)
-    self.emit(_PUSH_NULL)
-    if two_args:  # super, class, self, NULL -> NULL, super, class, self
-        for depth in (4, 3, 2):
-            self.emit(_SWAP, depth)
+    self.emit(PUSH_NULL)
+    place = 3 if PY313 else 4  # where the NULL goes: above super, or below it
+    if two_args:  # super, class, self, NULL -> NULL, super, class, self (or super, NULL, class, self)
+        for depth in range(place, 1, -1):
+            self.emit(SWAP, depth)
         args = 2
-    else:  # super, class, self, NULL -> NULL, super, self, class -> NULL, super
-        self.emit(_SWAP, 4)
-        self.emit(_SWAP, 3)
-        self.emit(_POP_TOP)
-        self.emit(_POP_TOP)
+    else:  # -> NULL, super, self, class (or super, NULL, self, class) -> NULL, super (or super, NULL)
+        for depth in range(place, 2, -1):
+            self.emit(SWAP, depth)
+        self.emit(POP_TOP)
+        self.emit(POP_TOP)
         args = 0
     site = self.site(None, instr, offset=len(self.decoded.instrs))
     self.room(1)
@@ -239,11 +130,11 @@ def _load_super_attr(self: _Instrumenter, instr: Instr) -> None:
 
 
 def _call(self: _Instrumenter, instr: Instr) -> None:
-    """A whole call: KW_NAMES, PRECALL and CALL stay together."""
+    """A whole call: KW_NAMES, PRECALL and CALL (up to 3.12) stay together."""
     instrs = self.decoded.instrs
     names: tuple[str, ...] | None = None
     group = [instr]
-    while group[-1].op != _CALL:
+    while group[-1].op != CALL:
         group.append(instrs[self.at + len(group)])
     if instr.op == _KW_NAMES:
         names = self.code.co_consts[instr.arg]
@@ -251,9 +142,22 @@ def _call(self: _Instrumenter, instr: Instr) -> None:
     state = self.states[instr]
     site = self.site(None, last, len(group) - 1)
     self.position = last.pos
-    self.before_call(site, instr, last.arg, names, state[-(last.arg + 2)])
+    self.before_call(site, instr, last.arg, names, state[-(last.arg + (1 if PY313 else 2))])
     self.out.extend(group)
     self.at += len(group) - 1
+    self.after_call(site)
+
+
+def _call_kw(self: _Instrumenter, instr: Instr) -> None:
+    """3.13: the keywords' names are the topmost operand, a constant."""
+    previous = self.decoded.instrs[self.at - 1]
+    if previous.op != LOAD_CONST:
+        raise UnknownStack(f"no names for the call at {instr!r}")
+    site = self.site()
+    self.before_call(
+        site, instr, instr.arg, self.code.co_consts[previous.arg], self.states[instr][-(instr.arg + 2)], above=1
+    )
+    self.out.append(instr)
     self.after_call(site)
 
 
@@ -263,13 +167,13 @@ def _call_ex(self: _Instrumenter, instr: Instr) -> None:
     previous = self.decoded.instrs[self.at - 1]
     if has_kwargs or not _makes_tuple(previous):
         if has_kwargs:
-            self.emit(_SWAP, 2)
+            self.emit(SWAP, 2)
         self.hook("call_star", site)
-        self.emit(_COPY, 3)
+        self.emit(COPY, 3)
         self.call(1)
         skip = self.emit(_OP["POP_JUMP_IF_FALSE" if PY312 else "POP_JUMP_FORWARD_IF_FALSE"])
         self.emit(_OP["BUILD_LIST"], 0)
-        self.emit(_SWAP, 2)
+        self.emit(SWAP, 2)
         self.emit(_OP["LIST_EXTEND"], 1)
         if PY312:
             self.emit(_OP["CALL_INTRINSIC_1"], _INTRINSIC_LIST_TO_TUPLE)
@@ -277,15 +181,16 @@ def _call_ex(self: _Instrumenter, instr: Instr) -> None:
             self.emit(_OP["LIST_TO_TUPLE"])
         skip.target = self.emit(_OP["NOP"])
         if has_kwargs:
-            self.emit(_SWAP, 2)
+            self.emit(SWAP, 2)
         self.room(4)
     self.hook("call_ex", site)
-    for _ in range(2 + has_kwargs):
-        self.emit(_COPY, 4 + has_kwargs)
+    self.emit(COPY, 4 + has_kwargs + PY313)
+    for _ in range(1 + has_kwargs):
+        self.emit(COPY, 4 + has_kwargs)
     if not has_kwargs:
         self.const(None)
     self.call(3)
-    self.emit(_POP_TOP)
+    self.emit(POP_TOP)
     self.room(6)
     self.out.append(instr)
     self.after_call(site)
@@ -302,12 +207,12 @@ def _with_result(self: _Instrumenter, instr: Instr, event: str, site: Site) -> N
     self.before(event, site, 2, 1)
     self.hook(event.removesuffix("_") + "_result", site)
     for depth in (4, 4, 2, 2):
-        self.emit(_COPY, depth)
+        self.emit(COPY, depth)
     self.out.append(instr)
     self.call(3)
-    self.emit(_SWAP, 3)
-    self.emit(_POP_TOP)
-    self.emit(_POP_TOP)
+    self.emit(SWAP, 3)
+    self.emit(POP_TOP)
+    self.emit(POP_TOP)
     self.room(6)
 
 
@@ -319,14 +224,7 @@ def _unary(symbol: str) -> Rewriter:
     def rewrite(self: _Instrumenter, instr: Instr) -> None:
         site = self.site(symbol)
         self.before("unary", site, 1)
-        self.hook("unary_result", site)
-        self.emit(_COPY, 3)
-        self.emit(_COPY, 1)
-        self.out.append(instr)
-        self.call(2)
-        self.emit(_SWAP, 2)
-        self.emit(_POP_TOP)
-        self.room(4)
+        self.around("unary_result", site, instr)
 
     return rewrite
 
@@ -339,7 +237,11 @@ def _intrinsic(self: _Instrumenter, instr: Instr) -> None:
 
 
 def _compare(self: _Instrumenter, instr: Instr) -> None:
-    _with_result(self, instr, "compare", self.site(dis.cmp_op[instr.arg >> 4 if PY312 else instr.arg]))
+    _with_result(self, instr, "compare", self.site(dis.cmp_op[instr.arg >> (5 if PY313 else 4 if PY312 else 0)]))
+    if PY313 and instr.arg & _COMPARE_TO_BOOL:
+        instr.arg &= ~_COMPARE_TO_BOOL
+        self.before("truth", self.site(None, instr, offset=len(self.decoded.instrs)), 1)
+        self.emit(_OP["TO_BOOL"])
 
 
 def _subscript(self: _Instrumenter, instr: Instr) -> None:
@@ -357,14 +259,7 @@ def _slice(self: _Instrumenter, instr: Instr) -> None:
 def _iterate(self: _Instrumenter, instr: Instr) -> None:
     site = self.site()
     self.before("iterate", site, 1)
-    self.hook("iterate_result", site)
-    self.emit(_COPY, 3)
-    self.emit(_COPY, 1)
-    self.out.append(instr)
-    self.call(2)
-    self.emit(_SWAP, 2)
-    self.emit(_POP_TOP)
-    self.room(4)
+    self.around("iterate_result", site, instr)
 
 
 def _is(self: _Instrumenter, instr: Instr) -> None:
@@ -373,10 +268,10 @@ def _is(self: _Instrumenter, instr: Instr) -> None:
 
 def _is_none(self: _Instrumenter, instr: Instr) -> None:
     self.hook("is_", self.site("is"))  # how it is written in the source is not to be known
-    self.emit(_COPY, 3)
+    self.emit(COPY, 3)
     self.const(None)
     self.call(2)
-    self.emit(_POP_TOP)
+    self.emit(POP_TOP)
     self.room(4)
     self.out.append(instr)
 
@@ -388,7 +283,7 @@ def _contains(self: _Instrumenter, instr: Instr) -> None:
 
 def _extend(self: _Instrumenter, instr: Instr) -> None:
     # [1, 2, 3] is compiled as the extension of an empty list by a constant: no event of the program's.
-    if self.decoded.instrs[self.at - 1].op != _LOAD_CONST:
+    if self.decoded.instrs[self.at - 1].op != LOAD_CONST:
         self.before("extend", self.site(), instr.arg + 1, 1)
     self.out.append(instr)
 
@@ -407,33 +302,48 @@ def _display(step: int) -> Rewriter:
 
 
 def _format(self: _Instrumenter, instr: Instr) -> None:
-    has_spec = bool(instr.arg & 4)
-    site = self.site(_CONVERSIONS[instr.arg & 3])
+    """FORMAT_VALUE: conversion and formatting in one."""
+    _formatting(self, [instr], _CONVERSIONS[instr.arg & 3], bool(instr.arg & 4))
+
+
+def _convert(self: _Instrumenter, instr: Instr) -> None:
+    """3.13: a conversion is an instruction of its own, and an event of its own where a format specification follows."""
+    instrs = self.decoded.instrs
+    following = instrs[self.at + 1]
+    if following.op == _FORMAT_SIMPLE:
+        _formatting(self, [instr, following], _CONVERSIONS[instr.arg], False)
+        self.at += 1
+    else:
+        _formatting(self, [instr], _CONVERSIONS[instr.arg], False)
+
+
+def _formatting(self: _Instrumenter, group: list[Instr], conversion: str | None, has_spec: bool) -> None:
+    site = self.site(conversion)
     self.hook("format", site)
     if has_spec:
-        self.emit(_COPY, 4)
-        self.emit(_COPY, 4)
+        self.emit(COPY, 4)
+        self.emit(COPY, 4)
     else:
-        self.emit(_COPY, 3)
+        self.emit(COPY, 3)
         self.const(None)
     self.call(2)
-    self.emit(_POP_TOP)
+    self.emit(POP_TOP)
     self.hook("format_result", site)
     if has_spec:
         for depth in (4, 4, 2, 2):
-            self.emit(_COPY, depth)
+            self.emit(COPY, depth)
     else:
-        self.emit(_COPY, 3)
+        self.emit(COPY, 3)
         self.const(None)
-        self.emit(_COPY, 2)
-    self.out.append(instr)
+        self.emit(COPY, 2)
+    self.out.extend(group)
     self.call(3)
     if has_spec:
-        self.emit(_SWAP, 3)
-        self.emit(_POP_TOP)
+        self.emit(SWAP, 3)
+        self.emit(POP_TOP)
     else:
-        self.emit(_SWAP, 2)
-    self.emit(_POP_TOP)
+        self.emit(SWAP, 2)
+    self.emit(POP_TOP)
     self.room(6)
 
 
@@ -461,7 +371,7 @@ def _generator(self: _Instrumenter, instr: Instr) -> None:
     self.const(generator_started)
     self.const(self.code)
     self.call(0)
-    self.emit(_POP_TOP)
+    self.emit(POP_TOP)
     self.room(2)
     self.out.append(instr)
 
@@ -486,12 +396,13 @@ _BY_NAME: Final[dict[str, Rewriter]] = {
     "KW_NAMES": _call,
     "PRECALL": _call,
     "CALL": _call,
+    "CALL_KW": _call_kw,
     "CALL_FUNCTION_EX": _call_ex,
     "BINARY_OP": _binary,
     "UNARY_NEGATIVE": _unary("-"),
     "UNARY_POSITIVE": _unary("+"),
     "UNARY_INVERT": _unary("~"),
-    "UNARY_NOT": _simple("truth", 1),
+    "TO_BOOL" if PY313 else "UNARY_NOT": _simple("truth", 1),
     "CALL_INTRINSIC_1": _intrinsic,
     "COMPARE_OP": _compare,
     "IS_OP": _is,
@@ -514,6 +425,9 @@ _BY_NAME: Final[dict[str, Rewriter]] = {
     "MATCH_CLASS": _simple("match", 3),
     "GET_LEN": _simple("match", 1),
     "FORMAT_VALUE": _format,
+    "CONVERT_VALUE": _convert,
+    "FORMAT_SIMPLE": lambda self, instr: _formatting(self, [instr], None, False),
+    "FORMAT_WITH_SPEC": lambda self, instr: _formatting(self, [instr], None, True),
     "BEFORE_WITH": _simple("with_enter", 1),
     "BEFORE_ASYNC_WITH": _simple("with_enter", 1),
     "WITH_EXCEPT_START": _with_except,
@@ -526,7 +440,7 @@ _BY_NAME: Final[dict[str, Rewriter]] = {
     **{
         name: _is_none if name.endswith("NONE") else _simple("truth", 1)
         for name in _OP
-        if name.startswith(("POP_JUMP_", "JUMP_IF_"))
+        if name.startswith(("POP_JUMP_", "JUMP_IF_")) and (name.endswith("NONE") or not PY313)
     },
 }
 _REWRITERS: Final[dict[int, Rewriter]] = {_OP[name]: rewriter for name, rewriter in _BY_NAME.items() if name in _OP}

@@ -71,7 +71,7 @@ class Observer:
         """``obj.<site.name>``; methods too. ``super().x`` is a call of super, then a read of x from its result."""
 
     def attr_result(self, site: Site, obj: object, result: Any) -> object:
-        """Only of the attributes that ``monitor.clone.WITH_RESULT`` names."""
+        """Only of the attributes that ``monitor.emit.WITH_RESULT`` names."""
         return result
 
     def attr_write(self, site: Site, obj: object, value: object) -> None: ...

@@ -36,7 +36,7 @@ supported = ["%s.%s" % tuple(v) for v in request["python_versions"]]
 implementation = getattr(getattr(sys, "implementation", None), "name", "cpython")
 if list(sys.version_info[:2]) not in request["python_versions"] or implementation != "cpython":
     refuse("%s is not supported: MagPy runs on CPython %s; choose such an interpreter with --python."
-           % (here, " and ".join(supported)))
+           % (here, " or ".join(supported)))
 if not sys.flags.safe_path:
     del sys.path[0]  # the current folder, there only because of -c
 try:

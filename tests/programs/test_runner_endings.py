@@ -130,14 +130,14 @@ def test_an_interpreter_without_magpy_or_torch(tmp_path: Path, bare_python: str)
     assert bare.stdout == half.stdout == b""
 
 
-@pytest.mark.parametrize("version", ["2.10.1", "1.13", "2.14.0.dev2026+cpu", "3.0"])
+@pytest.mark.parametrize("version", ["2.10.1", "1.13", "2.16.0.dev2026+cpu", "3.0"])
 def test_an_unsupported_torch(tmp_path: Path, version: str) -> None:
     write(tmp_path, "print('never')")
     write(tmp_path, "", "torch/__init__.py")
     write(tmp_path, f"__version__ = '{version}'\n", "torch/version.py")
     ran = under_magpy(tmp_path, script="prog.py")
     assert ran.outcome.kind == "tool-error" and ran.codes == ["MP903"] and ran.stdout == b""
-    assert f"torch {version} is not supported: MagPy works with torch 2.11 to 2.13; install" in ran.outcome.message
+    assert f"torch {version} is not supported: MagPy works with torch 2.11 to 2.15; install" in ran.outcome.message
 
 
 def test_an_unsupported_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_an_unsupported_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     write(tmp_path, "print('never')")
     ran = under_magpy(tmp_path, script="prog.py")
     assert ran.outcome.kind == "tool-error" and ran.codes == ["MP903"] and ran.stdout == b""
-    assert "is not supported: MagPy runs on CPython 3.98 and 3.99; choose" in ran.outcome.message
+    assert "is not supported: MagPy runs on CPython 3.98 or 3.99; choose" in ran.outcome.message
 
 
 def test_another_version_of_magpy_in_the_interpreter(tmp_path: Path) -> None:

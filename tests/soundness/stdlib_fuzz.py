@@ -176,8 +176,9 @@ def run(module: str, mode: str, timeout: float, only: list[str]) -> dict[str, An
         return data
 
 
-def explained(test: str) -> bool:
-    return any(fnmatch.fnmatch(test, pattern) for pattern in EXPLAINED)
+def explanation(test: str) -> str:
+    """Why a test's outcome must differ; empty if nothing says so."""
+    return next((why for pattern, why in EXPLAINED.items() if fnmatch.fnmatch(test, pattern)), "")
 
 
 def explained_failure(failure: str) -> bool:
@@ -200,7 +201,7 @@ def compare(module: str, timeout: float, verbose: bool, only: list[str]) -> int:
         for test, outcome in plain["outcomes"].items()
         if ours["outcomes"].get(test) != outcome
     }
-    unexplained = {test for test in differences if not explained(test)}
+    unexplained = {test for test in differences if not explanation(test)}
     passed = sum(outcome == "ok" for outcome in ours["outcomes"].values())
     line = f"{module:<28} {passed:>4} pass of {len(plain['outcomes']):>4}, {ours['events']:>9} events"
     print(f"{line}, {len(differences)} differ, {len(unexplained)} unexplained", flush=True)
@@ -208,9 +209,9 @@ def compare(module: str, timeout: float, verbose: bool, only: list[str]) -> int:
     for test, failure in failures.items():
         print(f"    recording of {test} failed: {failure}", flush=True)
     for test, (before, after) in differences.items():
-        mark = "explained " if test not in unexplained else ""
-        print(f"    {mark}{test}: {before} -> {after}", flush=True)
-        if verbose or mark == "":
+        why = f" ({explanation(test)})" if test not in unexplained else ""
+        print(f"    {'explained ' if why else ''}{test}: {before} -> {after}{why}", flush=True)
+        if verbose or not why:
             print("        " + ours["details"].get(test, "")[-1500:].replace("\n", "\n        "), flush=True)
     return len(unexplained) + len(failures)
 

@@ -8,6 +8,8 @@ from typing import Any
 from magpy_core.monitor import Frame, Observer, Site, record
 from magpy_core.monitor.hooks import EVENTS
 
+RESULTS = ("return_", "compare_result", "item_read_result", "iterate_result", "attr_result")
+
 
 class Log(Observer):
     """Keeps (event, site.name, operands...) of everything, and the sites."""
@@ -43,8 +45,9 @@ def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, L
     return result, log
 
 
-def events_of(function: Callable[..., Any], *args: Any, without: str = "return_", **kwargs: Any) -> list[tuple[Any, ...]]:
-    """The events of one call, less those whose names are in ``without`` (separated by spaces)."""
+def events_of(function: Callable[..., Any], *args: Any, without: str = "", **kwargs: Any) -> list[tuple[Any, ...]]:
+    """The events of one call, less those whose names are in ``without`` (separated by spaces), and less those that tell
+    what an operation gave (but for arithmetic and identity) unless ``without`` is "nothing"."""
     _, log = run(function, *args, **kwargs)
-    left_out = without.split()
+    left_out = [] if without == "nothing" else [*without.split(), *RESULTS]
     return [event for event in log.events if event[0] not in left_out]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import os
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from magpy_core._compat.assembler import decode
 from magpy_core._compat.slots import UnknownStack, stack_states
+from magpy_core._compat.versions import PY313
 from magpy_core.monitor import Observer, record
 from magpy_core.monitor.clone import instrument
+from tests.unit.stack_probe import Mismatch, Probe, probed, with_probes
 
 
 def codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -34,11 +36,14 @@ def check(code: types.CodeType) -> None:
             assert state == "V", (code, instr, state)
         elif name == "RETURN_CONST":
             assert state == "", (code, instr, state)
-        elif name == "CALL":
-            assert state[-(instr.arg + 2)] in "NV", (code, instr, state)
-            assert set(state[len(state) - instr.arg - 1 :]) == {"V"}, (code, instr, state)
+        elif name in ("CALL", "CALL_KW"):
+            given = state[-(instr.arg + 2 + (name == "CALL_KW")) :]
+            beside = given[1] if PY313 else given[0]
+            assert beside in "NV", (code, instr, state)
+            assert set(given.replace(beside, "", 1)) == {"V"}, (code, instr, state)
         elif name == "CALL_FUNCTION_EX":
-            assert state[-(3 + (instr.arg & 1)) :] == "N" + "V" * (2 + (instr.arg & 1)), (code, instr, state)
+            given = state[-(3 + (instr.arg & 1)) :]
+            assert given == ("VN" if PY313 else "NV") + "V" * (1 + (instr.arg & 1)), (code, instr, state)
 
 
 names = st.sampled_from(["a", "b", "c", "d"])
@@ -118,61 +123,126 @@ def test_generated_functions(block: str, kind: str, generator: bool) -> None:
             decode(clone)
 
 
+class E(Exception):
+    """What generated programs raise and catch."""
+
+
+class Thing:
+    """What generated programs work on; ends every loop over it."""
+
+    x = 1
+
+    def m(self, *args: object, **kwargs: object) -> tuple[object, ...]:
+        return args
+
+    def __enter__(self) -> int:
+        return 1
+
+    def __exit__(self, *_: object) -> bool:
+        return True
+
+    def __getitem__(self, key: object) -> int:
+        if isinstance(key, int) and key > 2:
+            raise IndexError
+        return 5
+
+    def __setitem__(self, key: object, value: object) -> None:
+        pass
+
+    __delitem__ = __getitem__
+
+
+def outcome(block: str, prepare: Callable[[types.CodeType], types.CodeType], generator: bool = False) -> object:
+    """What a generated program comes to: a result's type, or an exception."""
+    budget = iter(range(200))
+
+    def step(*args: object, **kwargs: object) -> object:
+        next(budget)  # a loop without end stops here
+        return args[0] if args else None
+
+    body = indent(block.replace("while ", "while g(1) and "))
+    source = f"def main(a, b=1, c=(), d=2):\n{body}\n    return a"
+    if generator:
+        source = source.replace("return a", "yield a")
+    scope = {"f": step, "g": step, "E": E, "C": Thing, "A": Thing, "x": 1, "y": 2, "w": 3}
+    exec(prepare(compile(source, "<generated>", "exec")), scope)
+    try:
+        result = scope["main"](Thing())  # type: ignore[operator]
+        if generator:
+            return [type(value).__name__ for value in result]
+        return type(result).__name__
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt | Mismatch):
+            raise
+        return type(error).__name__, str(error).split(" object at ")[0]
+
+
+def same(code: types.CodeType) -> types.CodeType:
+    return code
+
+
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(blocks)
 def test_generated_functions_do_the_same_when_instrumented(block: str) -> None:
     """Most raise soon; what matters is that both ways end alike, and that the interpreter survives."""
-
-    class Thing:
-        x = 1
-
-        def m(self, *args: object, **kwargs: object) -> tuple[object, ...]:
-            return args
-
-        def __enter__(self) -> int:
-            return 1
-
-        def __exit__(self, *_: object) -> bool:
-            return True
-
-        def __getitem__(self, key: object) -> int:
-            if isinstance(key, int) and key > 2:
-                raise IndexError
-            return 5
-
-        def __setitem__(self, key: object, value: object) -> None:
-            pass
-
-        __delitem__ = __getitem__
-
-    source = f"def main(a, b=1, c=(), d=2):\n{indent(block)}\n    return a"
-
-    class E(Exception):
-        pass
-
-    def attempt() -> object:
-        budget = iter(range(200))
-
-        def step(*args: object, **kwargs: object) -> object:
-            next(budget)  # a loop without end stops here
-            return args[0] if args else None
-
-        scope = {"f": step, "g": step, "E": E, "C": Thing, "A": Thing, "x": 1, "y": 2, "w": 3}
-        exec(compile("while_budget = None\n" + source.replace("while ", "while g(1) and "), "<generated>", "exec"), scope)
-        try:
-            result = scope["main"](Thing())  # type: ignore[operator]
-            return type(result).__name__
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            return type(error).__name__, str(error).split(" object at ")[0]
-
-    plain = attempt()
+    plain = outcome(block, same)
     with record(Observer()) as recording:
-        monitored = attempt()
+        monitored = outcome(block, same)
     assert recording.observer_failure is None, recording.failure_traceback
     assert monitored == plain
+
+
+@settings(max_examples=150, deadline=None)
+@given(blocks, st.booleans())
+def test_the_interpreter_has_the_stack_that_the_analysis_says(block: str, generator: bool) -> None:
+    probe = Probe()
+    assert outcome(block, lambda code: probed(code, probe), generator) == outcome(block, same, generator)
+    probe.check()
+
+
+EVERY_LAYOUT = """
+try:
+    with a as c, a:
+        x = [y for y in (1, 2) if [c for c in (y,)]]
+        for b, *d in ((1, 2), (3,)):
+            f(*d, k=b, **{'z': a.m(b, j=f'{b!r:>{5}} {c}')})
+            if b > 1: raise E(b, x)
+except E as e:
+    try:
+        {**a}
+    except TypeError:
+        b = (lambda k: k and b)(a.x) if a else None
+    finally:
+        a.m([[(v := g(u)) for u in (1,)] for b in (1, 2)])
+match {'k': [1, 2]}:
+    case {'k': [x, *y]} if x: a[x:2]
+class D(Thing_):
+    def m(self, *q): return __class__, super().m(*q), super(D, self).x, [lambda: q for q in q]
+D().m(1, 2), g(g(1), k=g(2))
+"""
+
+
+@pytest.mark.parametrize("generator", [False, True])
+def test_every_layout_is_met(generator: bool) -> None:
+    probe = Probe()
+    block = EVERY_LAYOUT.strip().replace("Thing_", "A")
+    assert outcome(block, lambda code: probed(code, probe), generator) == outcome(block, same, generator)
+    probe.check()
+    assert probe.count > 400 and probe.nulls > 100
+
+
+def test_the_probe_notices_a_wrong_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(a: int) -> int:
+        return max(a, 1)
+
+    decoded = decode(f.__code__)
+    wrong = {instr: state.replace("N", "V") for instr, state in stack_states(decoded).items()}
+    probe = Probe()
+    monkeypatch.setattr(f, "__code__", with_probes(decoded, wrong, probe))
+    assert f(2) == 2
+    with pytest.raises(Mismatch, match="the stack is"):
+        probe.check()
 
 
 @pytest.mark.parametrize("package", ["", "asyncio", "concurrent/futures", "email", "unittest"])
@@ -190,8 +260,8 @@ def test_standard_library(package: str) -> None:
 
 def test_code_that_does_not_fit_is_refused() -> None:
     def f(a: int) -> int:
-        return a
+        return a + 1
 
-    code = f.__code__.replace(co_stacksize=0)
+    code = f.__code__.replace(co_stacksize=1)
     with pytest.raises(UnknownStack):
         stack_states(decode(code))

@@ -54,11 +54,11 @@ def forward(self, x):  # MP902
         reason="MagPy depends on details of CPython and torch, and has not been tested with this pair.",
         explanation="""\
 MagPy works beside the interpreter, so it needs to know the bytecode of the Python version and some internals of
-torch exactly. This interpreter or this torch is outside the tested range (Python 3.11 and 3.12, torch 2.11 to
-2.13). Rather than run on luck, it refuses.""",
+torch exactly. This interpreter or this torch is outside the tested range (Python 3.11 to 3.13, torch 2.11 to
+2.15). Rather than run on luck, it refuses.""",
         hints=(
             "Choose another interpreter with `--python`, for example that of a virtual environment with Python 3.12.",
-            "Install a supported torch in it: `python -m pip install 'torch>=2.11,<2.14'`.",
+            "Install a supported torch in it: `python -m pip install 'torch>=2.11,<2.16'`.",
             "`magpy-lsp doctor --python PATH` checks an interpreter without running your program.",
         ),
         example="""\

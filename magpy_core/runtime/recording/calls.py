@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.function_apply import applied_class
 from magpy_core.findings import Value
 from magpy_core.monitor import policy
 from magpy_core.opgraph.functions import STATE_READ_PREFIXES
@@ -29,7 +30,6 @@ from magpy_core.runtime.recording.outside_calls import CALLBACKS
 _BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
 _DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
 _TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and the like
-_APPLY: Any = torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
 _LRU = type(functools.lru_cache(lambda: None))
 _CONTAINER_TYPES = frozenset(
     {list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict, collections.defaultdict}
@@ -91,12 +91,15 @@ class CallEvents(ArrayEvents):
             if node is not None:
                 self.value(self.sources.make("field", node.source, "__func__"), fn.__func__, site)
                 self.value(self.sources.make("field", node.source, "__self__"), fn.__self__, site)
-            if fn.__func__ is _APPLY:
-                self.call_function_class(site, fn.__self__, args, kwargs)
+            if (applied := applied_class(fn)) is not None:
+                self.call_function_class(site, applied, args, kwargs)
             else:
                 self.dispatch_call(site, fn.__func__, (fn.__self__, *args), kwargs)
         elif tp in _BUILTIN_FUNCTION or is_a(fn, types.BuiltinFunctionType):
-            self.call_builtin(site, fn, args, kwargs)
+            if (applied := applied_class(fn)) is not None:
+                self.call_function_class(site, applied, args, kwargs)
+            else:
+                self.call_builtin(site, fn, args, kwargs)
         elif tp in _DESCRIPTOR:
             self.call_descriptor(site, fn, args, kwargs)
         elif is_a(fn, type):

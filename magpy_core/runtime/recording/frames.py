@@ -93,6 +93,8 @@ class FrameEvents(OutputEvents):
         if known is not None:
             return bool(getattr(self, known)(frame))
         filename = code.co_filename
+        if self.applied_by_library(frame):
+            return False
         if _is_compiler_wrapper(code):
             return True
         if _is_library(filename) or is_own_file(filename):

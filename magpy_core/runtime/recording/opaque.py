@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.autograd import enter_inference_mode, exit_inference_mode
+from magpy_core._compat.function_apply import starts_custom_function
 from magpy_core.monitor.record import is_own_file
 from magpy_core.opgraph.arrays import Kept, again
 from magpy_core.opgraph.made import (
@@ -242,6 +243,12 @@ class OpaqueEvents(ValueEvents):
         if self._applied is None and not self.ops.op_depth:
             self.refuse("MP107", "An autograd.Function is called from a library, where its call can't be recorded.")
         return False
+
+    def applied_by_library(self, frame: Any) -> bool:
+        """Whether a custom function's own frame starts whose ``apply``, having no frame, was seen by nobody."""
+        if self._applied is not None or self.ops.op_depth or not starts_custom_function(frame.f_code, frame.f_locals):
+            return False
+        return not self.function_apply(frame)
 
     # -- cached functions --------------------------------------------------------------------------------------
 

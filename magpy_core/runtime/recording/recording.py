@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.tensor_guards import global_check, no_torch_function
-from magpy_core._compat.torch_state import random_streams, same_streams
+from magpy_core._compat.torch_state import know_accelerator, random_streams, same_streams
 from magpy_core.findings import Finding, Location, Unsupported, Value
 from magpy_core.guards.explain import TensorFacts
 from magpy_core.monitor.record import record
@@ -221,6 +221,7 @@ class Recording(FrameEvents):
     def run(self, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recorded:
         """Run ``target`` for real under the monitor. The result or exception is the program's own."""
         self.active_error = sys.exception()
+        know_accelerator()
         call_args, call_kwargs = self.enter(target, args, kwargs)
         state = global_check()
         random = random_streams()

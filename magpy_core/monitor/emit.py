@@ -1,0 +1,149 @@
+"""Emitting instrumented bytecode: hooks, copies of operands, and the stack they need. Key type: :class:`Emitter`.
+
+Hooks are called as ``[hook, site, operands...]``: beside a callable CPython takes either a NULL, or a first argument. Up to
+3.12 that place is below the callable, ``[NULL, f, arguments...]`` or ``[f, first, arguments...]``; from 3.13 on it is above,
+``[f, NULL, arguments...]`` or, as before, ``[f, first, arguments...]``.
+"""
+
+from __future__ import annotations
+
+import dis
+from typing import Any, Final
+
+from magpy_core._compat.assembler import Decoded, Instr, Position
+from magpy_core._compat.own_builtins import OWN_BUILTINS
+from magpy_core._compat.slots import UnknownStack, stack_states
+from magpy_core._compat.versions import PY312, PY313
+from magpy_core.monitor.events import Site
+from magpy_core.monitor.hooks import HOOKS
+
+__builtins__ = OWN_BUILTINS  # type: ignore[assignment]
+
+_OP: Final = dis.opmap
+LOAD_CONST: Final = _OP["LOAD_CONST"]
+COPY: Final = _OP["COPY"]
+SWAP: Final = _OP["SWAP"]
+POP_TOP: Final = _OP["POP_TOP"]
+PUSH_NULL: Final = _OP["PUSH_NULL"]
+CALL: Final = _OP["CALL"]
+_PRECALL: Final = -1 if PY312 else _OP["PRECALL"]
+LOAD_ATTR: Final = _OP["LOAD_ATTR"]
+_BUILD_TUPLE: Final = _OP["BUILD_TUPLE"]
+WITH_RESULT: Final = frozenset({"T", "real", "imag"})  # attributes whose value is reported too: views of arrays
+
+
+class Emitter:
+    """A clone in the making: the instructions, constants and stack room so far."""
+
+    def __init__(self, decoded: Decoded) -> None:
+        self.code = decoded.code
+        self.decoded = decoded
+        self.states = stack_states(decoded)
+        self.out: list[Instr] = []
+        self.labels: dict[Instr, Instr] = {}
+        self.consts: list[Any] = list(self.code.co_consts)
+        self.const_index: dict[int, int] = {}
+        self.extra_stack = 0
+        self.position: Position = (None, None, None, None)
+        self.at = 0
+
+    def emit(self, op: int, arg: int = 0) -> Instr:
+        instr = Instr(op, arg, self.position)
+        self.out.append(instr)
+        return instr
+
+    def const(self, value: object) -> None:
+        """Push a constant of ours."""
+        index = self.const_index.get(id(value))
+        if index is None:
+            index = self.const_index[id(value)] = len(self.consts)
+            self.consts.append(value)
+        self.emit(LOAD_CONST, index)
+
+    def call(self, args: int) -> None:
+        if not PY312:
+            self.emit(_PRECALL, args)
+        self.emit(CALL, args)
+
+    def site(self, name: str | None = None, instr: Instr | None = None, offset: int = 0) -> Site:
+        instr = instr or self.decoded.instrs[self.at]
+        opname = dis.opname[instr.op]
+        return Site(self.code, self.at + offset, opname, name, instr.pos)
+
+    def hook(self, name: str, site: Site) -> None:
+        self.const(HOOKS[name])
+        self.const(site)
+
+    def room(self, slots: int) -> None:
+        self.extra_stack = max(self.extra_stack, slots)
+
+    def before(self, event: str, site: Site, *depths: int) -> None:
+        """Call an event's hook with copies of the operands at these depths (1 is the top of the stack)."""
+        self.hook(event, site)
+        for pushed, depth in enumerate(depths):
+            self.emit(COPY, depth + 2 + pushed)
+        self.call(len(depths))
+        self.emit(POP_TOP)
+        self.room(2 + len(depths))
+
+    def name(self, index: int) -> str:
+        return self.code.co_names[index]
+
+    # Calls
+
+    def before_call(
+        self, site: Site, instr: Instr, args: int, names: tuple[str, ...] | None, beside: str, above: int = 0
+    ) -> None:
+        """Report a call.
+
+        ``beside`` is the state's letter of the place beside the callable: N, or V when there is one more argument.
+        ``above`` is how many slots lie above the arguments (1: the names of keyword arguments).
+        """
+        if beside == "?":
+            raise UnknownStack(f"unknown layout of the call at {instr!r}")
+        self.hook("call" if names is None else "call_kw", site)
+        values = args if beside == "N" else args + 1
+        # every copy makes the next operand one deeper, and the next operand is one shallower
+        self.emit(COPY, values + 3 + above + (PY313 and beside == "N"))
+        for _ in range(values):
+            self.emit(COPY, values + 3 + above)
+        self.emit(_BUILD_TUPLE, values)
+        if names is not None:
+            self.const(names)
+        self.call(2 if names is None else 3)
+        self.emit(POP_TOP)
+        self.room(values + 4)
+
+    def around(self, event: str, site: Site, instr: Instr) -> None:
+        """``instr`` itself, on one operand; then the event's hook takes the operand and the result, and gives the result."""
+        self.hook(event, site)
+        self.emit(COPY, 3)
+        self.emit(COPY, 1)
+        self.out.append(instr)
+        self.call(2)
+        self.emit(SWAP, 2)
+        self.emit(POP_TOP)
+        self.room(4)
+
+    def after_call(self, site: Site) -> None:
+        """Hand the result on top of the stack to the hook, and take what it returns in its place."""
+        self.const(HOOKS["call_result"])
+        self.emit(SWAP, 2)
+        self.const(site)
+        self.call(1)
+        self.room(2)
+
+    def attribute(self, instr: Instr, index: int, method: bool, offset: int = 0) -> None:
+        """A plain attribute load in the place of ``instr``, beside a NULL if it was a method load."""
+        site = self.site(self.name(index), instr, offset)
+        self.before("attr_read", site, 1)
+        instr.op, instr.arg = LOAD_ATTR, index << 1 if PY312 else index
+        if self.name(index) in WITH_RESULT and not method:
+            self.around("attr_result", site, instr)
+        else:
+            self.out.append(instr)
+        if method:
+            self.emit(PUSH_NULL)
+            if not PY313:
+                self.emit(SWAP, 2)
+            self.room(1)
