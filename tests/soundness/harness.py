@@ -128,10 +128,16 @@ def call(world: World, fn: Callable[..., Any], i: int, args: tuple[Any, ...], kw
         root.setLevel(level)
     out.rng, out.python_rng, out.numpy_rng = torch.get_rng_state(), random.getstate(), str(np.random.get_state())
     out.text = text.getvalue()
-    out.warned = [(w.category.__name__, str(w.message), w.filename, w.lineno) for w in warned]
+    out.warned = [(w.category.__name__, str(w.message), *_place(w)) for w in warned]
     if "nograd" not in world.program.options and out.error is None:
         out.grad_error = _backward(out.result)
     return out
+
+
+def _place(warning: warnings.WarningMessage) -> tuple[str, int]:
+    """Where a warning is given. What torch's native code warns of has the line of whoever called it: known limit."""
+    native = "(Triggered internally at" in str(warning.message)
+    return ("", 0) if native else (warning.filename, warning.lineno)
 
 
 def _while_handling(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -249,12 +255,13 @@ def _apply(change: Change, world: World) -> bool | str:
 
 
 def _arguments(world: World, i: int) -> Arguments:
-    """The call's arguments; as the program makes them where a change does not fit."""
-    try:
-        return world.arguments(i)
-    except Exception:
-        world.rewrite.clear()
-        return world.arguments(i)
+    """The call's arguments; as the program makes them where a change does not fit, none where it cannot make any."""
+    for _ in range(2):
+        try:
+            return world.arguments(i)
+        except Exception:
+            world.rewrite.clear()
+    return (), {}
 
 
 def _compare(eager: World, compiled: World, a: Outcome, b: Outcome, history: Any, *, close: bool) -> list[str]:

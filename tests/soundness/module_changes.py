@@ -461,7 +461,7 @@ AMBIENT = [
     _ambient("grad", False), _ambient("grad", True), _ambient("inference", True), _ambient("autocast", torch.bfloat16),
     _ambient("autocast", torch.float16), _ambient("autocast cache", False), _ambient("dtype", torch.float64),
     _ambient("dtype", torch.float32), _ambient("deterministic", True), _ambient("anomaly", True),
-    _ambient("saved tensors", True), _ambient("device", "meta"), _ambient("device", "cpu"), _ambient("function mode", True),
+    _ambient("saved tensors", True), _ambient("device", "cpu"), _ambient("function mode", True),
     _ambient("dispatch mode", True), _ambient("matmul precision", "medium"), _ambient("mkldnn", False),
     _ambient("filter", "error"), _ambient("filter", "ignore"), _ambient("float errors", "raise"),
     _ambient("global forward hook", True), _ambient("global forward pre-hook", True), _ambient("global backward hook", True),

@@ -157,7 +157,7 @@ class Recording(FrameEvents):
         if not dims or tensor.layout is not torch.strided:
             return set()
         with no_torch_function():
-            return {d for d in dims if tensor.shape[d] > 1} if tensor.is_contiguous() else set()
+            return {d for d in dims if d < tensor.dim() and tensor.shape[d] > 1} if tensor.is_contiguous() else set()
 
     def tensor_written(self, tensor: torch.Tensor, source: Source) -> None:
         self.tensor_writes.append((tensor, source, self.site))

@@ -1,0 +1,80 @@
+"""What is in force around a call that a recording cannot be part of: the program's torch modes, functorch transforms,
+forward-mode levels, tracers, and functions of ``torch.Tensor`` that the program has replaced.
+
+All of these see or change single operations, ours among them. Key functions: ``foreign``, ``same_surroundings``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._C._functorch import peek_interpreter_stack
+from torch.autograd import forward_ad
+from torch.fx._symbolic_trace import is_fx_symbolic_tracing
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+_TENSOR = torch.Tensor.__dict__
+# As torch made the class: a function mode looks the operators up there, so what is replaced runs where it would not.
+_ORIGINAL = dict(_TENSOR)
+_NATIVE = torch._C.TensorBase.__dict__
+
+
+def replaced_functions() -> list[str]:
+    """Names of ``torch.Tensor`` that mean something else than what torch made them."""
+    names = [
+        n for n, value in _TENSOR.items() if _ORIGINAL.get(n, value) is not value or (n not in _ORIGINAL and n in _NATIVE)
+    ]
+    return [*names, *(n for n in _ORIGINAL if n not in _TENSOR)]
+
+
+def function_modes() -> list[Any]:
+    """The TorchFunctionModes in force, except those of the default device, which only say where tensors are made."""
+    return [mode for mode in _get_current_function_mode_stack() if type(mode) is not DeviceContext]
+
+
+def foreign() -> str:
+    """What is in force that a recording would disturb or miss, as a phrase; empty when there is nothing."""
+    modes = [*function_modes(), *_get_current_dispatch_mode_stack()]
+    if modes:
+        return f"the torch mode `{type(modes[-1]).__name__}`"
+    if peek_interpreter_stack() is not None:
+        return "a transform of torch.func (grad, vmap, jvp, ...)"
+    if forward_ad._current_level >= 0:
+        return "forward-mode differentiation"
+    if torch._C._get_tracing_state() is not None:
+        return "torch.jit.trace"
+    if is_fx_symbolic_tracing():
+        return "torch.fx's tracing"
+    replaced = replaced_functions()
+    if replaced:
+        return f"a replaced `torch.Tensor.{replaced[0]}`"
+    return ""
+
+
+def _device_modes() -> tuple[Any, ...]:
+    stack = _get_current_function_mode_stack()
+    return tuple(mode.device if type(mode) is DeviceContext else mode for mode in stack)
+
+
+def same_surroundings() -> Callable[[], bool]:
+    """A function that tells whether modes, forward-mode level, tracer and the functions of ``torch.Tensor`` are as now."""
+    functions, dispatch = torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack
+    tracing = torch._C._get_tracing_state
+    members = tuple(_TENSOR.values())
+    modes = _device_modes()
+    depth = dispatch()
+
+    def check() -> bool:
+        return (
+            dispatch() == depth
+            and (not modes if functions() == 0 else _device_modes() == modes)
+            and forward_ad._current_level < 0
+            and tracing() is None
+            and tuple(_TENSOR.values()) == members
+        )
+
+    return check
