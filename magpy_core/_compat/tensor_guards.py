@@ -96,6 +96,11 @@ def no_torch_function() -> Any:
     return torch._C.DisableTorchFunction()
 
 
+def no_subclass_functions() -> Any:
+    """Context manager: tensor operations inside reach no tensor subclass; modes they do."""
+    return torch._C.DisableTorchFunctionSubclass()
+
+
 def storage_key(tensor: torch.Tensor) -> int:
     """Identity of the memory a tensor views (0 when it has none)."""
     try:

@@ -410,8 +410,8 @@ def _methods(cls: type) -> list[str]:
     return [k for k, x in cls.__dict__.items() if type(x) is types.FunctionType and k not in _DELICATE]
 
 
-_DELICATE = ("__init__", "__new__", "__init_subclass__", "__setattr__", "__delattr__", "__getattribute__", "__hash__", "__eq__",
-             "__repr__", "__torch_function__", "__del__")  # fmt: skip
+_DELICATE = ("__init__", "__new__", "__init_subclass__", "__setattr__", "__delattr__", "__getattribute__", "__hash__",
+             "__eq__", "__repr__", "__torch_function__", "__del__")  # fmt: skip
 
 
 @change("replace method", a(type))

@@ -1,4 +1,4 @@
-"""Random schedules: ``python -m tests.soundness.fuzz --calls N --seed S`` changes the world between calls of random programs.
+"""Random schedules: ``python -m tests.soundness.fuzz --calls N --seed S`` changes the world between calls.
 
 Each schedule has steady calls, a change, calls, a second change and so on; some changes come back at the end, when a capture
 for them exists. A change's kind is drawn first, then its place, so that rare kinds are tried as often as common ones.

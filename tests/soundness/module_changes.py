@@ -292,7 +292,7 @@ def _no_child(m: nn.Module) -> None:
 
 @change("buffer becomes None", lambda v: _module(v) and any(b is not None for b in v._buffers.values()))
 def _no_buffer(m: nn.Module) -> None:
-    m._buffers[list(m._buffers)[0]] = None
+    m._buffers[next(iter(m._buffers))] = None
 
 
 @change("replace buffer", lambda v: _module(v) and any(b is not None for b in v._buffers.values()))

@@ -801,6 +801,21 @@ def change_frozen():
     net.scale.requires_grad_(not net.scale.requires_grad)
 
 
+# === variable_of_a_subclass: refused
+from torch.autograd import Variable
+
+
+class Own(torch.Tensor):
+    pass
+
+
+w = torch.ones(3).as_subclass(Own)
+
+
+def region(x):
+    return type(Variable(w * 2, requires_grad=True)).__name__, type(Variable(w)).__name__, x + 1
+
+
 # === data_assigned
 class Net(nn.Module):
     def __init__(self):
