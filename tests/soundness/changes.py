@@ -860,6 +860,5 @@ _REWRITES = [
     _named("of_a_subclass", _tensors(lambda t: t.as_subclass(_Plain))),
     _named("arrays", _floats(lambda t: t.detach().numpy())),
     _named("negative_views", _floats(lambda t: torch._neg_view(t))),
-    _named("on_meta", _floats(lambda t: t.to("meta"))),
     _by_keyword, _one_object, _one_memory, _last_none, _fewer, _more, _numbers, _retyped_numbers, _inference,
 ]  # fmt: skip

@@ -38,8 +38,15 @@ def possible_changes(program: Program, world: World | None = None) -> Changes:
 def random_schedule(program: Program, rng: random.Random, changes: Changes | None = None) -> list[Step]:
     own, generic = changes or possible_changes(program)
 
+    groups: dict[str, list[str]] = {}
+    for kind in generic:
+        groups.setdefault(kind.partition(":")[0] if ":" in kind else "object", []).append(kind)
+
     def pick() -> Change:
-        return rng.choice(own) if own and rng.random() < 0.25 else rng.choice(generic[rng.choice(list(generic))])
+        if own and rng.random() < 0.25:
+            return rng.choice(own)
+        group = groups[rng.choice([g for g in ("object", "object", "object", "arguments", "ambient") if g in groups])]
+        return rng.choice(generic[rng.choice(group)])
 
     steps = [Step()] * rng.randint(1, 3)
     made: list[Change] = []
@@ -79,13 +86,15 @@ def fuzz(
     and how often each kind of change was made."""
     rng = random.Random(seed)
     chosen = [p for p in programs() if (only == "" and "alone" not in p.options) or only == p.name]
+    modules = [p for p in chosen if "nn.Module" in p.source or "nn.Sequential" in p.source or "nn.Linear" in p.source]
     known: dict[str, Changes] = {}
     bad: list[Report] = []
     total: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     start = time.monotonic()
     while total["changed calls"] < calls and not (seconds and time.monotonic() - start > seconds):
-        program, number = rng.choice(chosen), rng.getrandbits(32)
+        # programs with modules have the most that can change, so they come more often
+        program, number = rng.choice(modules if modules and rng.random() < 0.3 else chosen), rng.getrandbits(32)
         try:
             report = one(program, number, known, backend)
         except Exception:

@@ -409,7 +409,7 @@ def _settings(world: World) -> dict[str, Callable[[Any], Any]]:
         "function mode": lambda v: _DoublingRelu(),
         "dispatch mode": lambda v: _Counting(seen),
         "matmul precision": lambda v: _setting(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, v),
-        "mkldnn": lambda v: torch.backends.mkldnn.flags(enabled=v),
+        "mkldnn": lambda v: _setting(torch._C._get_mkldnn_enabled, torch._C._set_mkldnn_enabled, v),
         "filter": warnings.simplefilter,
         "float errors": lambda v: numpy.errstate(all=v),
         "global forward hook": lambda v: _hooked(hooks.register_module_forward_hook, _double_output),
