@@ -55,6 +55,14 @@ def foreign() -> str:
     return ""
 
 
+def watched(tensors: Any) -> bool:
+    """``torch.overrides.has_torch_function``, as it is without the innermost mode."""
+    if torch._C._len_torch_function_stack() > 1:
+        return True
+    off = torch._C._disabled_torch_function_impl
+    return any(getattr(type(t), "__torch_function__", off) is not off for t in tensors if type(t) is not torch.Tensor)
+
+
 def _device_modes() -> tuple[Any, ...]:
     stack = _get_current_function_mode_stack()
     return tuple(mode.device if type(mode) is DeviceContext else mode for mode in stack)

@@ -28,8 +28,8 @@ from magpy_core.replay.ir import Scalar
 from magpy_core.runtime import capture
 from magpy_core.runtime.capture import Capture
 from magpy_core.runtime.recording import recording
-from tests.soundness.fuzz import random_schedule
-from tests.soundness.harness import run, standard_schedules
+from tests.soundness.fuzz import possible_changes, random_schedule
+from tests.soundness.harness import Step, run, standard_schedules
 from tests.soundness.world import Program, programs
 
 Patch = tuple[Any, str, Callable[[Any], Any]]
@@ -43,6 +43,7 @@ class Bug:
     name: str
     patches: tuple[Patch, ...]
     likely: tuple[str, ...] = ()
+    change: str = ""  # the kind of the generic change that shows it, where no program makes one of its own
 
     @contextlib.contextmanager
     def planted(self) -> Iterator[None]:
@@ -181,15 +182,15 @@ def _no_version(same: Callable[..., bool]) -> Callable[..., bool]:
 BUGS = [
     Bug("a scalar's guard dropped", _without_guard("eq"), ("inlined_callee_guards", "closure_cell")),
     Bug("an object's identity not guarded", _without_guard("is", "identity"), ("method_replaced", "global_function_replaced")),
-    Bug("a value's type not guarded", _without_guard("type"), ("type_dispatch", "getattr_hook")),
-    Bug("a dict's keys not guarded", _without_guard("keys"), ("copied_config", "module_attr_containers", "defaultdict_read")),
+    Bug("a value's type not guarded", _without_guard("type"), ("alias_lists",), "retype global a"),
+    Bug("a dict's keys not guarded", _without_guard("keys"), ("modes_unguarded",)),
     Bug("a name that was absent not guarded", _without_guard("absent"), ("getattr_default", "class_attr_write")),
-    Bug("new class attributes not guarded", _without_guard("names"), ("getattr_hook", "method_replaced", "super_chain")),
-    Bug("a container's truth not guarded", _without_guard("truth"), ("forward_hook",)),
+    Bug("new class attributes not guarded", _without_guard("names"), ("getattr_default",)),
+    Bug("a container's truth not guarded", _without_guard("truth"), ("linear_net",), "ambient global backward hook"),
     Bug("hooks of a module not guarded", _without_guard("plain_module"), ("modes_unguarded", "forward_hook")),
     Bug("two names of one object not guarded", _without_guard("is_source"), ("alias_is_checks", "alias_lists")),
     Bug("an outcome of a varying number not guarded", _without_guard("sym:"), ("counter_threshold", "counter_range")),
-    Bug("grad mode and other global state not guarded", ((recording, "global_check", _true_check),), ("grad_mode_read",)),
+    Bug("grad mode and other global state not guarded", ((recording, "global_check", _true_check),), ("grad_mode_read",), "ambient grad=False"),
     Bug("tensors' dtypes and shapes not guarded", ((capture, "tensor_check", _true_check),), ("arg_int_dtype", "strides_forced")),
     Bug("aliased containers not told apart", ((Capture, "_distinct", _always(None)),), ("alias_lists",)),
     Bug("shared memory not guarded", ((Capture, "_storages", _always(None)),), ("alias_tensors_inplace", "overlapping_storage")),
@@ -214,15 +215,22 @@ BUGS = [
 ]  # fmt: skip
 
 
+def schedules(bug: Bug, program: Program, tries: int) -> list[tuple[str, list[Step]]]:
+    """A program's standard schedules, one with the bug's own change, some random ones."""
+    out = standard_schedules(program)
+    if bug.change:
+        found = [c for made in possible_changes(program)[1].values() for c in made if str(c).startswith(bug.change)]
+        out += [(str(c), [Step(), Step(), Step(c), Step(), Step(c), Step()]) for c in found[:3]]
+    return out + [(f"random {n}", random_schedule(program, random.Random(n))) for n in range(tries)]
+
+
 def hunt(bug: Bug, chosen: list[Program], tries: int = 2) -> Caught:
-    """Plant a bug and run programs until one differs from eager: their standard schedules, then some random ones."""
+    """Plant a bug and run programs until one differs from eager."""
     order = sorted(chosen, key=lambda p: bug.likely.index(p.name) if p.name in bug.likely else len(bug.likely))
     tried = 0
     with bug.planted():
         for program in order:
-            named = standard_schedules(program)
-            drawn = [(f"random {n}", random_schedule(program, random.Random(n))) for n in range(tries)]
-            for name, steps in [*named, *drawn]:
+            for name, steps in schedules(bug, program, tries):
                 tried += 1
                 report = run(program, steps)
                 if report.differences:

@@ -198,6 +198,8 @@ class CallEvents(ArrayEvents):
 
     def call_builtin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         owner = fn.__self__
+        if fn is torch.overrides.has_torch_function and site.code in FAST_PATHS:
+            self.pending_call = (site, "fast_path", args)
         if fn.__name__ == "from_numpy" and len(args) == 1 and id(args[0]) in self.arrays:
             self.from_array(site, args[0])
             self.share_array(args[0])
@@ -424,6 +426,12 @@ class CallEvents(ArrayEvents):
         elif self.refgraph.node(obj) is not None or module == "numpy":
             self.host_call(site, fn, policy.UNKNOWN)
 
+
+FAST_PATHS = frozenset(
+    cls.forward.__code__
+    for cls in (torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer, torch.nn.TransformerEncoder)
+)
+"""These ask whether anybody watches their operations, and compute another way if so: our own watching must not count."""
 
 _QUIET_TORCH = frozenset({
     "_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic", "handle_torch_function", "Size",

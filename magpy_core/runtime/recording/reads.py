@@ -206,8 +206,10 @@ class ReadEvents(RecordingState):
         elif where == "slot":
             if node.snapshot is not None and entry is not found.value:
                 return
-            if found.value is not ABSENT:
-                source = self.sources.make("field", node.source, name)
+            if found.value is ABSENT:
+                self.value(self.sources.make("filled", node.source, name), False, site)
+            else:
+                source = self.sources.make("slot", node.source, name)
 
                 def set_slot(v: Any) -> None:
                     if node.snapshot is not None and node.snapshot.slots is not None:

@@ -39,3 +39,154 @@ def region(x):
 
 def args(i):
     return (torch.ones(i + 2, 3),)
+
+
+# === empty_slot_filled
+class Box:
+    __slots__ = ("a", "b")
+
+
+o = Box()
+o.b = 2.0
+
+
+def region(x):
+    if hasattr(o, "a"):
+        return x * o.a
+    return x * getattr(o, "a", o.b)
+
+
+def change_fill():
+    o.a = 5.0
+
+
+def change_empty():
+    del o.b
+
+
+# === slot_behind_getattribute: calls=7
+class Twice:
+    __slots__ = ("n", "scale")
+
+    def __getattribute__(self, name):
+        value = object.__getattribute__(self, name)
+        return value * 2 if name == "scale" else value
+
+
+o = Twice()
+o.n, o.scale = 0, 1.5
+
+
+def region(x):
+    o.n += 1
+    return x * o.scale + o.n
+
+
+def change_scale():
+    o.scale = object.__getattribute__(o, "scale") + 1.0
+
+
+# === slot_behind_setattr: calls=7
+class Kept:
+    __slots__ = ("log", "value")
+
+    def __setattr__(self, name, value):
+        if name == "value":
+            self.log.append(name)
+            value = value + 10
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name):
+        self.log.append("del " + name)
+        object.__delattr__(self, name)
+
+
+o = Kept()
+o.log = []
+o.value = 1
+
+
+def region(x):
+    o.value = x.shape[0]
+    y = x * o.value
+    del o.value
+    o.value = 3
+    return y
+
+
+def change_value():
+    o.value = 5
+
+
+# === slot_deleted
+class Holder:
+    __slots__ = ("v",)
+
+
+h = Holder()
+h.v = 1.0
+
+
+def region(x):
+    if hasattr(h, "v"):
+        del h.v
+        return x
+    return x * 2
+
+
+def change_fill():
+    h.v = 2.0
+
+
+# === tensor_of_numpy_numbers
+import numpy
+
+values = [1.0, 2.0]
+one = 3.0
+
+
+def region(x):
+    return torch.tensor(values), torch.tensor([(one, one)]), x + torch.as_tensor(one)
+
+
+def change_first():
+    values[0] = numpy.float64(1.0)
+
+
+def change_inner():
+    global one
+    one = numpy.float32(3.0)
+
+
+# === transformer_fast_path: nograd
+m = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2).eval()
+
+
+def region(x):
+    with torch.no_grad():
+        return m(x)
+
+
+def args(i):
+    return (torch.linspace(-1, 1, 48).view(2, 3, 8) * (i + 1),)
+
+
+def change_mode():
+    m.train(not m.training)
+
+
+# === attention_fast_path: nograd
+m = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+
+
+def region(x):
+    with torch.no_grad():
+        return m(x, x, x, need_weights=False)[0]
+
+
+def args(i):
+    return (torch.linspace(-1, 1, 48).view(2, 3, 8) * (i + 1),)
+
+
+def change_grad():
+    m.requires_grad_(False)
