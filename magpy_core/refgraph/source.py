@@ -45,7 +45,7 @@ def namespace(obj: Any) -> Any:
     )
 
 
-slot_of = object.__getattribute__
+slot_of: Callable[[Any, str], Any] = object.__getattribute__
 
 
 def slot_filled(obj: Any, name: str) -> bool:

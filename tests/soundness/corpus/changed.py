@@ -190,3 +190,72 @@ def args(i):
 
 def change_grad():
     m.requires_grad_(False)
+
+
+# === alias_two_written
+a = [1.0]
+b = [2.0]
+
+
+def region(x):
+    a.append(x.shape[0])
+    b[:] = [3.0]
+    return x * 2
+
+
+def change_join():
+    global b
+    b = a
+
+
+def change_split():
+    global b
+    b = list(a)
+
+
+# === alias_memory_of_arguments
+base = torch.zeros(6)
+u, v = base[:3].clone(), base[3:].clone()
+
+
+def region(x):
+    u.add_(x)
+    return v * 2
+
+
+def args(i):
+    return (torch.full((3,), float(i)),)
+
+
+def change_share():
+    global v
+    v = u.detach()
+
+
+# === moved_key
+d = {"a": 1, "b": 2, "c": 3}
+
+
+def region(x):
+    d["a"] = d.pop("a")
+    return x * 2
+
+
+def change_order():
+    d["b"] = d.pop("b")
+
+
+# === branch_inplace_after: calls=8
+total = torch.zeros(3)
+
+
+def region(x):
+    y = x * 2
+    if y.sum() > 3:
+        total.add_(1)
+        return y
+    return y - 1
+
+
+def args(i):
+    return (torch.full((3,), float(i % 2)),)
