@@ -26,8 +26,6 @@ from tests.soundness.compare import differences, instance_dict
 from tests.soundness.module_changes import surroundings
 from tests.soundness.world import Arguments, Change, Program, World, named_change
 
-_ARTIFACTS = ("change_", "args", "__")
-
 
 @dataclass(frozen=True)
 class Step:
@@ -178,7 +176,7 @@ def _tensors(value: Any, depth: int = 0) -> list[torch.Tensor]:
 
 
 def _compared(world: World) -> dict[str, Any]:
-    visible = {k: v for k, v in world.namespace.items() if not k.startswith(_ARTIFACTS)}
+    visible = world.program.visible(world)
     visible["__ambient_after__"] = world.namespace.get("__ambient_after__")
     return visible
 

@@ -46,6 +46,20 @@ class Program:
     def refused(self) -> bool:
         return "refused" in self.options
 
+    def execute(self, world: World) -> None:
+        """Make the program's names in a new world."""
+        exec(compile(self.prelude, self.file, "exec"), world.namespace)
+        source = "\n" * self.line + self.source
+        exec(compile(source, self.file, "exec"), world.namespace)
+
+    def roots(self, world: World) -> dict[str, Any]:
+        """What changes are looked for in."""
+        return {k: v for k, v in world.namespace.items() if not k.startswith(("__", "change_", "args"))}
+
+    def visible(self, world: World) -> dict[str, Any]:
+        """What is compared after each call."""
+        return {k: v for k, v in world.namespace.items() if not k.startswith(("__", "change_", "args"))}
+
     def option(self, name: str, default: int) -> int:
         for o in self.options:
             if o.startswith(name + "="):
@@ -89,9 +103,7 @@ class World:
         torch.manual_seed(0)
         random.seed(0)
         self.enter()
-        exec(compile(program.prelude, program.file, "exec"), self.namespace)
-        source = "\n" * program.line + program.source
-        exec(compile(source, program.file, "exec"), self.namespace)
+        program.execute(self)
         self.leave()
 
     def enter(self) -> None:
@@ -142,9 +154,8 @@ def named_change(name: str) -> Change:
 def reachable(world: World) -> list[tuple[str, Any]]:
     """Mutable user objects of a world with their paths, in a deterministic order (same in every world of a program)."""
     walk = _Walk(world.module.__name__)
-    for name, value in list(world.namespace.items()):
-        if not name.startswith(("__", "change_", "args")):
-            walk.visit(name, value, 0)
+    for name, value in world.program.roots(world).items():
+        walk.visit(name, value, 0)
     return walk.out
 
 
