@@ -6,6 +6,7 @@ All of these see or change single operations, ours among them. Key functions: ``
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,12 @@ _TENSOR = torch.Tensor.__dict__
 # As torch made the class: a function mode looks the operators up there, so what is replaced runs where it would not.
 _ORIGINAL = dict(_TENSOR)
 _NATIVE = torch._C.TensorBase.__dict__
+
+
+_MODULE = torch.nn.Module.__dict__
+#: What a recording takes for granted of every module (its call is summarised, its tables are looked into).
+_members = operator.itemgetter("__call__", "_call_impl", "_wrapped_call_impl", "__getattr__", "__setattr__", "__delattr__")
+_ORIGINAL_MEMBERS = _members(_MODULE)
 
 
 def replaced_functions() -> list[str]:
@@ -49,6 +56,8 @@ def foreign() -> str:
         return "torch.jit.trace"
     if is_fx_symbolic_tracing():
         return "torch.fx's tracing"
+    if _members(_MODULE) != _ORIGINAL_MEMBERS:
+        return "a replaced method of `torch.nn.Module` itself"
     replaced = replaced_functions()
     if replaced:
         return f"a replaced `torch.Tensor.{replaced[0]}`"
@@ -73,6 +82,7 @@ def same_surroundings() -> Callable[[], bool]:
     functions, dispatch = torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack
     tracing = torch._C._get_tracing_state
     members = tuple(_TENSOR.values())
+    of_modules = _members(_MODULE)
     modes = _device_modes()
     depth = dispatch()
 
@@ -83,6 +93,7 @@ def same_surroundings() -> Callable[[], bool]:
             and forward_ad._current_level < 0
             and tracing() is None
             and tuple(_TENSOR.values()) == members
+            and _members(_MODULE) == of_modules
         )
 
     return check

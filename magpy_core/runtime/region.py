@@ -225,9 +225,12 @@ class Region:
         recorded = recording.run(self.target, args, kwargs)
         result, exception = recorded.result, recorded.exception
         try:
-            self.adopt(recorded, args, kwargs)
+            capture = self.adopt(recorded, args, kwargs)
         except Exception as error:  # as above: the result is already there
             self._monitor_failed(error)
+            capture = None
+        if capture is None:
+            recorded.forget()
         if exception is not None:
             context = exception.__context__
             try:

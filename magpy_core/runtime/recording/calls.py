@@ -167,11 +167,22 @@ class CallEvents(ArrayEvents):
                     self.contents(part_node, site)
         self.dispatch_call(site, fn.func, (*fn.args, *args), {**fn.keywords, **kwargs})
 
+    def at_its_end(self, cls: type, args: tuple[Any, ...], site: Any) -> None:
+        """What is to happen when an object dies can't be replayed: a replay makes and drops other objects than the run."""
+        name = cls.__name__
+        if kinds.has_finalizer(cls):
+            self.let_go(f"A {name} is made here; when its `__del__` runs, replay can't repeat.", site)
+        elif issubclass(cls, weakref.ref) and len(args) > 1 and args[1] is not None:
+            self.refuse("MP110", "A weak reference is made here; when its callback runs, replay can't repeat.", site=site)
+
     def call_weakref(self, site: Any, fn: Any) -> None:
         node = self.refgraph.node(fn)
         target = weakref.ref.__call__(fn)
         if node is None:
             return
+        if self.only_kept_by_us(target):
+            del target
+            self.let_go("A weak reference is asked for what the region has let go of.", site)
         self.value(self.sources.make("deref", node.source, None), target, site)
 
     def call_instance(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -280,6 +291,7 @@ class CallEvents(ArrayEvents):
     # -- classes -----------------------------------------------------------------------------------------------
 
     def call_class(self, site: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.at_its_end(cls, args, site)
         self.judging = self.judging or cls in _JUDGES
         if cls in CARRYING and self.carries(args, kwargs):
             self.escape_raising(cls, args, site)
@@ -307,7 +319,7 @@ class CallEvents(ArrayEvents):
                 self.read_deep(site, args, kwargs)
                 self.escape_all(site, args, kwargs)
             return
-        if cls is super or cls is types.MethodType or cls is types.SimpleNamespace or cls is slice:
+        if cls in (super, types.MethodType, types.SimpleNamespace, slice, weakref.ref):
             return
         if (
             cls.__module__ in ("builtins", "types")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import builtins
 import collections
 import enum
+import threading
 import types
+import weakref
 from typing import Any
 
 import torch
@@ -105,7 +107,12 @@ class ReadEvents(RecordingState):
 
     def attr_read(self, site: Any, obj: Any) -> None:
         self.site = site
+        if is_a(obj, threading.local):
+            self.thread_local(site)
         self.read_attr(obj, site.name, site)
+
+    def thread_local(self, site: Any) -> None:
+        self.refuse("MP111", "A `threading.local` has other attributes in every thread.", site=site)
 
     def super_attr_read(self, site: Any, cls: Any, obj: Any) -> None:
         self.site = site
@@ -346,6 +353,9 @@ class ReadEvents(RecordingState):
             "__getitem__" in type(obj).__dict__
         ):
             return  # a Python override runs; its own reads are seen
+        if is_a(key, weakref.ref):
+            self.refuse("MP111", "A dict is asked for a weak reference, which stands for another object.", site=site)
+            return
         key_kind = kinds.kind_of(key)
         if key_kind not in (kinds.SCALAR, kinds.IDENTITY) and self.refgraph.node(key) is None and key_kind != kinds.TUPLE:
             if key_kind == kinds.TENSOR and id(key) in self.ops.values:
