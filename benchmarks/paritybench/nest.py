@@ -74,7 +74,8 @@ def forked(work: Callable[[], Verdict], wall: float = WALL_SECONDS) -> Verdict:
         return {"status": "hang" if hung else "crash", "reason": f"wait status {status}"}
 
 
-def _limit() -> None:
+def isolate() -> None:
+    """Limits, no output and no network for the rest of this process."""
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -123,7 +124,7 @@ def _engine(name: str) -> _Engine:
 
 def run_case(case: tuple[Any, ...], name: str) -> Verdict:
     """Eager three times, then the engine once; how they compare."""
-    _limit()
+    isolate()
     cls, init, forward = case[:3]
 
     def build() -> torch.nn.Module:

@@ -80,6 +80,7 @@ def decode(code: CodeType) -> Decoded:
     """Take a code object apart (inline caches dropped, EXTENDED_ARGs folded in)."""
     raw = code.co_code
     positions = list(code.co_positions())
+    positions += [(None, None, None, None)] * (len(raw) // 2 - len(positions))  # code that was made without any
     instrs: list[Instr] = []
     by_offset: dict[int, Instr] = {}
     jumps: list[tuple[Instr, int]] = []

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 
+from magpy_core._compat.surroundings import same_surroundings
+
 
 def tensor_check(tensors: Sequence[torch.Tensor], dynamic_dims: Sequence[set[int]]) -> Callable[..., bool]:
     """A function of as many tensors: same type, dtype, device, dispatch keys, requires_grad, sizes, strides; no two the same
@@ -29,17 +31,16 @@ def tensor_check(tensors: Sequence[torch.Tensor], dynamic_dims: Sequence[set[int
 
 
 def global_check() -> Callable[[], bool]:
-    """A function that tells whether grad mode, autocast, default dtype, determinism flags, inference mode and the stacks of
-    torch modes are as they are now."""
+    """A function that tells whether grad mode, autocast, default dtype, determinism flags, inference mode and what is in
+    force around the call (``surroundings``) are as they are now."""
     state = GlobalStateGuard()
     inference = torch.is_inference_mode_enabled()
-    modes = mode_depth()
+    around = same_surroundings()
     native = state.check
     is_inference = torch.is_inference_mode_enabled
-    functions, dispatch = torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack
 
     def check() -> bool:
-        return bool(native()) and is_inference() is inference and (functions(), dispatch()) == modes
+        return bool(native()) and is_inference() is inference and around()
 
     return check
 
@@ -93,6 +94,11 @@ def keep_version(tensor: torch.Tensor) -> Any:
 def no_torch_function() -> Any:
     """Context manager: tensor operations inside reach no tensor subclass and no mode."""
     return torch._C.DisableTorchFunction()
+
+
+def no_subclass_functions() -> Any:
+    """Context manager: tensor operations inside reach no tensor subclass; modes they do."""
+    return torch._C.DisableTorchFunctionSubclass()
 
 
 def storage_key(tensor: torch.Tensor) -> int:

@@ -17,8 +17,8 @@ PURE, TORCH, EFFECT, HOST, IO, UNKNOWN = "pure", "torch", "effect", "host", "io"
 _PURE_MODULES = frozenset({
     "math", "cmath", "operator", "_operator", "itertools", "functools", "_functools", "collections", "_collections",
     "re", "_sre", "_struct", "struct", "_bisect", "_heapq", "unicodedata", "_abc", "_string", "_json", "binascii",
-    "types", "_weakref", "weakref", "_typing", "typing", "_contextvars", "enum", "copy", "copyreg", "_decimal",
-    "fractions", "_statistics", "zlib", "_datetime_math", "_weakrefset", "_collections_abc", "string", "textwrap",
+    "types", "_typing", "typing", "_contextvars", "enum", "copy", "copyreg", "_decimal",
+    "fractions", "_statistics", "zlib", "_datetime_math", "_collections_abc", "string", "textwrap",
     "difflib", "_opcode", "_ast", "array", "_blake2", "_md5", "_sha1", "_sha256", "_sha512", "_sha2", "_hashlib", "_csv",
     "_pickle", "marshal",
 })  # fmt: skip
@@ -36,7 +36,7 @@ _HOST_BUILTINS = {builtins.input: IO, builtins.open: IO, builtins.exec: HOST, bu
 _PURE_SYS = frozenset(
     {"intern", "getrecursionlimit", "exc_info", "exception", "is_finalizing", "getdefaultencoding", "audit"}
 )
-_PURE_THREAD = frozenset({"get_ident", "allocate_lock", "RLock", "get_native_id"})
+_PURE_THREAD = frozenset({"allocate_lock", "RLock"})
 
 _extra: dict[str, str] = {}
 

@@ -247,7 +247,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             raise Unsupported("MP106", f"`{short}` inside the region can't be recorded safely yet.", hint=hint)
         if short in fns.FROM_DATA and args and id(args[0]) in self.host.arrays and set(kwargs) <= {"dtype", "device"}:
             return ("array", self._array_node(args, kwargs, share=short != "tensor"))
-        if short in fns.FROM_DATA and args and self._number_of_numpy(args[0]) and kwargs.get("dtype") is None:
+        if short in fns.FROM_DATA and args and kwargs.get("dtype") is None and self._number_of_numpy(args[0]):
             raise Unsupported("MP106", f"`{short}` of a NumPy number takes its dtype from it.", hint="Say the dtype.")
         if short == "numpy" and id(args[0]) not in self.data_shaped:
             return ("numpy", None)
@@ -262,6 +262,9 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         return self.prepare(func, args, kwargs)
 
     def _number_of_numpy(self, value: Any) -> bool:
+        """Whether ``value`` is a NumPy number, or a list or tuple that holds one at any depth."""
+        if is_a(value, (list, tuple)):
+            return any(map(self._number_of_numpy, value))
         return kinds.is_number_of_numpy(value) and not self.host.is_data(value)
 
     def prepare(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from magpy_core._compat.eval_frame import never_intercept
+from magpy_core._compat.tensor_guards import no_subclass_functions
 from magpy_core._compat.torch_state import PlainDispatchMode
 from magpy_core.opgraph.recorder import OpRecorder
 
@@ -31,7 +32,9 @@ class ShadowRecorder(PlainDispatchMode):
             self.unrecorded(str(func))
             recorder.op_depth += 1  # the call below goes through torch functions again; it is not the program's
             try:
-                result = func(*args, **(kwargs or {}))
+                # nor is it the functions' of a subclass, which would make the result one of theirs
+                with no_subclass_functions():
+                    result = func(*args, **(kwargs or {}))
             finally:
                 recorder.op_depth -= 1
             recorder.host.adopt(result)

@@ -6,7 +6,10 @@ expression says how it depends on the graph inputs' dimensions. Key type: ShapeT
 
 from __future__ import annotations
 
+import contextlib
 import operator
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -15,6 +18,18 @@ from magpy_core._compat.fake import fakify, new_fake_mode
 from magpy_core._compat.sym_size import sym_expression
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph.scalars import ScalarTable, Sym
+
+
+@contextlib.contextmanager
+def no_warnings() -> Iterator[None]:
+    """Nothing is warned of twice. (``warnings.catch_warnings`` would make Python forget which warnings it has shown.)"""
+    entry: Any = ("ignore", None, Warning, None, 0)
+    filters: list[Any] = warnings.filters  # type: ignore[assignment]
+    filters.insert(0, entry)
+    try:
+        yield
+    finally:
+        filters.remove(entry)
 
 
 class ShapeTracker:
@@ -119,7 +134,7 @@ class ShapeTracker:
         if node.op == "placeholder":
             for n, source, tensor in host.ops.inputs:
                 if n is node:
-                    dims = self.dims.get(source.path, set())
+                    dims = {d for d in self.dims.get(source.path, ()) if d < tensor.dim()}
                     fake = fakify(self._mode, tensor, f"x{len(self._fakes)}", dims)
                     for d in dims:
                         expr = sym_expression(fake.shape[d])
@@ -130,7 +145,7 @@ class ShapeTracker:
             return node.meta["magpy_hint"]
         fetch: Any = self._fakes.__getitem__
         args, kwargs = torch.fx.map_arg(node.args, fetch), torch.fx.map_arg(node.kwargs, fetch)
-        with self._mode:
+        with self._mode, no_warnings():
             if node.op == "call_method":
                 return getattr(args[0], node.target)(*args[1:], **kwargs)
             return node.target(*args, **kwargs)

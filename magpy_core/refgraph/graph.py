@@ -6,7 +6,7 @@ Nodes are keyed by object identity and keep their object alive while recording. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +73,7 @@ class RefGraph:
     _seen: set[tuple[int, str]] = field(default_factory=set)
     assumed_internal: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     guarded: dict[int, Source] = field(default_factory=dict)
+    watch: Callable[[Snapshot], None] | None = None  # is told of each snapshot, and may refuse that it is kept
 
     def node(self, obj: Any) -> Node | None:
         return self.nodes.get(id(obj))
@@ -100,12 +101,22 @@ class RefGraph:
         """The node's state now, taken once, before its first write."""
         if node.snapshot is None:
             node.was_written = True
-            node.snapshot = take(node.obj, node.kind)
+            taken = take(node.obj, node.kind)
+            if self.watch is not None:
+                self.watch(taken)
+            node.snapshot = taken
         return node.snapshot
 
     def written(self) -> Iterator[Node]:
         """Nodes whose state may have changed, in order of first touch."""
         return (n for n in self.nodes.values() if n.snapshot is not None)
+
+    def forget(self) -> None:
+        """Let go of every object."""
+        self.nodes.clear()
+        self.reads.clear()
+        self.assumed_internal.clear()
+        self.guarded.clear()
 
     def to_dot(self) -> str:
         return printer.to_dot(self)

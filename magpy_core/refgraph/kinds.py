@@ -11,6 +11,7 @@ import re
 import threading
 import types
 import typing
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -102,6 +103,18 @@ _is_numpy_number: Callable[[type], bool] = functools.lru_cache(maxsize=4096)(_nu
 def is_number_of_numpy(value: Any) -> bool:
     """Whether ``value`` is one of NumPy's own numbers (``numpy.float32(2)``), which never change."""
     return _is_numpy_number(type(value))
+
+
+def has_finalizer(cls: type) -> bool:
+    """Whether something of the user's runs when an instance dies: a ``__del__`` in Python."""
+    found = _FINALIZERS.get(cls)
+    if found is None:
+        own = next((k.__dict__["__del__"] for k in cls.__mro__ if "__del__" in k.__dict__), None)
+        found = _FINALIZERS[cls] = type(own) is types.FunctionType
+    return found
+
+
+_FINALIZERS: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 
 
 def _numpy_value(tp: type) -> bool:

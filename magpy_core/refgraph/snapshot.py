@@ -62,6 +62,15 @@ class Snapshot:
         if names:
             self.slots = {n: slot_value(obj, n) for n in names}
 
+    def holds(self, obj: Any) -> bool:
+        """Whether this is a reference to ``obj``."""
+        held: list[Any] = [*(self.attrs or {}).values(), *(self.slots or {}).values()]
+        if is_a(self.content, (list, set)):
+            held += [v for pair in self.content for v in pair] if self.kind == kinds.DICT else self.content
+        else:
+            held.append(self.content)
+        return any(v is obj for v in held)
+
     def attr(self, name: str) -> Any:
         """The entry value of an instance attribute, or ABSENT."""
         if self.attrs is not None and name in self.attrs:

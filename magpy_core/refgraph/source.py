@@ -19,6 +19,9 @@ _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "dict_item": (lambda b, k: dict.__getitem__(b, k), "dict_getitem({b}, {k})"),
     "list_item": (lambda b, k: list.__getitem__(b, k), "list_getitem({b}, {k})"),
     "key_at": (lambda b, k: _nth(dict.__iter__(b), k), "nth({b}, {k})"),
+    # a slot: never by ``getattr``, which would run a ``__getattribute__`` of the user's
+    "slot": (lambda b, k: slot_of(b, k), "slot_of({b}, {k})"),
+    "filled": (lambda b, k: slot_filled(b, k), "slot_filled({b}, {k})"),
     "field": (lambda b, k: getattr(b, k), "getattr({b}, {k})"),
     "cell": (lambda b, k: b.cell_contents, "{b}.cell_contents"),
     "type": (lambda b, k: type(b), "type({b})"),
@@ -40,6 +43,18 @@ def namespace(obj: Any) -> Any:
     return (
         type.__getattribute__(obj, "__dict__") if issubclass(type(obj), type) else object.__getattribute__(obj, "__dict__")
     )
+
+
+slot_of: Callable[[Any, str], Any] = object.__getattribute__
+
+
+def slot_filled(obj: Any, name: str) -> bool:
+    """Whether a slot holds anything."""
+    try:
+        slot_of(obj, name)
+    except AttributeError:
+        return False
+    return True
 
 
 def _nth(iterator: Iterator[Any], index: int) -> Any:
@@ -92,7 +107,9 @@ class Source:
         base = self.base.describe() if self.base is not None else ""
         key = self.key.describe() if isinstance(self.key, Source) else repr(self.key)
         match self.kind:
-            case "attr" | "field":
+            case "filled":
+                return f"hasattr({base}, {key})"
+            case "attr" | "field" | "slot":
                 return f"{base}.{self.key}"
             case "dict_item" | "item":
                 b = self.base

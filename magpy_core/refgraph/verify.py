@@ -116,7 +116,7 @@ class Entry:
                 return type(base)
             case "len":
                 return self.length(source.base, base)
-            case "field":
+            case "field" | "slot":
                 node = self.graph.node(base)
                 if node is not None and node.snapshot is not None and node.snapshot.slots is not None:
                     return node.snapshot.slots.get(key, _UNKNOWN)
@@ -180,7 +180,11 @@ def _node_problems(entry: Entry, key: int, node: Node, is_young: Callable[[Any],
         out.append(f"`{name}` led to another object at entry than the one it stands for")
     # A native field's object may be young: the Python side of a gradient is made when it is first read.
     # An empty dict is not tracked by the collector until it holds a container, so a dict's age can't be told.
-    if node.kind not in (*_BY_VALUE, kinds.DICT) and node.source.kind not in ("const", "field") and is_young(node.obj):
+    if (
+        node.kind not in (*_BY_VALUE, kinds.DICT)
+        and node.source.kind not in ("const", "field", "slot")
+        and is_young(node.obj)
+    ):
         out.append(f"`{name}` stands for an object that the region made itself")
     if (node.written_at or node.forced) and node.snapshot is None:
         out.append(f"`{name}` was written and has no snapshot")

@@ -222,9 +222,9 @@ class ReplayWriter:
             case "del_attr":
                 return [f"{self.dict_var(e)}.pop({e.key!r}, None)"]
             case "set_slot":
-                return [f"setattr({target}, {e.key!r}, {self.expr(e.value)})"]
+                return [f"{self.member(e)}.__set__({target}, {self.expr(e.value)})"]
             case "del_slot":
-                return [f"delattr({target}, {e.key!r})"]
+                return [f"{self.member(e)}.__delete__({target})"]
             case "set_cell":
                 return [f"{target}.cell_contents = {self.expr(e.value)}"]
             case "del_cell":
@@ -243,6 +243,10 @@ class ReplayWriter:
                 how = "replace_list" if self._is(e, list) else "replace_content"
                 return [f"{how}({target}, [{', '.join(self.expr(v) for v in e.value)}])"]
         raise AssertionError(f"unknown effect {e.op!r}")
+
+    def member(self, e: Effect) -> str:
+        """The slot itself: ``setattr`` would run a ``__setattr__`` of the user's again."""
+        return self.w.const(_member(type(self._obj(e)), e.key))
 
     def dict_var(self, e: Effect) -> str:
         assert isinstance(e.target, Outside)

@@ -124,9 +124,9 @@ class Capture:
         for node, fake in zip((n for n in graph.nodes if n.op == "placeholder"), self._fakes, strict=True):
             node.meta["example_value"] = fake
 
-    def _dims(self, node: torch.fx.Node) -> set[int]:
+    def _dims(self, node: torch.fx.Node, tensor: torch.Tensor) -> set[int]:
         source = node.meta.get("magpy_source")
-        return set(self._learned_dims.get(source.path, ())) if source is not None else set()
+        return {d for d in self._learned_dims.get(source.path, ()) if d < tensor.dim()} if source is not None else set()
 
     def _input_facts(self) -> list[Any]:
         """What the graph's inputs were at capture time: TensorFacts, or a scalar's value. A dynamic capture keeps fakes,
@@ -136,7 +136,7 @@ class Capture:
         order = [n for n in self._graph.nodes if n.op == "placeholder"]
         if not self.is_dynamic:
             return [TensorFacts.of(real[n]) if n in real else hints[n] for n in order]
-        dims = {i: d for i, n in enumerate(order) if (d := self._dims(n))}
+        dims = {i: d for i, n in enumerate(order) if n in real and (d := self._dims(n, real[n]))}
         return make_fake_inputs([real[n] if n in real else hints[n] for n in order], dims or None).fakes
 
     @functools.cached_property
@@ -416,7 +416,7 @@ class Capture:
         for i, (node, value) in enumerate(zip(placeholders, inputs, strict=True)):
             if self.is_dynamic and is_a(value, torch.Tensor):
                 inner = segment.inputs[i].op != "placeholder"
-                varying = {d for d, n in enumerate(value.shape) if n > 1} if inner else self._dims(node)
+                varying = {d for d, n in enumerate(value.shape) if n > 1} if inner else self._dims(node, value)
                 if varying:
                     dims[i] = varying
         try:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from magpy_core._compat.surroundings import foreign
 from magpy_core._compat.versions import UnsupportedVersion
 from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Value
 from magpy_core.guards.explain import Failure
@@ -134,7 +135,12 @@ class Region:
         self.report(Finding(failure.code, failure.message, self.location, region=self.id))
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self.disabled or not _recording_lock.acquire(blocking=False):
+        if self.disabled:
+            return self.target(*args, **kwargs)
+        around = foreign()
+        if around or not _recording_lock.acquire(blocking=False):
+            if around:
+                self._surrounded(around)
             return self.target(*args, **kwargs)
         try:
             if self.recordings >= self.options.cache_limit:
@@ -147,6 +153,14 @@ class Region:
             return self.record(args, kwargs)
         finally:
             _recording_lock.release()
+
+    def _surrounded(self, around: str) -> None:
+        """This call can't be recorded where it is made; another one can."""
+        text = (
+            f"{self.name} was called with {around} in force, which would see MagPy's own operations: it ran as plain Python."
+        )
+        hint = "Take it off around the call, or compile what is inside."
+        self.report(Finding("MP106", text, self.location, hint=hint, region=self.id))
 
     def _over_limit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         changed = f"; last changed: `{self.recompiles[-1].name}`" if self.recompiles else ""
@@ -211,9 +225,12 @@ class Region:
         recorded = recording.run(self.target, args, kwargs)
         result, exception = recorded.result, recorded.exception
         try:
-            self.adopt(recorded, args, kwargs)
+            capture = self.adopt(recorded, args, kwargs)
         except Exception as error:  # as above: the result is already there
             self._monitor_failed(error)
+            capture = None
+        if capture is None:
+            recorded.forget()
         if exception is not None:
             context = exception.__context__
             try:

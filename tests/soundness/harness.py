@@ -13,6 +13,7 @@ import logging
 import random
 import types
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,9 +23,8 @@ import torch
 
 import magpy_core
 from tests.soundness.compare import differences, instance_dict
-from tests.soundness.world import Change, Program, World, named_change
-
-_ARTIFACTS = ("change_", "args", "__")
+from tests.soundness.module_changes import surroundings
+from tests.soundness.world import Arguments, Change, Program, World, named_change
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,9 @@ class Report:
     disabled: str = ""
     findings: list[Any] = field(default_factory=list)
     hits_by_call: list[bool] = field(default_factory=list)
+    held: int = 0  # changed calls that a capture took although the world had changed
+    failed: int = 0  # changed calls that no capture took, though there were some
+    kinds: Counter[str] = field(default_factory=Counter)
     trail: list[str] = field(default_factory=list)
 
     @property
@@ -95,34 +98,6 @@ class _Logs(logging.Handler):
         )
 
 
-@contextlib.contextmanager
-def _ambient(world: World) -> Any:
-    """The interpreter-wide state this world's next call sees."""
-    want = world.ambient
-    dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
-    deterministic = torch.are_deterministic_algorithms_enabled()
-    with contextlib.ExitStack() as stack:
-        torch.set_default_dtype(want.get("dtype", torch.float32))
-        torch.use_deterministic_algorithms(want.get("deterministic", False))
-        stack.enter_context(torch.set_grad_enabled(want.get("grad", True)))
-        if want.get("inference"):
-            stack.enter_context(torch.inference_mode())
-        if want.get("autocast"):
-            stack.enter_context(torch.autocast("cpu", torch.bfloat16))
-        try:
-            yield
-        finally:
-            # what the program itself changed is part of its effects
-            world.namespace["__ambient_after__"] = (
-                torch.get_default_dtype(),
-                torch.is_grad_enabled(),
-                torch.is_autocast_enabled("cpu"),
-            )
-            torch.set_default_dtype(dtype)
-            torch.use_deterministic_algorithms(deterministic)
-    torch.set_grad_enabled(grad)
-
-
 def call(world: World, fn: Callable[..., Any], i: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
     """One observed call of ``fn`` in ``world``."""
     out = Outcome()
@@ -137,23 +112,30 @@ def call(world: World, fn: Callable[..., Any], i: int, args: tuple[Any, ...], kw
     root.setLevel(logging.DEBUG)
     try:
         with (
-            contextlib.redirect_stdout(text), contextlib.redirect_stderr(text), _ambient(world),
+            contextlib.redirect_stdout(text), contextlib.redirect_stderr(text),
             warnings.catch_warnings(record=True) as warned,
         ):  # fmt: skip
             warnings.simplefilter("always")
-            try:
-                out.result = fn(*args, **kwargs) if not handling else _while_handling(fn, args, kwargs)
-            except Exception as error:
-                out.error = error
+            with surroundings(world):
+                try:
+                    out.result = fn(*args, **kwargs) if not handling else _while_handling(fn, args, kwargs)
+                except Exception as error:
+                    out.error = error
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
     out.rng, out.python_rng, out.numpy_rng = torch.get_rng_state(), random.getstate(), str(np.random.get_state())
     out.text = text.getvalue()
-    out.warned = [(w.category.__name__, str(w.message), w.filename, w.lineno) for w in warned]
+    out.warned = [(w.category.__name__, str(w.message), *_place(w)) for w in warned]
     if "nograd" not in world.program.options and out.error is None:
         out.grad_error = _backward(out.result)
     return out
+
+
+def _place(warning: warnings.WarningMessage) -> tuple[str, int]:
+    """Where a warning is given. What torch's native code warns of has the line of whoever called it: known limit."""
+    native = "(Triggered internally at" in str(warning.message)
+    return ("", 0) if native else (warning.filename, warning.lineno)
 
 
 def _while_handling(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -170,8 +152,10 @@ def _backward(result: Any) -> str:
     if not tensors:
         return ""
     try:
-        total = sum((t.double().pow(2).sum() for t in tensors[1:]), tensors[0].double().pow(2).sum())
-        total.backward()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            total = sum((t.double().pow(2).sum() for t in tensors[1:]), tensors[0].double().pow(2).sum())
+            total.backward()
     except Exception as error:
         return type(error).__name__
     return ""
@@ -192,7 +176,7 @@ def _tensors(value: Any, depth: int = 0) -> list[torch.Tensor]:
 
 
 def _compared(world: World) -> dict[str, Any]:
-    visible = {k: v for k, v in world.namespace.items() if not k.startswith(_ARTIFACTS)}
+    visible = world.program.visible(world)
     visible["__ambient_after__"] = world.namespace.get("__ambient_after__")
     return visible
 
@@ -220,26 +204,35 @@ def run(
     history: tuple[list[Any], list[Any]] = ([], [])
     for i, step in enumerate(schedule):
         hits = region.hits if region is not None else 0
-        outcomes = []
+        live = region is not None and bool(region.captures) and not region.disabled
+        outcomes: list[Outcome] = []
+        did: list[bool | str] = []
         for world, fn, kept in ((eager, reference, history[0]), (compiled, subject, history[1])):
             world.enter()
             if step.change is not None:
                 torch.manual_seed(50 + i)
                 random.seed(50 + i)
                 np.random.seed(50 + i)
-                step.change.apply(world)
+                did.append(_apply(step.change, world))
             torch.manual_seed(10 + i)
             random.seed(10 + i)
             np.random.seed(10 + i)
-            args, kwargs = world.arguments(i)
+            args, kwargs = _arguments(world, i)
             outcome = call(world, fn, i, args, kwargs)
             world.leave()
             kept.append((args, kwargs, outcome.result, outcome.error))
             outcomes.append(outcome)
         report.calls += 1
-        report.changed += step.change is not None
+        if step.change is not None and did[0] is True:
+            report.changed += 1
+            report.kinds[step.change.kind] += 1
+            hit = region is not None and region.hits > hits
+            report.held += live and hit
+            report.failed += live and not hit
         report.trail.append(f"call {i}" + (f" after {step.change}" if step.change else ""))
         report.hits_by_call.append(region is not None and region.hits > hits)
+        if did and did[0] != did[1]:
+            report.differences.append(f"{report.trail[-1]}: the change itself went another way: {did}")
         found = _compare(eager, compiled, outcomes[0], outcomes[1], history, close=backend != "eager")
         if found:
             report.differences += [f"{report.trail[-1]}: {d}" for d in found]
@@ -249,6 +242,24 @@ def run(
         report.complete = bool(region.captures) and all(c.is_complete for c in region.captures)
         report.disabled, report.findings = region.disabled, list(region.findings.values())
     return report
+
+
+def _apply(change: Change, world: World) -> bool | str:
+    """Whether there was anything to change, or what the program raised about it."""
+    try:
+        return change.apply(world)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _arguments(world: World, i: int) -> Arguments:
+    """The call's arguments; as the program makes them where a change does not fit, none where it cannot make any."""
+    for _ in range(2):
+        try:
+            return world.arguments(i)
+        except Exception:
+            world.rewrite.clear()
+    return (), {}
 
 
 def _compare(eager: World, compiled: World, a: Outcome, b: Outcome, history: Any, *, close: bool) -> list[str]:

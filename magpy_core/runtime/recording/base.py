@@ -97,6 +97,7 @@ class RecordingState(Observer):
         self.advanced: dict[int, int] = {}  # how often the region has advanced iterators from outside, by id
         self.findings: list[Finding] = []
         self.broken = False
+        self.gone = False  # the recording has ended before the run
         self.passing = ""  # why this run, though not the next one, can't be captured
         self.site: Any = None  # the site of the event being handled (or the last one)
         self.restores: list[Callable[[], None]] = []

@@ -170,11 +170,22 @@ class CallEvents(ArrayEvents):
                     self.contents(part_node, site)
         self.dispatch_call(site, fn.func, (*fn.args, *args), {**fn.keywords, **kwargs})
 
+    def at_its_end(self, cls: type, args: tuple[Any, ...], site: Any) -> None:
+        """What is to happen when an object dies can't be replayed: a replay makes and drops other objects than the run."""
+        name = cls.__name__
+        if kinds.has_finalizer(cls):
+            self.let_go(f"A {name} is made here; when its `__del__` runs, replay can't repeat.", site)
+        elif issubclass(cls, weakref.ref) and len(args) > 1 and args[1] is not None:
+            self.refuse("MP110", "A weak reference is made here; when its callback runs, replay can't repeat.", site=site)
+
     def call_weakref(self, site: Any, fn: Any) -> None:
         node = self.refgraph.node(fn)
         target = weakref.ref.__call__(fn)
         if node is None:
             return
+        if self.only_kept_by_us(target):
+            del target
+            self.let_go("A weak reference is asked for what the region has let go of.", site)
         self.value(self.sources.make("deref", node.source, None), target, site)
 
     def call_instance(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -201,6 +212,8 @@ class CallEvents(ArrayEvents):
 
     def call_builtin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         owner = fn.__self__
+        if fn is torch.overrides.has_torch_function and site.code in FAST_PATHS:
+            self.pending_call = (site, "fast_path", args)
         if fn.__name__ == "from_numpy" and len(args) == 1 and id(args[0]) in self.arrays:
             self.from_array(site, args[0])
             self.share_array(args[0])
@@ -281,6 +294,7 @@ class CallEvents(ArrayEvents):
     # -- classes -----------------------------------------------------------------------------------------------
 
     def call_class(self, site: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.at_its_end(cls, args, site)
         self.judging = self.judging or cls in _JUDGES
         if cls in CARRYING and self.carries(args, kwargs):
             self.escape_raising(cls, args, site)
@@ -308,7 +322,7 @@ class CallEvents(ArrayEvents):
                 self.read_deep(site, args, kwargs)
                 self.escape_all(site, args, kwargs)
             return
-        if cls is super or cls is types.MethodType or cls is types.SimpleNamespace or cls is slice:
+        if cls in (super, types.MethodType, types.SimpleNamespace, slice, weakref.ref):
             return
         if (
             cls.__module__ in ("builtins", "types")
@@ -427,6 +441,12 @@ class CallEvents(ArrayEvents):
         elif self.refgraph.node(obj) is not None or module == "numpy":
             self.host_call(site, fn, policy.UNKNOWN)
 
+
+FAST_PATHS = frozenset(
+    cls.forward.__code__
+    for cls in (torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer, torch.nn.TransformerEncoder)
+)
+"""These ask whether anybody watches their operations, and compute another way if so: our own watching must not count."""
 
 _QUIET_TORCH = frozenset({
     "_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic", "handle_torch_function", "Size",

@@ -12,10 +12,11 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.base import Output
 from magpy_core.runtime.recording.writes import WriteEvents
 
-# Methods that read the other container they are given.
-_READS_ARGUMENT = frozenset({
-    "extend", "update", "__iadd__", "__ior__", "extendleft", "union", "intersection", "difference", "__add__", "__or__",
-    "__init__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__",
+# Methods that look at no other container that they are given; all others may.
+_LOOKS_AT_NONE = frozenset({
+    "append", "appendleft", "add", "discard", "insert", "setdefault", "get", "pop", "popleft", "popitem", "clear", "copy",
+    "items", "values", "keys", "reverse", "rotate", "move_to_end", "sort", "__setitem__", "__getitem__", "__delitem__",
+    "__copy__", "__iter__", "__len__", "__reversed__", "__mul__", "__rmul__", "__imul__", "__sizeof__",
 })  # fmt: skip
 
 
@@ -51,7 +52,7 @@ class ContainerEvents(WriteEvents):
         kind = kinds.kind_of(obj)
         if self.scalars:
             self.escape_from_method(site, obj, name, args, kwargs)
-        if name in _READS_ARGUMENT:
+        if name not in _LOOKS_AT_NONE:
             self.read_deep(site, args, kwargs, shallow=True, carry=name in _HANDING and kind in _ORDERED)
         if node is None:
             return

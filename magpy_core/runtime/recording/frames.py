@@ -41,7 +41,7 @@ _LIBRARY_FILES = frozenset(
     )]
     + [_STDLIB + f for f in (
         "warnings.py", "typing.py", "abc.py", "inspect.py", "linecache.py", "traceback.py", "tokenize.py", "re/__init__.py",
-        "re/_compiler.py", "re/_parser.py", "threading.py", "weakref.py", "_weakrefset.py", "reprlib.py",
+        "re/_compiler.py", "re/_parser.py", "reprlib.py",
     )]
 )  # fmt: skip
 _LIBRARY_FOLDERS: tuple[str, ...] = (
@@ -134,7 +134,7 @@ class FrameEvents(OutputEvents):
         """Whether a known opaque frame (logging, warnings, printing) is still on the stack of this thread."""
         target = self.paused_code
         if target is None:
-            return False
+            return self.gone
         frame: types.FrameType | None = sys._getframe(1)
         while frame is not None:
             if frame.f_code is target:

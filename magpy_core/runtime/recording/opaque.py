@@ -159,7 +159,7 @@ class OpaqueEvents(ValueEvents):
         if cls is not torch.Tensor and cls not in _CPU_CONSTRUCTORS:
             return
         if all(type(a) is int for a in args) or (len(args) == 1 and type(args[0]) is torch.Size):
-            size = tuple(args[0]) if args and type(args[0]) is torch.Size else args
+            size = tuple(args[0]) if args and type(args[0]) is torch.Size else args or (0,)  # of nothing: no elements
             self.apply_as(site, torch.empty, (size,), {"dtype": dtype, "device": _CPU})
         elif len(args) == 1 and type(args[0]) in (list, tuple, range) and _plain_numbers(args[0]):
             self.escape_all(site, args)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import builtins
 import collections
 import enum
+import threading
 import types
+import weakref
 from typing import Any
 
 import torch
@@ -105,7 +107,12 @@ class ReadEvents(RecordingState):
 
     def attr_read(self, site: Any, obj: Any) -> None:
         self.site = site
+        if is_a(obj, threading.local):
+            self.thread_local(site)
         self.read_attr(obj, site.name, site)
+
+    def thread_local(self, site: Any) -> None:
+        self.refuse("MP111", "A `threading.local` has other attributes in every thread.", site=site)
 
     def super_attr_read(self, site: Any, cls: Any, obj: Any) -> None:
         self.site = site
@@ -206,8 +213,10 @@ class ReadEvents(RecordingState):
         elif where == "slot":
             if node.snapshot is not None and entry is not found.value:
                 return
-            if found.value is not ABSENT:
-                source = self.sources.make("field", node.source, name)
+            if found.value is ABSENT:
+                self.value(self.sources.make("filled", node.source, name), False, site)
+            else:
+                source = self.sources.make("slot", node.source, name)
 
                 def set_slot(v: Any) -> None:
                     if node.snapshot is not None and node.snapshot.slots is not None:
@@ -344,6 +353,9 @@ class ReadEvents(RecordingState):
             "__getitem__" in type(obj).__dict__
         ):
             return  # a Python override runs; its own reads are seen
+        if is_a(key, weakref.ref):
+            self.refuse("MP111", "A dict is asked for a weak reference, which stands for another object.", site=site)
+            return
         key_kind = kinds.kind_of(key)
         if key_kind not in (kinds.SCALAR, kinds.IDENTITY) and self.refgraph.node(key) is None and key_kind != kinds.TUPLE:
             if key_kind == kinds.TENSOR and id(key) in self.ops.values:

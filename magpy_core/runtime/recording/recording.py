@@ -46,6 +46,22 @@ class Recorded:
     tensors: list[tuple[Source, TensorFacts, set[int], Any]]
     global_check: Callable[[], bool]
 
+    def forget(self) -> None:
+        """Of a run that became no capture: let go of all it held, so that the program's objects live no longer than they
+        would have."""
+        self.result = self.exception = None
+        self.tensors.clear()
+        recording, ops = self.recording, self.recording.ops
+        recording.release()
+        kept: list[Any] = [
+            recording.calls, recording.tensor_writes, recording.field_writes, recording.outputs, recording.restores,
+            ops.values, ops.guarded, ops.mutated, ops.entry_memory, ops.inputs, ops.scalar_inputs, ops._keep,
+        ]  # fmt: skip
+        for held in kept:
+            held.clear()
+        recording.refgraph.forget()
+        recording.pending_call = recording.pending_torch = None
+
 
 class Recording(FrameEvents):
     """Observer and op-recorder host of one monitored run."""
@@ -53,6 +69,7 @@ class Recording(FrameEvents):
     def __init__(self, learned: Learned, region_id: str, location: Location, whole: bool = False) -> None:
         super().__init__(learned, region_id, whole)
         self._location = location
+        self.refgraph.watch = self.keeps
         self._global_sites = set()
         self._autocast = []
         self._inference = []
@@ -157,7 +174,7 @@ class Recording(FrameEvents):
         if not dims or tensor.layout is not torch.strided:
             return set()
         with no_torch_function():
-            return {d for d in dims if tensor.shape[d] > 1} if tensor.is_contiguous() else set()
+            return {d for d in dims if d < tensor.dim() and tensor.shape[d] > 1} if tensor.is_contiguous() else set()
 
     def tensor_written(self, tensor: torch.Tensor, source: Source) -> None:
         self.tensor_writes.append((tensor, source, self.site))
@@ -241,7 +258,7 @@ class Recording(FrameEvents):
                 error = raised
             self.places.finished()
             self.ops.drew_random = self.ops.sets_random or not same_streams(random, random_streams())
-            if monitor.observer_failure is not None:
+            if monitor.observer_failure is not None and not self.gone:
                 self.internal_error(monitor.observer_failure)
             plan = self.guarded_call(self.finish, result, error)
             if plan is not _FAILED and not self.broken and verify.enabled():

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.surroundings import watched
 from magpy_core.findings import Severity, Value
 from magpy_core.monitor.assertions import only_raises
 from magpy_core.monitor.positions import user_frame
@@ -169,6 +170,8 @@ class ValueEvents(CallEvents):
             return result
         if fn == "draw":
             return self.drawn(site, args[0], args[1], result)
+        if fn == "fast_path":
+            return watched(args[0])
         if fn == "tensor_len":
             return self.scalars.bind(result, args[0]) if args and type(result) is int else result
         if fn == "next":

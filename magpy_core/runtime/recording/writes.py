@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import types
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import nn
@@ -12,10 +13,14 @@ from magpy_core.findings import Unsupported
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import instance_dict
+from magpy_core.refgraph.snapshot import Snapshot, instance_dict, take
 from magpy_core.runtime.recording.reads import ReadEvents
 
 _MODULE_TABLES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
+
+
+class Gone(Exception):
+    """The recording has ended, and holds nothing any more."""
 
 
 class WriteEvents(ReadEvents):
@@ -43,7 +48,45 @@ class WriteEvents(ReadEvents):
         self.site = site
         self.write_attr(obj, site.name, site)
 
+    def keeps(self, snapshot: Snapshot) -> None:
+        """A container is about to change: what has a finalizer must not live on in our copy of it."""
+        content = snapshot.content
+        if type(content) in (list, set):
+            for value in content:
+                values = value if snapshot.kind == kinds.DICT else (value,)
+                for v in values:
+                    if kinds.has_finalizer(type(v)):
+                        text = f"This holds a {type(v).__name__}; when its `__del__` runs, replay can't repeat."
+                        self.let_go(text, self.site)
+
+    def only_kept_by_us(self, obj: Any) -> bool:
+        """Whether the region has taken ``obj`` out of something that it has changed: our copy of that still holds it."""
+        for node in self.refgraph.written():
+            snapshot = node.snapshot
+            if snapshot is not None and snapshot.holds(obj) and not take(node.obj, node.kind).holds(obj):
+                return True
+        return False
+
+    def let_go(self, text: str, site: Any) -> NoReturn:
+        """End the recording here, before an object's life is any longer than it would be without us."""
+        self.refuse("MP110", text, site=site)
+        self.gone = True
+        self.refgraph.forget()
+        self.only_inside.clear()
+        self.ops.values.clear()
+        self.calls.clear()
+        self.pending_call = self.pending_torch = None
+        raise Gone(text)
+
     def write_attr(self, obj: Any, name: str, site: Any) -> None:
+        before = (instance_dict(obj) or {}).get(name) if self.refgraph.node(obj) is not None else None
+        if before is not None and kinds.has_finalizer(type(before)):
+            text = f"This was a {type(before).__name__}; when its `__del__` runs, replay can't repeat."
+            del before
+            self.let_go(text, site)
+        if is_a(obj, threading.local):
+            self.thread_local(site)
+            return
         if is_a(obj, torch.Tensor):
             raw, owner = lookup.class_lookup(type(obj), name)
             if owner is None or not lookup.is_data_descriptor(raw):

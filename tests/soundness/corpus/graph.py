@@ -747,6 +747,11 @@ def change_sizes():
     sizes.append(1)
 
 
+# === legacy_constructor_of_nothing
+def region(x):
+    return torch.FloatTensor(), torch.Tensor(), torch.Tensor(torch.Size([])).fill_(1.0), x + 1
+
+
 # === legacy_constructor_of_tensors
 def region(x):
     return x + torch.FloatTensor([x.detach().sum(), 1.0, 2.0])[:1]
@@ -794,6 +799,21 @@ def change_mix():
 
 def change_frozen():
     net.scale.requires_grad_(not net.scale.requires_grad)
+
+
+# === variable_of_a_subclass: refused
+from torch.autograd import Variable
+
+
+class Own(torch.Tensor):
+    pass
+
+
+w = torch.ones(3).as_subclass(Own)
+
+
+def region(x):
+    return type(Variable(w * 2, requires_grad=True)).__name__, type(Variable(w)).__name__, x + 1
 
 
 # === data_assigned

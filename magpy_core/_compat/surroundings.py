@@ -1,0 +1,99 @@
+"""What is in force around a call that a recording cannot be part of: the program's torch modes, functorch transforms,
+forward-mode levels, tracers, and functions of ``torch.Tensor`` that the program has replaced.
+
+All of these see or change single operations, ours among them. Key functions: ``foreign``, ``same_surroundings``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._C._functorch import peek_interpreter_stack
+from torch.autograd import forward_ad
+from torch.fx._symbolic_trace import is_fx_symbolic_tracing
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+_TENSOR = torch.Tensor.__dict__
+# As torch made the class: a function mode looks the operators up there, so what is replaced runs where it would not.
+_ORIGINAL = dict(_TENSOR)
+_NATIVE = torch._C.TensorBase.__dict__
+
+
+_MODULE = torch.nn.Module.__dict__
+#: What a recording takes for granted of every module (its call is summarised, its tables are looked into).
+_members = operator.itemgetter("__call__", "_call_impl", "_wrapped_call_impl", "__getattr__", "__setattr__", "__delattr__")
+_ORIGINAL_MEMBERS = _members(_MODULE)
+
+
+def replaced_functions() -> list[str]:
+    """Names of ``torch.Tensor`` that mean something else than what torch made them."""
+    names = [
+        n for n, value in _TENSOR.items() if _ORIGINAL.get(n, value) is not value or (n not in _ORIGINAL and n in _NATIVE)
+    ]
+    return [*names, *(n for n in _ORIGINAL if n not in _TENSOR)]
+
+
+def function_modes() -> list[Any]:
+    """The TorchFunctionModes in force, except those of the default device, which only say where tensors are made."""
+    return [mode for mode in _get_current_function_mode_stack() if type(mode) is not DeviceContext]
+
+
+def foreign() -> str:
+    """What is in force that a recording would disturb or miss, as a phrase; empty when there is nothing."""
+    modes = [*function_modes(), *_get_current_dispatch_mode_stack()]
+    if modes:
+        return f"the torch mode `{type(modes[-1]).__name__}`"
+    if peek_interpreter_stack() is not None:
+        return "a transform of torch.func (grad, vmap, jvp, ...)"
+    if forward_ad._current_level >= 0:
+        return "forward-mode differentiation"
+    if torch._C._get_tracing_state() is not None:
+        return "torch.jit.trace"
+    if is_fx_symbolic_tracing():
+        return "torch.fx's tracing"
+    if _members(_MODULE) != _ORIGINAL_MEMBERS:
+        return "a replaced method of `torch.nn.Module` itself"
+    replaced = replaced_functions()
+    if replaced:
+        return f"a replaced `torch.Tensor.{replaced[0]}`"
+    return ""
+
+
+def watched(tensors: Any) -> bool:
+    """``torch.overrides.has_torch_function``, as it is without the innermost mode."""
+    if torch._C._len_torch_function_stack() > 1:
+        return True
+    off = torch._C._disabled_torch_function_impl
+    return any(getattr(type(t), "__torch_function__", off) is not off for t in tensors if type(t) is not torch.Tensor)
+
+
+def _device_modes() -> tuple[Any, ...]:
+    stack = _get_current_function_mode_stack()
+    return tuple(mode.device if type(mode) is DeviceContext else mode for mode in stack)
+
+
+def same_surroundings() -> Callable[[], bool]:
+    """A function that tells whether modes, forward-mode level, tracer and the functions of ``torch.Tensor`` are as now."""
+    functions, dispatch = torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack
+    tracing = torch._C._get_tracing_state
+    members = tuple(_TENSOR.values())
+    of_modules = _members(_MODULE)
+    modes = _device_modes()
+    depth = dispatch()
+
+    def check() -> bool:
+        return (
+            dispatch() == depth
+            and (not modes if functions() == 0 else _device_modes() == modes)
+            and forward_ad._current_level < 0
+            and tracing() is None
+            and tuple(_TENSOR.values()) == members
+            and _members(_MODULE) == of_modules
+        )
+
+    return check
