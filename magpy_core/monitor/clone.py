@@ -58,6 +58,7 @@ class _Instrumenter:
         self.consts: list[Any] = list(self.code.co_consts)
         self.const_index: dict[int, int] = {}
         self.extra_stack = 0
+        self.joins = {instr.target for instr in self.decoded.instrs if instr.target is not None}
         self.position: Position = (None, None, None, None)
         self.at = 0
 
@@ -100,7 +101,18 @@ class _Instrumenter:
     def site(self, name: str | None = None, instr: Instr | None = None, offset: int = 0) -> Site:
         instr = instr or self.decoded.instrs[self.at]
         opname = dis.opname[instr.op]
-        return Site(self.code, self.at + offset, opname, name, instr.pos)
+        position = self.tested() if opname.startswith(("POP_JUMP_", "JUMP_IF_")) else instr.pos
+        return Site(self.code, self.at + offset, opname, name, position)
+
+    def tested(self) -> Position:
+        """Where what a conditional jump tests was computed: the jump's own position is that of the whole statement."""
+        instrs, at = self.decoded.instrs, self.at
+        if at == 0 or instrs[at] in self.joins:
+            return instrs[at].pos
+        before = instrs[at - 1]
+        if at > 1 and dis.opname[before.op].startswith("STORE_") and instrs[at - 2].op == _COPY:
+            before = instrs[at - 2]  # ``(name := value)``
+        return before.pos if before.pos[0] is not None else instrs[at].pos
 
     def hook(self, name: str, site: Site) -> None:
         self.const(HOOKS[name])

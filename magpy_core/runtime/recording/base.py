@@ -11,6 +11,7 @@ import torch
 
 from magpy_core.findings import Finding, Location, Severity, Unsupported, Value
 from magpy_core.monitor.events import Observer
+from magpy_core.monitor.positions import is_user_file, site_location, text_at
 from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph import kinds
@@ -96,6 +97,7 @@ class RecordingState(Observer):
         self.broken = False
         self.passing = ""  # why this run, though not the next one, can't be captured
         self.site: Any = None  # the site of the event being handled (or the last one)
+        self.settled: dict[int, Sym] = {}  # numbers that branches made so far have fixed, by id
         self.restores: list[Callable[[], None]] = []
         self.written_sites: dict[int, list[Any]] = {}
         self.tensor_writes: list[tuple[torch.Tensor, Source, Any]] = []
@@ -164,7 +166,18 @@ class RecordingState(Observer):
         self.refuse(error.code, error.message, hint=error.hint, values=values)
 
     def source_text(self, site: Any) -> str:
-        raise NotImplementedError
+        return "" if site is None else text_at(site_location(site))
+
+    def words(self, site: Any = None) -> str:
+        """What is being evaluated as the user wrote it, and what of a library's it came to."""
+        site = site or self.site
+        inner = self.source_text(site)
+        if site is None or is_user_file(site.code.co_filename):
+            return f"`{inner}`" if inner else ""
+        outer = text_at(self.places.now(site).location)
+        if not (outer and inner):
+            return f"`{outer or inner}`" if outer or inner else ""
+        return f"`{outer}` (at `{inner}` in `{site.code.co_qualname}`)"
 
     # -- nodes -------------------------------------------------------------------------------------------------
 
@@ -392,7 +405,7 @@ class RecordingState(Observer):
             owner = memory_owner(value) if self.shared_memory else None
             if not outside and is_a(owner, torch.Tensor) and id(owner) in self.shared_memory:
                 self.refuse(
-                    "MP102", "`.numpy()` gives the tensor's data to Python, where the graph can't follow.",
+                    "MP102", f"{self.words(site)} reads a tensor's data through `.numpy()`, where the graph can't follow.",
                     hint="Compute with torch, or move what NumPy does out of the region.", site=site,
                 )  # fmt: skip
                 return True

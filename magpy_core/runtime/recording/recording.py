@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import gc
-import linecache
 import sys
 import types
 from collections.abc import Callable
@@ -177,15 +175,6 @@ class Recording(FrameEvents):
             hint="Make the tensor outside the region, or with torch.tensor, torch.stack or torch.zeros: what from_numpy and "
             "constructors like FloatTensor do with tensors and arrays can't be seen.",
         )
-
-    def source_text(self, site: Any) -> str:
-        if site is None or site.lineno != site.end_lineno:
-            return ""
-        line = linecache.getline(site.code.co_filename, site.lineno)
-        text = line.encode()[site.col : site.end_col].decode("utf-8", "replace").strip()
-        if text.startswith("assert "):  # the position of its test is that of the whole statement
-            text = _tested(text)
-        return text if len(text) <= 60 else text[:57] + "..."
 
     # -- age ---------------------------------------------------------------------------------------------------
 
@@ -365,14 +354,6 @@ def _store(node: Node, key: Any, value: int) -> None:
         d = instance_dict(node.obj)
         if d is not None:
             d[key] = value
-
-
-def _tested(statement: str) -> str:
-    """The condition of an ``assert`` statement."""
-    try:
-        return ast.unparse(ast.parse(statement).body[0].test)  # type: ignore[attr-defined]
-    except SyntaxError:
-        return statement
 
 
 def _unrecorded() -> None:

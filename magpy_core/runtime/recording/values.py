@@ -11,7 +11,7 @@ import torch
 from magpy_core.findings import Severity, Value
 from magpy_core.monitor.assertions import only_raises
 from magpy_core.monitor.positions import user_frame
-from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
+from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY, Sym
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.base import Branch
@@ -257,13 +257,18 @@ class ValueEvents(CallEvents):
                 self.sources.const(sym, "outcome of " + sym.describe()), f"sym:{outcome!r}", (sym, outcome), site
             )
             return
+        if self._is_settled(sym):
+            return  # it follows from what has been asked: the graph has been cut there
         last = next(iter(reversed(self.ops.graph.nodes)), None)
         asserted = what not in ("value", "__index__", "item") and site is not None and only_raises(site, outcome)
         self.branches.append(Branch(sym, outcome, last, site, asserted))
+        if not asserted:  # the others are looked at last
+            self.settled[id(sym)] = sym
         if asserted:
             self.note(
                 "MP101",
-                f"An assertion depends on {self.describe_read(sym)}: it is looked at after the graph has run.",
+                f"This check depends on {self.describe_read(sym)}, a tensor's value: it is looked at after the graph has run.",
+                hint="Nothing needs to be done. A check outside the region would cost less.",
                 values=(Value("outcome", repr(outcome)),),
                 site=site,
                 severity=Severity.INFORMATION,
@@ -278,20 +283,25 @@ class ValueEvents(CallEvents):
         else:
             self.note(
                 "MP101",
-                f"Control flow depends on {self.describe_read(sym)}, which only the graph knows.",
+                f"Which way Python goes depends on {self.describe_read(sym)}, a tensor's value: the graph is cut here.",
                 hint="Use torch.where or torch.cond, or move the decision out of the region.",
                 values=(Value("outcome", repr(outcome)),),
                 site=site,
             )
+
+    def _is_settled(self, sym: Any) -> bool:
+        """Whether this capture holds for one value of ``sym`` only, by the branches made so far."""
+        if id(sym) in self.settled:
+            return True
+        return sym.kind == "call" and all(self._is_settled(a) for a in sym.args if is_a(a, Sym))
 
     def branch(self, sym: Any, outcome: Any, what: str) -> None:
         """From the operator recorder: a tensor's own truth or value decided."""
         self.branch_on(sym, outcome, what, self.site_mark())
 
     def describe_read(self, sym: Any) -> str:
-        text = self.source_text(self.site_mark())
-        if text:
-            return f"`{text}`"
+        if text := self.words():
+            return text
         made = [
             n.name.rstrip("_0123456789")
             for leaf in sym.leaves()
@@ -301,17 +311,16 @@ class ValueEvents(CallEvents):
         return f"the result of `{made[0]}`" if made else "a tensor's value"
 
     def describe_call(self) -> str:
-        text = self.source_text(self.site_mark())
-        return f"`{text}`" if text else "The program"
+        return self.words() or "The program"
 
     def describe_use(self, sym: Any) -> str:
         """Who needs the exact number, and where it came from."""
-        use = self.source_text(self.site_mark())
+        use = self.words()
         reads = [leaf.payload.meta.get("magpy_site") for leaf in sym.leaves() if leaf.kind == "node"]
         read = next((text for site in reads if (text := self.source_text(site))), "")
-        came = f" (`{read}`)" if read and read != use else ""
+        came = f" (`{read}`)" if read and f"`{read}`" != use else ""
         return (
-            f"`{use}` needs a number read from a tensor{came}" if use else f"Python needs a number read from a tensor{came}"
+            f"{use} needs a number read from a tensor{came}" if use else f"Python needs a number read from a tensor{came}"
         )
 
     def site_mark(self) -> Any:
