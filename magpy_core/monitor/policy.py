@@ -8,6 +8,7 @@ Users add to it in ``[tool.magpy]`` (``call-policy``). Key functions: ``verdict`
 from __future__ import annotations
 
 import builtins
+import functools
 import os
 import types
 from typing import Any
@@ -74,6 +75,39 @@ def is_pure_numpy(fn: Any) -> bool:
     module = getattr(fn, "__module__", None) or "numpy"  # methods have none
     known = module in _NUMPY_MODULES or module.startswith(("numpy._core.", "numpy.core.", "numpy.lib."))
     return known and not getattr(fn, "__name__", "").startswith(_HOST_NUMPY)
+
+
+# Classes written in C whose objects are what they were made as, or whose state is watched otherwise.
+_STATELESS_MODULES = frozenset({
+    "struct", "_struct", "re", "_sre", "operator", "_operator", "functools", "_functools", "weakref", "_weakref", "_thread",
+    "types", "typing", "_typing", "abc", "_abc", "json", "_json", "string", "_string", "collections", "_collections",
+    "numpy",
+})  # fmt: skip
+
+
+_VALUE_MODULES = frozenset({"builtins", "datetime", "decimal", *_STATELESS_MODULES})  # of objects that never change
+_NATIVE_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
+
+
+@functools.lru_cache(maxsize=4096)
+def native_base(tp: type) -> type | None:
+    """The class among ``tp`` and its bases that is written in C and may keep state which no attribute shows (zlib's
+    compressors, classes of extension modules); None for Python's own classes and what they build on. Whether a class was
+    made by a ``class`` statement is told by its methods: extension modules make heap types too."""
+    for k in tp.__mro__:
+        if not k.__flags__ & (1 << 9):  # a static type
+            plain = k.__module__ in _VALUE_MODULES or k.__module__.partition(".")[0] == "torch"
+            return k if not plain and verdict(k) == UNKNOWN else None
+        for v in k.__dict__.values():
+            if (type(v) in _NATIVE_METHODS and v.__objclass__ is k) or type(v).__name__ == "instancemethod":
+                module = k.__module__
+                return None if module in _STATELESS_MODULES or module.split(".")[0] == "torch" else k
+    return None
+
+
+def keeps_state(tp: type) -> bool:
+    """Whether objects of this class have state in C."""
+    return native_base(tp) is not None
 
 
 def is_host_module(module: str) -> bool:

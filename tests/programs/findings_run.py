@@ -50,7 +50,9 @@ class Corpus:
     def run(self, program: Program) -> list[Finding]:
         """Run it as ``__main__`` and give what was found. The program's own exceptions are raised."""
         mode: Any = "compiled" if program.settings.get("mode") == "compiled" else "observe"
-        backend = program.settings.get("backend", "eager" if mode == "compiled" else "inductor")  # as ``check``: not compiled
+        backend = program.settings.get(
+            "backend", "eager" if mode == "compiled" else "inductor"
+        )  # as ``check``: not compiled
         session = Session(mode=mode, backend=backend, measure=mode == "compiled")
         self._request["mode"] = "run" if mode == "compiled" else "check"
         self._monitoring._session, self._monitoring.active = session, True

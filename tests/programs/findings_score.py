@@ -101,11 +101,11 @@ def _run_together(names: list[str]) -> dict[str, Reported]:
     with tempfile.TemporaryDirectory() as scratch:
         answer = Path(scratch) / "answer.jsonl"
         command = [sys.executable, "-W", "ignore", "-m", "tests.programs.findings_run", str(answer), *names]
-        done = subprocess.run(command, cwd=ROOT, env=_environment(), capture_output=True, text=True, timeout=280, check=False)
+        done = subprocess.run(
+            command, cwd=ROOT, env=_environment(), capture_output=True, text=True, timeout=280, check=False
+        )
         lines = [json.loads(line) for line in answer.read_text(encoding="utf-8").splitlines()] if answer.exists() else []
-    found = {
-        line["name"]: Reported([Finding.from_json(f) for f in line["findings"]], line["error"]) for line in lines
-    }
+    found = {line["name"]: Reported([Finding.from_json(f) for f in line["findings"]], line["error"]) for line in lines}
     for name in names:  # the first that is not there took the process down
         found.setdefault(name, Reported(error=f"the process ended with status {done.returncode}: {done.stderr[-1500:]}"))
     return found
@@ -114,9 +114,7 @@ def _run_together(names: list[str]) -> dict[str, Reported]:
 def _check(program: Program) -> Reported:
     """The report of ``magpy-lsp check``, as a user runs it."""
     command = [sys.executable, "-m", "lsp_server.cli", "check", str(program.path), "--format", "json"]
-    done = subprocess.run(
-        command, cwd=FOLDER, env=_environment(), capture_output=True, text=True, timeout=120, check=False
-    )
+    done = subprocess.run(command, cwd=FOLDER, env=_environment(), capture_output=True, text=True, timeout=120, check=False)
     if done.returncode not in (0, 1, 3):
         return Reported(error=done.stderr[-1500:])
     return Reported(Report.from_json(json.loads(done.stdout)).findings)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from magpy_core.findings import Finding, Location, Severity, Unsupported, Value
+from magpy_core.monitor import policy
 from magpy_core.monitor.events import Observer
 from magpy_core.monitor.positions import is_user_file, site_location, text_at
 from magpy_core.opgraph.recorder import OpRecorder
@@ -400,6 +401,14 @@ class RecordingState(Observer):
         and memory that a tensor shares."""
         for value in values:
             if not kinds.holds_memory(type(value)):
+                if policy.keeps_state(type(value)) and self.refgraph.nodes.get(id(value)) is not None:
+                    self.refuse(
+                        "MP104",
+                        f"A {type(value).__name__} from outside is read by native code; its state is in C, where no guard sees it.",
+                        hint="Read what you need of it outside the region, and pass that in.",
+                        site=site,
+                    )
+                    return True
                 continue
             outside = self.refgraph.nodes.get(id(value)) is not None
             owner = memory_owner(value) if self.shared_memory else None

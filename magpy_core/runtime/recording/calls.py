@@ -321,6 +321,10 @@ class CallEvents(BuiltinEvents):
             self.read_type(args[0], site)
             return
         if cls.__flags__ & (1 << 9):
+            base = policy.native_base(cls)
+            if base is not None and policy.verdict(base) != policy.PURE:
+                self.host_call(site, base, policy.verdict(base))
+                return
             self.class_shape(cls, site)
             for name in ("__new__", "__init__"):
                 self.class_fact(cls, name, site)
@@ -387,6 +391,11 @@ class CallEvents(BuiltinEvents):
             if owner is not None and policy.is_host_module(owner.__module__):  # random.random, of a hidden generator
                 self.host_call(site, fn, policy.HOST)
                 return
+            if owner is not None and policy.native_base(owner) is owner:
+                what = policy.verdict(owner)
+                if what != policy.PURE or self.refgraph.node(obj) is not None:  # one made inside begins in a known state
+                    self.host_call(site, fn, what)
+                    return
             self.node_for(obj)
             self.read_deep(site, args, kwargs)
 

@@ -319,9 +319,7 @@ class ValueEvents(CallEvents):
         reads = [leaf.payload.meta.get("magpy_site") for leaf in sym.leaves() if leaf.kind == "node"]
         read = next((text for site in reads if (text := self.source_text(site))), "")
         came = f" (`{read}`)" if read and f"`{read}`" != use else ""
-        return (
-            f"{use} needs a number read from a tensor{came}" if use else f"Python needs a number read from a tensor{came}"
-        )
+        return f"{use} needs a number read from a tensor{came}" if use else f"Python needs a number read from a tensor{came}"
 
     def site_mark(self) -> Any:
         return self.site

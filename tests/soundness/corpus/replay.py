@@ -1339,3 +1339,56 @@ def region(x):
     if n > 0:
         return x + n
     return x - n
+
+
+# === native_hash_object
+# what a C object has been fed is in the object alone: no attribute shows it, and no difference finds it
+import hashlib
+
+fed = hashlib.sha256()
+
+
+def region(x):
+    fed.update(b"x")
+    return x * fed.digest()[0]
+
+
+def change_fed():
+    fed.update(b"y")
+
+
+# === native_compressor
+import zlib
+
+squeezer = zlib.compressobj()
+
+
+def region(x):
+    return x * len(squeezer.compress(bytes(range(250)) * 400))
+
+
+# === native_writer
+import csv
+import io
+
+text = io.StringIO()
+table = csv.writer(text)
+
+
+def region(x):
+    table.writerow(["a", 1])
+    return x * 2
+
+
+# === native_tree
+import xml.etree.ElementTree as ElementTree
+
+tree = ElementTree.Element("a")
+
+
+def region(x):
+    return x * len(tree) + len(list(tree))
+
+
+def change_tree():
+    tree.append(ElementTree.Element("b"))
