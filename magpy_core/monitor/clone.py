@@ -25,6 +25,7 @@ from magpy_core._compat.slots import UnknownStack, stack_states
 from magpy_core._compat.versions import PY312
 from magpy_core.monitor.events import Site
 from magpy_core.monitor.hooks import HOOKS
+from magpy_core.monitor.operands import operand_position
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
@@ -99,20 +100,11 @@ class _Instrumenter:
         self.emit(_CALL, args)
 
     def site(self, name: str | None = None, instr: Instr | None = None, offset: int = 0) -> Site:
-        instr = instr or self.decoded.instrs[self.at]
+        instrs = self.decoded.instrs
+        position = operand_position(instrs, self.at, self.joins) if instr is None else instr.pos
+        instr = instr or instrs[self.at]
         opname = dis.opname[instr.op]
-        position = self.tested() if opname.startswith(("POP_JUMP_", "JUMP_IF_")) else instr.pos
         return Site(self.code, self.at + offset, opname, name, position)
-
-    def tested(self) -> Position:
-        """Where what a conditional jump tests was computed: the jump's own position is that of the whole statement."""
-        instrs, at = self.decoded.instrs, self.at
-        if at == 0 or instrs[at] in self.joins:
-            return instrs[at].pos
-        before = instrs[at - 1]
-        if at > 1 and dis.opname[before.op].startswith("STORE_") and instrs[at - 2].op == _COPY:
-            before = instrs[at - 2]  # ``(name := value)``
-        return before.pos if before.pos[0] is not None else instrs[at].pos
 
     def hook(self, name: str, site: Site) -> None:
         self.const(HOOKS[name])

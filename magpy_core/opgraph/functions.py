@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.tensor_guards import is_tensor_base
+from magpy_core.findings import HERE
 
 # Answers that follow from what TensorGuards check (type, dtype, device, sizes, strides, requires_grad).
 METADATA_GETTERS = frozenset({
@@ -30,6 +31,8 @@ OPAQUE_READS = frozenset({
     "tolist", "numpy", "__array__", "__repr__", "__format__", "__str__", "data_ptr", "storage", "untyped_storage",
     "__reduce_ex__", "__dlpack__", "_version", "__cuda_array_interface__",
 })  # fmt: skip
+_AS_TEXT = ("__repr__", "__format__", "__str__")
+_AS_DATA = ("tolist", "numpy", "__array__")
 # Results of as many parts as a size of the input says.
 LENGTH_FROM_SIZE = frozenset({
     "unbind", "split", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit", "unsafe_split", "unsafe_chunk", "__iter__",
@@ -117,3 +120,12 @@ def is_tensor_method(func: Any) -> bool:
     if isinstance(func, types.FunctionType):
         return getattr(torch.Tensor, func.__name__, None) is func
     return False
+
+
+def opaque_read(name: str) -> str:
+    """What one of OPAQUE_READS does, as a message."""
+    if name in _AS_TEXT:
+        return f"{HERE} puts a tensor's values into text, where the graph can't follow."
+    if name in _AS_DATA:
+        return f"{HERE} gives a tensor's data to Python, where the graph can't follow."
+    return f"{HERE} shows Python a tensor's memory (`.{name.strip('_')}`), which no guard can watch."

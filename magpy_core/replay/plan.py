@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import re
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -38,7 +39,9 @@ _ERROR_FIELDS: dict[type, tuple[str, ...]] = {
     AttributeError: ("name", "obj"), NameError: ("name",), UnboundLocalError: ("name",), KeyError: (),
     ImportError: ("name", "path"), ModuleNotFoundError: ("name", "path"), BaseExceptionGroup: (), ExceptionGroup: (),
 }  # fmt: skip
-_YOUNG_IDENTITY = (types.FunctionType, type)
+_NOUNS = {type: "class", types.FunctionType: "function"}
+# Of what is guarded by identity: made anew, it is as good as the first.
+_EQUAL_ANYWAY = (types.GenericAlias, types.UnionType, re.Pattern, types.CodeType)
 
 
 class Planner:
@@ -74,9 +77,10 @@ class Planner:
             return self.tensor(value)
         node = self.refgraph.node(value)
         if kind == kinds.IDENTITY:
-            if isinstance(value, _YOUNG_IDENTITY) and self.is_young(value):
-                what = "class" if isinstance(value, type) else "function"
-                raise Unsupported("MP110", f"The {what} `{value.__qualname__}` is made inside the region and leaves it.")
+            if not isinstance(value, _EQUAL_ANYWAY) and self.is_young(value):
+                what = next((noun for tp, noun in _NOUNS.items() if isinstance(value, tp)), "object")
+                name = getattr(value, "__qualname__", type(value).__name__)
+                raise Unsupported("MP110", f"The {what} `{name}` is made inside the region and leaves it.")
             return Const(value)
         if node is not None:
             return Outside(node.source)

@@ -72,11 +72,12 @@ def compare(program: Program, reported: Reported) -> Score:
         here = [f for f in left if (f.code, f.location.file, f.location.range) == (want.code, want.file, want.range)]
         # the same line in two regions is one finding to the reader, shown once for each region
         times = max(Counter(f.region for f in here).values(), default=0)
+        warnings = [f for f in here if f.severity.rank <= Severity.WARNING.rank]
+        doubled = max(Counter(f.region for f in warnings).values(), default=0) - want.times
         left = [f for f in left if f not in here]
         score.right[want.code] += min(times, want.times)
         score.missing += [(want, _near(want, reported.findings))] * (want.times - times)
-        warnings = [f for f in here if f.severity.rank <= Severity.WARNING.rank]
-        score.surplus += warnings[: max(times - want.times, 0)]
+        score.surplus += warnings[: max(doubled, 0)]
     score.surplus += [f for f in left if f.severity.rank <= Severity.WARNING.rank]
     return score
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from magpy_core.findings import Finding, Location, Severity, Unsupported, Value
+from magpy_core.findings import HERE, Finding, Location, Severity, Unsupported, Value, lookup
 from magpy_core.monitor import policy
 from magpy_core.monitor.events import Observer
 from magpy_core.monitor.positions import is_user_file, site_location, text_at
@@ -72,6 +72,12 @@ class Slot:
             self.set(value)
 
 
+def a_type(value: Any) -> str:
+    """``a NumPy array``, ``an Element``: a value in a message, by its type."""
+    name = "NumPy array" if type(value).__name__ == "ndarray" else f"`{type(value).__name__}`"
+    return f"{'an' if name.strip('`_')[:1] in 'AEIOUaeiou' else 'a'} {name}"
+
+
 def memory_owner(array: Any) -> Any:
     """The object whose memory an array or a view of one is."""
     while True:
@@ -117,7 +123,7 @@ class RecordingState(Observer):
         self.functions_seen: set[int] = set()
         self.dynamic = bool(learned.dims)
         self.lost = False  # some operator was not recorded: what uses its result is not news
-        self._refusals: set[tuple[Any, ...]] = set()
+        self._told: dict[Location, dict[str, int]] = {}  # codes told of a place, with the rank of their severity
         self._foreign: set[Location] = set()  # calls of what another compiler made: what runs in them is not told again
         self.places = Places(self.fallback_location)
 
@@ -126,6 +132,8 @@ class RecordingState(Observer):
     def refuse(self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: Any = None) -> None:
         """The capture is off: report why at the current line. Recording goes on, to find the other reasons too."""
         self.broken = True
+        if HERE in message:
+            message = message.replace(HERE, self.words(site) or "The program")
         self.note(code, message, hint=hint, values=values, site=site)
 
     def refuse_once(self, why: str) -> None:
@@ -143,13 +151,16 @@ class RecordingState(Observer):
         place: Place | None = None,
         severity: Severity | None = None,
     ) -> None:
-        """Report at the current line of the user's (of ``site``, if it is one): once for each line and message."""
+        """Report at the current line of the user's (of ``site``, if it is one): once for each place and code. What a call
+        into a library leads to is told once: the rest is the library's affair."""
         if place is None:
             place = self.places.now(site, self.site)
-        key = (code, message, place.location)
-        if key in self._refusals:
+        told = self._told.setdefault(place.location, {})
+        rank = (severity or lookup(code).severity).rank
+        key = code if self.places.running else f"{code} {message}"  # after the run, all is at its end
+        if key in told or (place.deeper and self.places.running and min(told.values(), default=rank + 1) <= rank):
             return
-        self._refusals.add(key)
+        told[key] = rank
         location = self.places.told(place)
         path = place.path or self.places.path(location)
         finding = Finding(code, message, location, hint=hint, region=self.region_id, path=path, values=values)
@@ -343,7 +354,7 @@ class RecordingState(Observer):
         node.contents_read = True
         if len(pairs) > _PY_CONTENT_LIMIT:
             self.refuse(
-                "MP111", f"A {type(obj).__name__} of {len(pairs)} elements is read whole; a guard can't watch it.", site=site
+                "MP111", f"{HERE} reads {a_type(obj)} of {len(pairs)} elements whole: too many for guards.", site=site
             )
             return
         for k, v, how in pairs:
@@ -404,7 +415,7 @@ class RecordingState(Observer):
                 if policy.keeps_state(type(value)) and self.refgraph.nodes.get(id(value)) is not None:
                     self.refuse(
                         "MP104",
-                        f"A {type(value).__name__} from outside is read by native code; its state is in C, where no guard sees it.",
+                        f"{HERE} reads {a_type(value)} from outside, whose state is in C, where no guard sees it.",
                         hint="Read what you need of it outside the region, and pass that in.",
                         site=site,
                     )
@@ -414,7 +425,7 @@ class RecordingState(Observer):
             owner = memory_owner(value) if self.shared_memory else None
             if not outside and is_a(owner, torch.Tensor) and id(owner) in self.shared_memory:
                 self.refuse(
-                    "MP102", f"{self.words(site)} reads a tensor's data through `.numpy()`, where the graph can't follow.",
+                    "MP102", f"{HERE} reads a tensor's data through `.numpy()`, where the graph can't follow.",
                     hint="Compute with torch, or move what NumPy does out of the region.", site=site,
                 )  # fmt: skip
                 return True
@@ -422,7 +433,7 @@ class RecordingState(Observer):
                 where = "from outside" if outside else "that shares its memory with a tensor"
                 self.refuse(
                     "MP104",
-                    f"A {type(value).__name__} {where} is used: native memory, which no guard can watch.",
+                    f"{HERE} uses the data of {a_type(value)} {where}, which can change without a trace.",
                     hint="Keep the data in a tensor or a list, or compute with it outside the region.",
                     site=site,
                 )
@@ -450,7 +461,7 @@ class RecordingState(Observer):
             v = stack.pop()
             budget -= 1
             if budget < 0:
-                self.refuse("MP111", "A very large container with numbers that vary is passed to native code.", site=site)
+                self.refuse("MP111", f"{HERE} passes too large a container to native code for guards.", site=site)
                 return
             if type(v) in kinds.NUMBER_TYPES:
                 sym = self.scalars.get(v)

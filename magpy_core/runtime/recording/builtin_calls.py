@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 
+from magpy_core.findings import HERE
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.runtime.recording.base import Output
+from magpy_core.runtime.recording.base import Output, a_type
 from magpy_core.runtime.recording.containers import ContainerEvents
 
 _MOST_COPIED = 12  # containers in one copied tree: each must not be any of the others
@@ -102,7 +103,7 @@ class BuiltinEvents(ContainerEvents):
         if node is not None:
             self.refgraph.read(node.source, "identity", obj, site)
         else:
-            self.refuse("MP103", f"`{fn.__name__}()` of an object made inside the region differs at every call.", site=site)
+            self.refuse("MP103", f"{HERE} of an object that the region makes differs at every call.", site=site)
 
     def b_repr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         self.escape_all(site, args, kwargs)
@@ -122,7 +123,8 @@ class BuiltinEvents(ContainerEvents):
                 else:
                     self.refuse(
                         "MP103",
-                        f"The text of a {type(obj).__name__} holds its address, which differs at every call.",
+                        f"{HERE} turns {a_type(obj)} into text that holds its address, which differs at every call.",
+                        hint="Give the class a `__repr__`, or put one of its attributes into the text.",
                         site=site,
                     )
 
@@ -154,12 +156,20 @@ class BuiltinEvents(ContainerEvents):
             self.getset(node, obj, "__dict__", site)
         elif node is not None:
             self.refuse(
-                "MP111", f"`{fn.__name__}()` of a {type(obj).__name__} is read; the monitor can't watch it.", site=site
+                "MP111",
+                f"{HERE} takes all of `{obj.__name__}` as one dict, which no guard can watch.",
+                site=site,
             )
 
     def b_print(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if any(is_a(a, torch.Tensor) for a in args):
+            hint = "Print it after the region, or print numbers (`.item()`): those are printed when the graph has run."
+            self.refuse(
+                "MP102", f"{HERE} puts a tensor's values into text, where the graph can't follow.", hint=hint, site=site
+            )
+            return
         if any(not self.printable(a) for a in args) or set(kwargs) - {"end", "sep", "flush"}:
-            self.refuse("MP113", "`print` of something replay can't print again the same way.", site=site,
+            self.refuse("MP113", f"{HERE} prints what replay can't print again the same way.", site=site,
                         hint="Print plain values: numbers, text, and containers of them.")  # fmt: skip
             return
         self.read_deep(site, args, kwargs)

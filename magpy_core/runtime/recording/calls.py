@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from magpy_core.findings import Value
+from magpy_core.findings import HERE, Value
 from magpy_core.monitor import policy
 from magpy_core.opgraph.functions import STATE_READ_PREFIXES
 from magpy_core.opgraph.scalars import CARRYING
@@ -166,7 +166,8 @@ class CallEvents(BuiltinEvents):
         elif policy.verdict(fn) == policy.PURE or type(fn).__module__ in ("operator", "re", "functools", "typing", "types"):
             self.read_deep(site, args, kwargs)
         else:
-            self.host_call(site, fn, policy.UNKNOWN)
+            what = policy.verdict(fn)
+            self.host_call(site, fn, what if what in (policy.HOST, policy.IO) else policy.UNKNOWN)
 
     # -- native functions --------------------------------------------------------------------------------------
 
@@ -239,8 +240,8 @@ class CallEvents(BuiltinEvents):
             self.escape_all(site, args, kwargs)
             self.read_deep(site, args, kwargs)
             self.pending_call = (site, "array", ())
-        else:
-            self.host_call(site, fn, policy.UNKNOWN)
+        elif not (policy.is_pure_numpy(fn) and self.memory_read(site, owner, *args, *kwargs.values())):
+            self.host_call(site, fn, policy.verdict(fn))
 
     def _plain(self, tree: Any) -> bool:
         """Whether all this follows from what guards watch: numbers, types, and arrays that the region made of such."""
@@ -266,19 +267,19 @@ class CallEvents(BuiltinEvents):
             return  # the file was opened here: that has been said
         if what == policy.IO:
             self.refuse(
-                "MP113", f"`{name}` does input or output inside the region.", hint=_HOST_HINT, values=values, site=site
+                "MP113", f"{HERE} does input or output inside the region.", hint=_HOST_HINT, values=values, site=site
             )
         elif what == policy.UNKNOWN or what == policy.PURE:
             self.refuse(
                 "MP104",
-                f"`{name}` is native code MagPy knows nothing about: what it reads and changes can't be guarded.",
+                f"{HERE} calls native code that MagPy knows nothing about (`{name}`): what it does can't be guarded.",
                 values=values,
                 site=site,
             )
         else:
             self.refuse(
                 "MP103",
-                f"`{name}` can give another result at every call, and nothing can guard it.",
+                f"{HERE} can give another result at every call, and nothing can guard it.",
                 hint=_HOST_HINT,
                 values=values,
                 site=site,
@@ -297,7 +298,7 @@ class CallEvents(BuiltinEvents):
             return
         self.refuse(
             "MP106",
-            f"`{policy.shown_name(fn)}` changes or reads torch's state in a way the operator graph can't hold.",
+            f"{HERE} calls `{policy.shown_name(fn)}`, which changes or reads torch's state in a way a graph can't hold.",
             values=(Value("call", policy.shown_name(fn)),),
             site=site,
         )
@@ -355,7 +356,7 @@ class CallEvents(BuiltinEvents):
         elif cls.__module__.startswith("torch"):
             self.read_deep(site, args, kwargs)
             if cls.__name__ == "Generator":
-                self.refuse("MP106", "A torch.Generator is made inside the region.", site=site)
+                self.refuse("MP106", f"{HERE} makes a torch.Generator, whose state can't be part of a graph.", site=site)
         else:
             self.host_call(site, cls, policy.verdict(cls))
 

@@ -19,6 +19,7 @@ from torch import nn
 from torch.amp import autocast_mode
 
 from magpy_core._compat.dynamo import bypass
+from magpy_core.findings import HERE
 from magpy_core.monitor.record import OWN_DIRECTORY, is_own_file
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import instance_dict
@@ -41,7 +42,7 @@ _LIBRARY_FILES = frozenset(
     )]
     + [_STDLIB + f for f in (
         "warnings.py", "typing.py", "abc.py", "inspect.py", "linecache.py", "traceback.py", "tokenize.py", "re/__init__.py",
-        "re/_compiler.py", "re/_parser.py", "threading.py", "weakref.py", "_weakrefset.py", "reprlib.py",
+        "re/_compiler.py", "re/_parser.py", "reprlib.py",
     )]
 )  # fmt: skip
 _LIBRARY_FOLDERS: tuple[str, ...] = (
@@ -185,7 +186,7 @@ class FrameEvents(OutputEvents):
         if any(getattr(_module, n) for n in ("_global_forward_hooks", "_global_forward_pre_hooks")):
             return True
         if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")) or _module._global_backward_hooks:
-            self.refuse("MP106", "A module with backward hooks is called; they can't be recorded safely yet.", site=site)
+            self.refuse("MP106", f"{HERE} calls a module with backward hooks, which can't be recorded yet.", site=site)
             return True
         node = self.refgraph.node(module)
         hooked = any(d.get(name) for name in _HOOK_DICTS) or "forward" in d

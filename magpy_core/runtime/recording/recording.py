@@ -13,8 +13,9 @@ import torch
 
 from magpy_core._compat.tensor_guards import global_check, no_torch_function
 from magpy_core._compat.torch_state import random_streams, same_streams
-from magpy_core.findings import Finding, Location, Unsupported, Value
+from magpy_core.findings import HERE, Finding, Location, Unsupported, Value
 from magpy_core.guards.explain import TensorFacts
+from magpy_core.monitor.positions import is_user_file
 from magpy_core.monitor.record import record
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.opgraph.shadow import ShadowRecorder
@@ -99,8 +100,8 @@ class Recording(FrameEvents):
         if self.is_young(tensor):
             if self.lost:  # said where it was made
                 raise Unsupported("", "")
-            raise Unsupported("MP105", "An operation takes a tensor that no recorded operation made.")
-        raise Unsupported("MP111", "An operation takes a tensor that was reached in a way the monitor can't follow.")
+            raise Unsupported("MP105", f"{HERE} takes a tensor that no recorded operation made.")
+        raise Unsupported("MP111", f"{HERE} takes a tensor that was reached in a way the monitor can't follow.")
 
     def read_field(self, source: Source, tensor: torch.Tensor, name: str, value: Any) -> None:
         for written, field_name, _, _ in self.field_writes:
@@ -171,7 +172,7 @@ class Recording(FrameEvents):
             return
         self.refuse(
             "MP105",
-            f"{self.describe_call()} ran the operator {name} outside every recorded call: the operator graph would miss it.",
+            f"{HERE} runs an operator that the graph would miss ({name}): not by one of torch's Python functions.",
             hint="Make the tensor outside the region, or with torch.tensor, torch.stack or torch.zeros: what from_numpy and "
             "constructors like FloatTensor do with tensors and arrays can't be seen.",
         )
@@ -191,18 +192,24 @@ class Recording(FrameEvents):
         """Every object that was taken for internal must be young."""
         self._young = None
         for obj, refusal, site in self.only_inside.values():
-            if not self.is_young(obj):
+            if not self.is_young(obj) and not self._explained(site):
                 self.refuse(refusal.code, refusal.message, hint=refusal.hint, site=site)
         for obj, site in self.refgraph.assumed_internal.values():
             if id(obj) in self.refgraph.nodes:
                 continue
-            if self.is_young(obj) is False:
+            if self.is_young(obj) is False and not self._explained(site):
                 self.refuse(
                     "MP111",
                     f"State outside the region ({kinds.bounded_repr(obj)}) was reached in a way the monitor can't follow.",
                     values=(Value("object", kinds.bounded_repr(obj)),),
                     site=site,
                 )
+
+    def _explained(self, site: Any) -> bool:
+        """Whether the object that was used at ``site`` comes from a call that has been refused."""
+        if not self.broken or site is None:
+            return False
+        return not is_user_file(site.code.co_filename) or self.places.now(site).location in self._told
 
     # -- the run -----------------------------------------------------------------------------------------------
 

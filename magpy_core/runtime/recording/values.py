@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from magpy_core.findings import Severity, Value
+from magpy_core.findings import HERE, Severity, Value
 from magpy_core.monitor.assertions import only_raises
 from magpy_core.monitor.positions import user_frame
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY, Sym
@@ -193,7 +193,11 @@ class ValueEvents(CallEvents):
         a, b = self.refgraph.node(lhs), self.refgraph.node(rhs)
         if type(lhs) in _VALUES and type(rhs) is type(lhs):
             # whether two equal values are one object is not a function of anything a guard watches
-            self.refuse("MP103", f"Python compares two values of type {type(lhs).__name__} by identity.", site=site)
+            self.refuse(
+                "MP103",
+                f"{HERE} compares two `{type(lhs).__name__}` values by identity.",
+                site=site,
+            )
             return
         if a is None or b is None or a.kind == kinds.IDENTITY or b.kind == kinds.IDENTITY:
             return
@@ -267,7 +271,7 @@ class ValueEvents(CallEvents):
         if asserted:
             self.note(
                 "MP101",
-                f"This check depends on {self.describe_read(sym)}, a tensor's value: it is looked at after the graph has run.",
+                f"This check depends on {self.describe_read(sym)}, a tensor's value: it is made after the graph has run.",
                 hint="Nothing needs to be done. A check outside the region would cost less.",
                 values=(Value("outcome", repr(outcome)),),
                 site=site,
@@ -309,9 +313,6 @@ class ValueEvents(CallEvents):
             for n in leaf.payload.all_input_nodes
         ]
         return f"the result of `{made[0]}`" if made else "a tensor's value"
-
-    def describe_call(self) -> str:
-        return self.words() or "The program"
 
     def describe_use(self, sym: Any) -> str:
         """Who needs the exact number, and where it came from."""

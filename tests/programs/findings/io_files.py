@@ -19,7 +19,7 @@ class Net(nn.Module):
         config = json.loads(Path("config.json").read_text())  # expect: MP113 `Path("config.json").read_text()`
         y = self.layer(x) * config["scale"]
         torch.save(y, "activations.bin")  # expect: MP113 `torch.save(y, "activations.bin")`
-        if os.path.exists("stop"):  # expect: MP103 `os.path.exists("stop")`
+        if os.path.exists("stop"):  # expect: MP113 `os.path.exists("stop")`
             return x
         return y
 

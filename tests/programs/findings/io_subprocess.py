@@ -10,7 +10,7 @@ model = nn.Linear(4, 1)
 
 
 def evaluate(x):  # region
-    done = subprocess.run([sys.executable, "-c", "pass"])  # expect: MP103 `subprocess.run([sys.executable, "-c", "pass"])`
+    done = subprocess.run([sys.executable, "-c", "pass"])  # expect: MP113 `subprocess.run([sys.executable, "-c", "pass"])`
     return model(x) * (done.returncode + 1)
 
 

@@ -15,7 +15,7 @@ class Classifier(nn.Module):
         if h.abs().max() > 10.0:  # expect: MP101 `h.abs().max() > 10.0`
             h = h / 10.0
         loss = nn.functional.cross_entropy(self.head(h), labels)
-        assert not torch.isnan(loss), "loss is not a number"  # expect: MP101 `assert not torch.isnan(loss), "loss is not a number"`
+        assert not torch.isnan(loss), "loss is not a number"  # expect: MP101 `torch.isnan(loss)`
         return loss
 
 

@@ -12,8 +12,8 @@ class Net(nn.Module):
     def forward(self, x):
         y = self.layer(x)
         print(y)  # expect: MP102 `print(y)`
-        print("mean", y.mean().item())  # expect: MP102 `print("mean", y.mean().item())`
-        print(f"largest {y.max():.3f}")  # expect: MP102 `{y.max():.3f}`
+        print("mean", y.mean().item())
+        print(f"largest {y.max():.3f}")  # expect: MP102 `y.max()`
         return y
 
 

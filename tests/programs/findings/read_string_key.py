@@ -12,7 +12,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         y = self.layer(x)
-        key = f"class-{y.sum(0).argmax().item()}"  # expect: MP102 `{y.sum(0).argmax().item()}`
+        key = f"class-{y.sum(0).argmax().item()}"  # expect: MP102 `y.sum(0).argmax().item()`
         self.seen[key] = self.seen.get(key, 0) + 1
         return y
 
