@@ -35,8 +35,7 @@ _CONST_TYPES = (bool, int, float, complex, str, type(None), torch.dtype, torch.d
 class Host(Protocol):
     """The recording's side: sources of outside tensors, guards, branches and refusals."""
 
-    arrays: dict[int, Any]
-
+    def is_plain_array(self, value: Any) -> bool: ...
     def share_array(self, array: Any) -> None: ...
     def outside_tensor(self, tensor: torch.Tensor) -> Source: ...
     def read_field(self, source: Source, tensor: torch.Tensor, name: str, value: Any) -> None: ...
@@ -240,7 +239,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             end = "Let the region end before it: `backward()` of a region's result works as ever."
             hint = end if short == "backward" else ""
             raise Unsupported("MP106", f"{HERE} uses `{short}`, which can't be recorded safely yet.", hint=hint)
-        if short in fns.FROM_DATA and args and id(args[0]) in self.host.arrays and set(kwargs) <= {"dtype", "device"}:
+        if short in fns.FROM_DATA and args and self.host.is_plain_array(args[0]) and set(kwargs) <= {"dtype", "device"}:
             return ("array", self._array_node(args, kwargs, share=short != "tensor"))
         if short in fns.FROM_DATA and args and kinds.is_number_of_numpy(args[0]) and kwargs.get("dtype") is None:
             raise Unsupported("MP106", f"{HERE} takes its dtype from a NumPy number.", hint="Say the dtype.")

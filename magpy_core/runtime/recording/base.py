@@ -440,6 +440,17 @@ class RecordingState(Observer):
                 return True
         return False
 
+    def is_plain_array(self, value: Any) -> bool:
+        """Whether this is a NumPy array that the region made of plain numbers, or a view of one."""
+        if id(value) in self.arrays:
+            return True
+        if not self.arrays or not kinds.holds_memory(type(value)) or id(value) in self.refgraph.nodes:
+            return False
+        if id(memory_owner(value)) not in self.arrays:
+            return False
+        self.arrays[id(value)] = value
+        return True
+
     def share_array(self, array: Any) -> None:
         """A tensor and an array that the region made share memory: what has it as an array may not be used any more."""
         owner = memory_owner(array)

@@ -173,7 +173,7 @@ class CallEvents(BuiltinEvents):
 
     def call_builtin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         owner = fn.__self__
-        if fn.__name__ == "from_numpy" and len(args) == 1 and id(args[0]) in self.arrays:
+        if fn.__name__ == "from_numpy" and len(args) == 1 and self.is_plain_array(args[0]):
             self.from_array(site, args[0])
             self.share_array(args[0])
         elif owner is None or is_a(owner, types.ModuleType):
@@ -248,7 +248,7 @@ class CallEvents(BuiltinEvents):
         items = tree.values() if is_a(tree, dict) else tree
         return all(
             (kinds.kind_of(v) in (kinds.SCALAR, kinds.IDENTITY) and not is_a(v, _CALLBACKS))
-            or id(v) in self.arrays
+            or self.is_plain_array(v)
             or kinds.is_numpy_value(type(v))
             or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v))
             for v in items
@@ -455,7 +455,7 @@ class CallEvents(BuiltinEvents):
             self.pending_torch = (site, fn)
         elif policy.verdict(fn) in (policy.HOST, policy.IO):
             self.host_call(site, fn, policy.verdict(fn))
-        elif module == "numpy" and (kinds.is_numpy_value(type(obj)) or id(obj) in self.arrays):
+        elif module == "numpy" and (kinds.is_numpy_value(type(obj)) or self.is_plain_array(obj)):
             self.call_numpy(site, fn, args, kwargs)
         elif self.refgraph.node(obj) is not None or module == "numpy":
             self.host_call(site, fn, policy.UNKNOWN)

@@ -96,11 +96,11 @@ class ValueEvents(CallEvents):
 
     def array_made(self, operands: tuple[Any, ...], result: Any) -> None:
         """An operator on arrays that the region made, and on plain numbers, gives another such array."""
-        if all(id(v) in self.arrays or kinds.kind_of(v) == kinds.SCALAR for v in operands):
+        if all(self.is_plain_array(v) or kinds.kind_of(v) == kinds.SCALAR for v in operands):
             self.keep_arrays(result)
 
     def binary_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
-        if self.arrays and (id(lhs) in self.arrays or id(rhs) in self.arrays):
+        if self.arrays and (self.is_plain_array(lhs) or self.is_plain_array(rhs)):
             self.array_made((lhs, rhs), result)
         if not self.scalars or type(lhs) not in kinds.NUMBER_TYPES or type(rhs) not in kinds.NUMBER_TYPES:
             return result
