@@ -13,7 +13,7 @@ import sys
 import tempfile
 import traceback
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -116,7 +116,7 @@ def _set_times(region: Region, times: dict[str, str]) -> None:
         capture.compile_seconds = float(times["compile_s"])
 
 
-def run(programs: list[Program], done: Callable[[Program, dict[str, Any]], None]) -> None:
+def run(programs: Iterable[Program], done: Callable[[Program, dict[str, Any]], None]) -> None:
     """Run each; ``done`` gets its findings, or the traceback of what it raised."""
     corpus = Corpus()
     for program in programs:
@@ -135,7 +135,7 @@ def main() -> None:
             out.write(json.dumps({"name": program.path.stem, **found}) + "\n")
             out.flush()  # a program that takes the process down is the one after the last line
 
-        run([Program.read(FOLDER / f"{name}.py") for name in names], done)
+        run((Program.read(FOLDER / f"{name}.py") for name in names), done)
 
 
 if __name__ == "__main__":
