@@ -414,7 +414,10 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         """``tensor`` was changed in place by ``node``: so was every graph input that shares its memory."""
         memory = storage_key(tensor)
         for t, source in list(self.guarded.values()):
-            if id(t) not in self.mutated and (t is tensor or (memory and storage_key(t) == memory)):
+            if id(t) in self.mutated:
+                if t is tensor:
+                    self.host.tensor_written(t, source)  # again: for the finding at this line
+            elif t is tensor or (memory and storage_key(t) == memory):
                 self.mutated[id(t)] = (t, source)
                 self.first_change = self.first_change or node
                 self.host.tensor_written(t, source)

@@ -19,6 +19,11 @@ from magpy_core.runtime.recording.base import Output, a_type
 from magpy_core.runtime.recording.containers import ContainerEvents
 
 _MOST_COPIED = 12  # containers in one copied tree: each must not be any of the others
+_MOST_IN_TEXT = 10_000  # containers in what becomes text
+_ITERATORS: dict[int, Any] = {
+    kinds.LIST: list.__iter__, kinds.TUPLE: tuple.__iter__, kinds.DEQUE: collections.deque.__iter__,
+    kinds.SET: lambda s: (frozenset if is_a(s, frozenset) else set).__iter__(s),
+}  # fmt: skip
 _COPIED = frozenset({list, tuple, dict, set, frozenset, collections.OrderedDict})
 
 
@@ -111,8 +116,20 @@ class BuiltinEvents(ContainerEvents):
         for a in args:
             self.text_of(a, site)
 
-    def text_of(self, obj: Any, site: Any) -> None:
-        """An object is turned into text: the default repr shows its address."""
+    def text_of(self, value: Any, site: Any) -> None:
+        """Native code makes text of ``value`` and of what is in it: the default repr of an object shows its address."""
+        todo: list[Any] = [value]
+        seen: set[int] = set()
+        while todo and len(seen) < _MOST_IN_TEXT:
+            obj = todo.pop()
+            kind = kinds.kind_of(obj)
+            if kind not in kinds.CONTAINERS:
+                self._address_of(obj, site)
+            elif id(obj) not in seen and not is_a(lookup.class_lookup(type(obj), "__repr__")[0], types.FunctionType):
+                seen.add(id(obj))
+                todo += dict.items(obj) if kind == kinds.DICT else _ITERATORS[kind](obj)
+
+    def _address_of(self, obj: Any, site: Any) -> None:
         if kinds.kind_of(obj) in (kinds.OBJECT, kinds.OPAQUE):
             raw, _ = lookup.class_lookup(type(obj), "__str__")
             text, _ = lookup.class_lookup(type(obj), "__repr__")

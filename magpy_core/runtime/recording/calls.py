@@ -44,6 +44,7 @@ _CLASS_METHODS = frozenset({
 })  # fmt: skip
 # Pure but for the containers they are given: heappush, insort, Counter's counting, operator.setitem.
 _MUTATING_MODULES = frozenset({"_heapq", "_bisect", "_collections", "_operator"})
+_TO_TEXT = (str, repr, ascii, format)
 _HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
 
 
@@ -349,6 +350,8 @@ class CallEvents(BuiltinEvents):
                 self.escape_all(site, *(a for a in args if not is_a(a, dict)))
             elif cls is not zip:
                 self.escape_all(site, args[1:], kwargs)
+            if cls is str or (cls is map and args and args[0] in _TO_TEXT):
+                self.text_of(args if cls is str else args[1:], site)
             shallow = cls in _ITERATING or cls in _CONTAINER_TYPES
             self.read_deep(site, args, kwargs, shallow=shallow, carry=cls in _HANDING_TYPES)
         elif kinds.is_numpy_value(cls):
@@ -380,6 +383,8 @@ class CallEvents(BuiltinEvents):
                 return
             self.escape_all(site, obj, args, kwargs)
             self.read_deep(site, args, kwargs)
+            if is_a(obj, str) and name.startswith("format"):
+                self.text_of((*args, *kwargs.values()), site)
             return
         if kind in kinds.CONTAINERS:
             self.container_method(site, obj, name, args, kwargs)

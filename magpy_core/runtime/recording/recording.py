@@ -58,6 +58,7 @@ class Recording(FrameEvents):
         self._special_read = set()
         self._cached = []
         self._young: set[int] | None = None
+        self._written_inside: set[str] = set()
         self.shapes = ShapeTracker(self.scalars, learned.dims) if learned.dims else None
 
     def fallback_location(self) -> Location:
@@ -158,7 +159,11 @@ class Recording(FrameEvents):
             return {d for d in dims if tensor.shape[d] > 1} if tensor.is_contiguous() else set()
 
     def tensor_written(self, tensor: torch.Tensor, source: Source) -> None:
-        self.tensor_writes.append((tensor, source, self.site))
+        site = self.site
+        if (site is None or not is_user_file(site.code.co_filename)) and source.path in self._written_inside:
+            return  # a library's steps on one tensor are one finding: finding its place costs time
+        self._written_inside.add(source.path)
+        self.tensor_writes.append((tensor, source, site))
         self.places.remember(source, self.site)
 
     def unrecorded(self, name: str) -> None:
@@ -305,7 +310,7 @@ class Recording(FrameEvents):
                 return None
             text = " ".join(str(error).split())[:120]
             said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-            self.note("MP307", f"The region leaves by an exception ({said}), which a replay raises again.",
+            self.note("MP307", f"The region leaves by an exception (`{said}`), which a replay raises again.",
                       place=self.places.raised(error))  # fmt: skip
         if self.broken or self.passing:
             return None
