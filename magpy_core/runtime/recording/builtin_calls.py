@@ -127,7 +127,7 @@ class BuiltinEvents(ContainerEvents):
                 self._address_of(obj, site)
             elif id(obj) not in seen and not is_a(lookup.class_lookup(type(obj), "__repr__")[0], types.FunctionType):
                 seen.add(id(obj))
-                todo += dict.items(obj) if kind == kinds.DICT else _ITERATORS[kind](obj)
+                todo += [*dict.keys(obj), *dict.values(obj)] if kind == kinds.DICT else _ITERATORS[kind](obj)
 
     def _address_of(self, obj: Any, site: Any) -> None:
         if kinds.kind_of(obj) in (kinds.OBJECT, kinds.OPAQUE):
