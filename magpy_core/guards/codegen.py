@@ -16,6 +16,7 @@ import torch
 
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph import kinds
+from magpy_core.refgraph.draws import draw
 from magpy_core.refgraph.graph import Read
 from magpy_core.refgraph.iterators import peek
 from magpy_core.refgraph.kinds import same_scalar
@@ -61,9 +62,10 @@ def nth(container: Any, index: int) -> Any:
 
 HELPERS: dict[str, Any] = {
     "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
-    "nth": nth, "peek": peek, "cache_state": cache_state, "namespace": namespace, "dict_getitem": dict.__getitem__,
-    "list_getitem": list.__getitem__, "getattr": getattr, "type": type, "len": len, "id": id, "tuple": tuple, "map": map,
-    "dict": dict, "list": list, "set": set, "bool": bool, "int": int, "float": float, "str": str,
+    "nth": nth, "peek": peek, "draw": draw, "cache_state": cache_state, "namespace": namespace,
+    "dict_getitem": dict.__getitem__, "list_getitem": list.__getitem__, "getattr": getattr, "type": type, "len": len,
+    "id": id, "tuple": tuple, "map": map, "dict": dict, "list": list, "set": set, "bool": bool, "int": int,
+    "float": float, "str": str,
 }  # fmt: skip
 
 
@@ -161,7 +163,10 @@ class GuardWriter:
             case _:
                 assert source.base is not None
                 key = self.var(source.key) if isinstance(source.key, Source) else self.const(source.key)
-                if source.kind in ("dict_item", "list_item") and self._plain_base(source):
+                if source.kind == "draw":  # another name than the ones that may move into the next line
+                    name = f"draw{len(self._vars)}"
+                    self.lines.append(f"{name} = {source.render(self.var(source.base), key)}")
+                elif source.kind in ("dict_item", "list_item") and self._plain_base(source):
                     name = self._assign(f"{self.var(source.base)}[{key}]")
                 else:
                     name = self._assign(source.render(self.var(source.base), key))
@@ -246,6 +251,10 @@ class GuardWriter:
         elif op == "tensor":
             self.var(source)
         elif op in ("is", "identity"):
+            if type(expected) in (int, str):  # an equal literal would be another object
+                self.table[key := f"K{len(self.table)}"] = expected
+                self.fail_if(f"{self.var(source)} is not {key}", site)
+                return
             self.fail_if(f"{self.var(source)} is not {self.const(expected)}", site)
         elif op == "type":
             self.fail_if(f"type({self.var(source)}) is not {self.const(expected)}", site)

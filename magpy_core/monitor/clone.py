@@ -100,10 +100,8 @@ class _Instrumenter:
         self.emit(_CALL, args)
 
     def site(self, name: str | None = None, instr: Instr | None = None, offset: int = 0) -> Site:
-        instrs = self.decoded.instrs
-        position = operand_position(instrs, self.at, self.joins) if instr is None else instr.pos
-        instr = instr or instrs[self.at]
-        opname = dis.opname[instr.op]
+        position = instr.pos if instr else operand_position(self.decoded.instrs, self.at, self.joins)
+        opname = dis.opname[(instr or self.decoded.instrs[self.at]).op]
         return Site(self.code, self.at + offset, opname, name, position)
 
     def hook(self, name: str, site: Site) -> None:
@@ -289,10 +287,10 @@ def _makes_tuple(instr: Instr) -> bool:
     return instr.op in (_OP.get("LIST_TO_TUPLE"), _OP["BUILD_TUPLE"])
 
 
-def _binary(self: _Instrumenter, instr: Instr) -> None:
-    site = self.site(_BINARY_OPS[instr.arg])
-    self.before("binary", site, 2, 1)
-    self.hook("binary_result", site)
+def _with_result(self: _Instrumenter, instr: Instr, event: str, site: Site) -> None:
+    """An operation on two operands: ``event`` before it, and its result, with the operands, to the ``_result`` event."""
+    self.before(event, site, 2, 1)
+    self.hook(event.removesuffix("_") + "_result", site)
     for depth in (4, 4, 2, 2):
         self.emit(_COPY, depth)
     self.out.append(instr)
@@ -301,6 +299,10 @@ def _binary(self: _Instrumenter, instr: Instr) -> None:
     self.emit(_POP_TOP)
     self.emit(_POP_TOP)
     self.room(6)
+
+
+def _binary(self: _Instrumenter, instr: Instr) -> None:
+    _with_result(self, instr, "binary", self.site(_BINARY_OPS[instr.arg]))
 
 
 def _unary(symbol: str) -> Rewriter:
@@ -332,8 +334,7 @@ def _compare(self: _Instrumenter, instr: Instr) -> None:
 
 
 def _is(self: _Instrumenter, instr: Instr) -> None:
-    self.before("is_", self.site("is not" if instr.arg else "is"), 2, 1)
-    self.out.append(instr)
+    _with_result(self, instr, "is_", self.site("is not" if instr.arg else "is"))
 
 
 def _is_none(self: _Instrumenter, instr: Instr) -> None:
@@ -486,6 +487,7 @@ _BY_NAME: Final[dict[str, Rewriter]] = {
     "IMPORT_FROM": _named("import_from", 1),
     "RAISE_VARARGS": _raise,
     "YIELD_VALUE": _simple("yield_", 1),
+    "RETURN_VALUE": _simple("return_", 1),
     "RETURN_GENERATOR": _generator,
     **{
         name: _is_none if name.endswith("NONE") else _simple("truth", 1)

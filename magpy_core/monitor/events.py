@@ -103,6 +103,9 @@ class Observer:
     def is_(self, site: Site, lhs: object, rhs: object) -> None:
         """``is`` / ``is not``, branches on None included."""
 
+    def is_result(self, site: Site, lhs: object, rhs: object, result: Any) -> object:
+        return result  # of two operands in the source, not of a branch on None
+
     def contains(self, site: Site, item: object, container: object) -> None: ...
 
     def truth(self, site: Site, value: object) -> None:
@@ -136,3 +139,7 @@ class Observer:
 
     def yield_(self, site: Site, value: object) -> None:
         """A generator hands ``value`` to whoever resumed it."""
+
+    def return_(self, site: Site, value: object) -> None:
+        """A function hands ``value`` to whoever called it: another function, or native code (a key function's value). From
+        3.12 on a constant is returned without this event."""

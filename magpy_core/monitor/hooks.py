@@ -334,6 +334,7 @@ HOOKS: Final[dict[str, Handler]] = {
             "import_from",
             "raise_",
             "yield_",
+            "return_",
         )
     },
     **{
@@ -353,6 +354,7 @@ HOOKS: Final[dict[str, Handler]] = {
     "item_write": _event3("item_write"),
     "unary_result": _result1("unary_result"),
     "binary_result": _result2("binary_result"),
+    "is_result": _result2("is_result"),
     "format_result": _result2("format_result"),
     "cell_write": _cell_write,
     **{

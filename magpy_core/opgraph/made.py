@@ -1,6 +1,6 @@
 """What a graph node runs where the program's own call can't be a node: constructors whose operators torch's dispatch hides.
 
-Each does exactly what the call does. Key functions: make_variable, make_parameter, set_data.
+Each does exactly what the call does. Key functions: make_variable, make_parameter, set_data, set_seed.
 """
 
 from __future__ import annotations
@@ -33,6 +33,21 @@ def array_parts(array: Any) -> tuple[list[Any], tuple[int, ...], torch.dtype]:
     """What :func:`from_array` makes a tensor of equal content from. Raises TypeError for a dtype that torch lacks."""
     tensor = torch.from_numpy(array)
     return tensor.reshape(-1).tolist(), tuple(tensor.shape), tensor.dtype
+
+
+def set_seed(seed: int) -> None:
+    """``torch.manual_seed(seed)``, without the generator that it gives back."""
+    torch.manual_seed(seed)
+
+
+def keep_random_state() -> torch.Tensor:
+    """``torch.get_rng_state()``: of the CPU's stream."""
+    return torch.get_rng_state()
+
+
+def put_random_state(state: torch.Tensor) -> None:
+    """``torch.set_rng_state(state)``."""
+    torch.set_rng_state(state)
 
 
 def set_data(tensor: torch.Tensor, value: torch.Tensor) -> None:

@@ -74,6 +74,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         self.op_count = 0
         self.shadow: Any = None  # the dispatch mode below, if one is at work
         self.drew_random = False
+        self.sets_random = False  # whether the graph sets torch's random stream (and may put it back)
         self.first_change: torch.fx.Node | None = None  # the first operation that changes a graph input
         self.eager_only: list[tuple[str, str, Any]] = []  # code, text, site: why only the eager backend can run the graph
         self.entry_memory: dict[int, torch.Tensor] = {}  # the memory that tensors had whose `.data` was assigned, by id

@@ -31,6 +31,7 @@ _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "logs": (lambda b, k: b.isEnabledFor(k), "{b}.isEnabledFor({k})"),
     "context": (lambda b, k: b.get(k), "{b}.get({k})"),
     "peek": (lambda b, k: peek(b, k), "peek({b}, {k})"),
+    "draw": (lambda b, k: _not_twice(k), "draw({b}, {k}, before)"),
 }
 
 
@@ -46,6 +47,10 @@ def _nth(iterator: Iterator[Any], index: int) -> Any:
         if i == index:
             return value
     raise IndexError(index)
+
+
+def _not_twice(key: Any) -> Any:
+    raise LookupError(f"a number that {key[1]}() drew can't be read again")
 
 
 def cache_state(fn: Any) -> str:
@@ -128,6 +133,8 @@ class Source:
                 return f"{base}.cache_info()"
             case "logs":
                 return f"{base}.isEnabledFor({self.key})"
+            case "draw":
+                return f"{base}.{self.key[1]}({', '.join(map(repr, self.key[2]))})"
         return self.path
 
     def evaluate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -129,7 +129,8 @@ def compile(
     """Compile a function, bound method or nn.Module; with no target, a decorator.
 
     The first call runs under the monitor; later calls whose guards hold run the compiled graph and replay. ``backend``:
-    ``eager``, ``aot_eager`` or ``inductor``. ``fullgraph``: raise GraphBreak instead of falling back to plain Python.
+    ``eager``, ``aot_eager`` or ``inductor``. ``fullgraph``: raise GraphBreak instead of falling back to plain Python;
+    decisions on tensors' data are looked at after the graph of their path, and undo it when they went another way.
     ``same_random``: draw random numbers from the same stream as eager. Raises UnknownBackend, UnsupportedVersion, TypeError.
     """
     if target is None:

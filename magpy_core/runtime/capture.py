@@ -25,6 +25,7 @@ from magpy_core.guards.explain import TensorFacts
 from magpy_core.opgraph.made import set_data
 from magpy_core.opgraph.raising import undo_needed
 from magpy_core.opgraph.segments import Segment, split
+from magpy_core.refgraph.draws import put_back
 from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.iterators import PEEKABLE
 from magpy_core.refgraph.kinds import is_a
@@ -185,6 +186,8 @@ class Capture:
             shape = f"if len(args) != {self._n_args} or tuple(kwargs) != {w.const(self._kwarg_names)}: return MISS"
         w.lines.append(shape)
         w.lines.append("if not global_state(): return MISS")
+        for source in recording.draws:  # all of them, in order, whatever becomes of the numbers
+            w.var(source)
         w.write(self.refgraph.reads)
         self._distinct(w)
         names = [w.var(source) for source, *_ in self._recorded.tensors]
@@ -264,6 +267,9 @@ class Capture:
             + "\ndef matches(args, kwargs):\n    return gather(args, kwargs) is not MISS\n"
         )  # fmt: skip
         recording = self._recorded.recording
+        if recording.draws:
+            text = text.replace("def run(args, kwargs):", "def run_drawing(args, kwargs, before):")
+            text = text.replace("def gather(args, kwargs):", "def gather_drawing(args, kwargs, before):") + _DRAWING
         tensors = [t for *_, t in self._recorded.tensors]
         free = [dims for _, _, dims, _ in self._recorded.tensors]
         self._namespace |= w.table
@@ -271,7 +277,7 @@ class Capture:
             MISS=MISS, global_state=self._globals_ok, tensors=tensor_check(tensors, free), storage_key=storage_key,
             restore_input=_restore_input, random_streams=random_streams, restore_streams=restore_streams,
             get_modes=get_modes, set_modes=set_modes, CaptureFailed=CaptureFailed, AGAIN=AGAIN,
-            shapes_ok=lambda values: True,
+            shapes_ok=lambda values: True, put_back=put_back,
         )  # fmt: skip
         self._namespace.update({f"graph{i}": self._stub(i) for i in range(len(self.segments))})
         exec(compile(text, f"<magpy capture of {recording.region_id}>", "exec"), self._namespace)
@@ -454,6 +460,28 @@ class Capture:
         nodes = sum(1 for n in self._graph.nodes if n.op.startswith("call"))
         parts = f"{nodes} operations, {len(self.segments)} graph(s)"
         return f"<Capture: {parts}, {len(self.guards)} guards, {len(self.replay.effects)} effects>"
+
+
+# Random numbers are drawn before it is known whether the capture fits: if it does not, the streams are put back.
+_DRAWING = """
+def run(args, kwargs):
+    before = []
+    try:
+        result = run_drawing(args, kwargs, before)
+    except CaptureFailed:
+        put_back(before)
+        raise
+    if result is MISS or result is AGAIN:
+        put_back(before)
+    return result
+
+def gather(args, kwargs):
+    before = []
+    try:
+        return gather_drawing(args, kwargs, before)
+    finally:
+        put_back(before)
+"""
 
 
 def _shape_check(checks: list[tuple[Any, list[int]]]) -> Callable[[Any], bool]:

@@ -173,7 +173,7 @@ class Region:
             if failures and (best is None or len(failures) < len(best)):
                 best = failures
         if not best:
-            best = [Failure("MP201", "a data-dependent branch", "as captured", "another outcome", None)]
+            best = [Failure("MP201", "a decision on data or on a random number", "as captured", "another outcome", None)]
         learned = []
         for failure in best:
             source = failure.source
@@ -202,7 +202,7 @@ class Region:
         self.recordings += 1
         recorded = None
         try:
-            recording = Recording(self.learned, self.id, self.location)
+            recording = Recording(self.learned, self.id, self.location, self.options.fullgraph)
         except UnsupportedVersion:
             raise
         except Exception as error:  # the monitor must never take the program down

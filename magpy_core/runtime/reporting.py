@@ -128,7 +128,10 @@ def recompile_finding(region: Region, failure: Failure, learned: bool, recording
         place = region.location
     values = (Value(failure.name, f"{failure.old} -> {failure.new}"),)
     old, new = _short(failure.old, failure.new)
-    changed = f"`{failure.name}` changed from {old} to {new if new != old else 'another ' + new}"
+    if failure.source is None and failure.old == "as captured":
+        changed = f"{failure.name[:1].upper()}{failure.name[1:]} went another way than before"
+    else:
+        changed = f"`{failure.name}` changed from {old} to {new if new != old else 'another ' + new}"
     if learned and failure.dims:
         text = f"{changed}: captured again with the dimension dynamic."
         return Finding("MP205", text, place, region=region.id, values=values, path=path)

@@ -14,9 +14,10 @@ import random
 import types
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 
 import magpy_core
@@ -45,6 +46,7 @@ class Outcome:
     grad_error: str = ""
     rng: torch.Tensor | None = None
     python_rng: Any = None
+    numpy_rng: Any = None
 
 
 @dataclass
@@ -146,7 +148,7 @@ def call(world: World, fn: Callable[..., Any], i: int, args: tuple[Any, ...], kw
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
-    out.rng, out.python_rng = torch.get_rng_state(), random.getstate()
+    out.rng, out.python_rng, out.numpy_rng = torch.get_rng_state(), random.getstate(), str(np.random.get_state())
     out.text = text.getvalue()
     out.warned = [(w.category.__name__, str(w.message), w.filename, w.lineno) for w in warned]
     if "nograd" not in world.program.options and out.error is None:
@@ -196,15 +198,25 @@ def _compared(world: World) -> dict[str, Any]:
 
 
 def run(
-    program: Program, schedule: Sequence[Step], *, backend: str = "eager", compiler: Callable[..., Any] | None = None
+    program: Program,
+    schedule: Sequence[Step],
+    *,
+    backend: str = "eager",
+    compiler: Callable[..., Any] | None = None,
+    whole: bool = False,
 ) -> Report:
-    """Run ``schedule`` on two worlds. ``compiler(target)`` replaces ``magpy_core.compile`` (to test the harness)."""
+    """Run ``schedule`` on two worlds. ``compiler(target)`` replaces ``magpy_core.compile`` (to test the harness).
+
+    ``whole``: decisions on data cut no graph, as under ``fullgraph=True``, but what can't be captured still runs plainly.
+    """
     report = Report(program)
     eager, compiled = World(program, "eager"), World(program, "compiled")
     reference: Callable[..., Any] = eager.namespace["region"]
     make = compiler or (lambda target: magpy_core.compile(target, backend=backend, same_random=True))
     subject: Callable[..., Any] = make(compiled.namespace["region"])
     region = getattr(subject, "__magpy_region__", None)
+    if whole and region is not None:
+        region.options = replace(region.options, fullgraph=True)
     history: tuple[list[Any], list[Any]] = ([], [])
     for i, step in enumerate(schedule):
         hits = region.hits if region is not None else 0
@@ -214,9 +226,11 @@ def run(
             if step.change is not None:
                 torch.manual_seed(50 + i)
                 random.seed(50 + i)
+                np.random.seed(50 + i)
                 step.change.apply(world)
             torch.manual_seed(10 + i)
             random.seed(10 + i)
+            np.random.seed(10 + i)
             args, kwargs = world.arguments(i)
             outcome = call(world, fn, i, args, kwargs)
             world.leave()
@@ -247,6 +261,8 @@ def _compare(eager: World, compiled: World, a: Outcome, b: Outcome, history: Any
         out.append("torch's random stream differs")
     if a.python_rng != b.python_rng:
         out.append("Python's random stream differs")
+    if a.numpy_rng != b.numpy_rng:
+        out.append("NumPy's random stream differs")
     roots = ({"world": _compared(eager), "calls": history[0]}, {"world": _compared(compiled), "calls": history[1]})
     out += differences(*roots, (eager.module, compiled.module), close=close)
     if a.error is not None and b.error is None:

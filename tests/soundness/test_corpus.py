@@ -79,6 +79,24 @@ def test_random_changes(program: Program) -> None:
     assert not report.differences, text_of(report)
 
 
+_CUT = [
+    p
+    for p in PROGRAMS
+    if p.file.removesuffix(".py").endswith(("data_shapes", "scalars", "draws")) and not p.options & {"alone", "refused"}
+]
+
+
+@pytest.mark.parametrize("program", _CUT, ids=str)
+def test_decisions_looked_at_after_the_graph(program: Program) -> None:
+    for schedule in (
+        standard_schedules(program)[-1][1],
+        random_schedule(program, random.Random(f"whole {program.name}")),
+    ):
+        report = run(program, schedule, whole=True)
+        count(report)
+        assert not report.differences, text_of(report)
+
+
 @pytest.mark.parametrize("name", SAMPLE)
 def test_aot_eager(name: str) -> None:
     program = next(p for p in PROGRAMS if p.name == name)

@@ -43,7 +43,7 @@ def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, L
     return result, log
 
 
-def events_of(function: Callable[..., Any], *args: Any, without: str = "", **kwargs: Any) -> list[tuple[Any, ...]]:
+def events_of(function: Callable[..., Any], *args: Any, without: str = "return_", **kwargs: Any) -> list[tuple[Any, ...]]:
     """The events of one call, less those whose names are in ``without`` (separated by spaces)."""
     _, log = run(function, *args, **kwargs)
     left_out = without.split()

@@ -107,7 +107,7 @@ def test_cells() -> None:
         return count
 
     cell = f.__closure__[0]  # type: ignore[index]
-    assert events_of(f, without="binary binary_result") == [
+    assert events_of(f, without="return_ binary binary_result") == [
         ("enter", "f"),
         ("cell_read", "count", cell),
         ("cell_write", "count", cell, 2),
@@ -123,7 +123,7 @@ def test_cells_of_arguments_and_own_variables() -> None:
         return lambda: (arg, own)
 
     log = run(f, 1, 2)[1]
-    assert [(event[0], event[1]) for event in log.events[1:]] == [
+    assert [(event[0], event[1]) for event in log.events[1:-1]] == [
         ("cell_read", "arg"),
         ("cell_write", "own"),
         ("cell_delete", "own"),
@@ -142,7 +142,7 @@ def test_calls() -> None:
         len((1,))
         "x".join(["y"])
 
-    got = events_of(f, box, args, kwargs, without="attr_read global_read")
+    got = events_of(f, box, args, kwargs, without="return_ attr_read global_read")
     join = got[-2][2]
     assert got == [
         ("enter", "f"),
@@ -214,8 +214,26 @@ def test_operators() -> None:
         ("unary_result", "+", 1, 1),
         ("compare", "<", 1, 2),
         ("is_", "is", 1, 2),
+        ("is_result", "is", 1, 2, False),
         ("is_", "is not", 1, 2),
+        ("is_result", "is not", 1, 2, True),
         ("truth", None, 1),
+    ]
+
+
+def test_returns() -> None:
+    def key(v: int) -> int:
+        return -v
+
+    def f(a: Any) -> Any:
+        return sorted(a, key=key)
+
+    returned = [event for event in events_of(f, [1, 2], without="") if event[0] in ("return_", "call_result")]
+    assert returned == [
+        ("return_", None, -1),
+        ("return_", None, -2),
+        ("call_result", None, [2, 1]),
+        ("return_", None, [2, 1]),
     ]
 
 
@@ -295,7 +313,7 @@ def test_with_import_raise() -> None:
         except ValueError:
             raise
 
-    got = events_of(f, without="enter truth cell_read attr_read attr_write global_read")
+    got = events_of(f, without="return_ enter truth cell_read attr_read attr_write global_read")
     assert got[:4] == [
         ("import_name", "math", "math"),
         ("import_from", "tau", math),
@@ -329,7 +347,7 @@ def test_match() -> None:
                 return 3
         return 4
 
-    assert events_of(f, box, without="global_read truth is_ compare") == [
+    assert events_of(f, box, without="return_ global_read truth is_ compare") == [
         ("enter", "f"),
         ("match", None, box),
         ("match", None, box),

@@ -99,24 +99,27 @@ be wrong, so this region is not compiled: it runs as plain Python, and the call 
 It costs the whole gain of compiling the region.""",
         hints=(
             "Move the call out of the region and pass its result in as an argument.",
-            "Draw random numbers with torch (`torch.rand`, `torch.randint`): those are recorded in the graph.",
+            "Draw random numbers with torch, or one by one with `random` and `numpy.random`: a replay draws them again.",
             "If the function really returns the same for the same arguments, declare it: "
             '`[tool.magpy.call-policy]` with `"package.function" = "pure"`.',
         ),
         example="""\
 def forward(self, x):
     for block in self.blocks:
-        if random.random() < self.layer_drop:  # MP103
-            continue
+        started = time.perf_counter()  # MP103
         x = block(x)
+        self.seconds += time.perf_counter() - started  # MP103
     return x
 """,
         fixed="""\
-def forward(self, x, keep):  # keep: a tuple of bools drawn by the caller
-    for block, kept in zip(self.blocks, keep):
-        if kept:
-            x = block(x)
+def forward(self, x):
+    for block in self.blocks:
+        x = block(x)
     return x
+
+started = time.perf_counter()  # around the call of the region
+y = model(x)
+seconds += time.perf_counter() - started
 """,
     ),
     Code(

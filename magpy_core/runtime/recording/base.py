@@ -23,6 +23,7 @@ from magpy_core.refgraph.lookup import class_lookup
 from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.refgraph.source import Source
 from magpy_core.runtime.recording.places import Place, Places
+from magpy_core.runtime.recording.wording import a_type
 
 _PY_CONTENT_LIMIT = 20_000  # elements of one container that a guard may watch
 
@@ -40,7 +41,8 @@ class Learned:
 class Branch:
     """The program's path depended on a value only the graph knows: a cut after ``last_node``.
 
-    ``asserted``: no cut, as on the other side the program only raises; it is looked at when the whole graph has run.
+    ``asserted``: no cut, as on the other side the program only raises, or as the region is to be one graph; it is looked at
+    when the whole graph has run, and everything is undone if it went the other way.
     """
 
     sym: Sym
@@ -72,12 +74,6 @@ class Slot:
             self.set(value)
 
 
-def a_type(value: Any) -> str:
-    """``a NumPy array``, ``an Element``: a value in a message, by its type."""
-    name = "NumPy array" if type(value).__name__ == "ndarray" else f"`{type(value).__name__}`"
-    return f"{'an' if name.strip('`_')[:1] in 'AEIOUaeiou' else 'a'} {name}"
-
-
 def memory_owner(array: Any) -> Any:
     """The object whose memory an array or a view of one is."""
     while True:
@@ -90,15 +86,17 @@ def memory_owner(array: Any) -> Any:
 class RecordingState(Observer):
     """State and services shared by the event mixins."""
 
-    def __init__(self, learned: Learned, region_id: str) -> None:
+    def __init__(self, learned: Learned, region_id: str, whole: bool = False) -> None:
         self.learned = learned
         self.region_id = region_id
+        self.whole = whole  # one graph is asked for: a decision on data is looked at after it, and cuts nothing
         self.refgraph = RefGraph()
         self.sources = self.refgraph.sources
         self.scalars = ScalarTable()
         self.ops = OpRecorder(self, self.scalars)  # type: ignore[arg-type]
         self.branches: list[Branch] = []
         self.outputs: list[Output] = []
+        self.draws: list[Source] = []  # random numbers taken from streams of Python and NumPy, in order
         self.advanced: dict[int, int] = {}  # how often the region has advanced iterators from outside, by id
         self.findings: list[Finding] = []
         self.broken = False
@@ -114,6 +112,9 @@ class RecordingState(Observer):
         self.shared_memory: dict[int, Any] = {}  # owners of memory that both a tensor and an array have now, by id
         self.only_inside: dict[int, tuple[Any, Unsupported, Any]] = {}
         self.context_entry: dict[int, tuple[Any, Any, Any]] = {}  # context variables set, with their entry value
+        # calls in progress: the site, and what native code there does with what Python functions return to it
+        self.calls: list[tuple[Any, str]] = []
+        self.judging = False  # whether the program has made iterators that decide by what a function returns
         self.pending_call: tuple[Any, Any, tuple[Any, ...]] | None = None
         self.pending_torch: tuple[Any, Any] | None = None
         self.paused_code: types.CodeType | None = None

@@ -15,8 +15,9 @@ from magpy_core.findings import HERE
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.runtime.recording.base import Output, a_type
+from magpy_core.runtime.recording.base import Output
 from magpy_core.runtime.recording.containers import ContainerEvents
+from magpy_core.runtime.recording.wording import a_type
 
 _MOST_COPIED = 12  # containers in one copied tree: each must not be any of the others
 _MOST_IN_TEXT = 10_000  # containers in what becomes text

@@ -6,6 +6,7 @@ import collections
 import contextvars
 import copy
 import functools
+import itertools
 import operator
 import types
 import weakref
@@ -18,13 +19,14 @@ from magpy_core.monitor import policy
 from magpy_core.opgraph.functions import STATE_READ_PREFIXES
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.draws import stream_of
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT
-from magpy_core.runtime.recording.builtin_calls import SPECIAL, BuiltinEvents
+from magpy_core.runtime.recording.builtin_calls import SPECIAL
+from magpy_core.runtime.recording.outside_calls import CALLBACKS, OutsideCallEvents
 
 _BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
 _DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
-_CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
 _TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and the like
 _APPLY: Any = torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
 _LRU = type(functools.lru_cache(lambda: None))
@@ -33,6 +35,12 @@ _CONTAINER_TYPES = frozenset(
 )
 # Types that pass the elements of their arguments on by identity.
 _HANDING_TYPES = frozenset({list, tuple, dict, enumerate, zip, reversed, collections.deque})
+# Native functions that hand what Python returns to them to the program as it is.
+_PASSING_ON = frozenset(
+    {getattr, next, iter, list, tuple, enumerate, zip, map, reversed, collections.deque, object, type, super}
+)
+# Iterators that use what a function returns to them to decide which elements they give.
+_JUDGES = frozenset({filter, itertools.filterfalse, itertools.takewhile, itertools.dropwhile, itertools.groupby})
 _ITERATING = frozenset({
     list, tuple, set, frozenset, dict, enumerate, zip, map, filter, reversed, sorted, sum, min, max, any, all, iter, bytes,
     bytearray, functools.reduce,
@@ -45,16 +53,25 @@ _CLASS_METHODS = frozenset({
 # Pure but for the containers they are given: heappush, insort, Counter's counting, operator.setitem.
 _MUTATING_MODULES = frozenset({"_heapq", "_bisect", "_collections", "_operator"})
 _TO_TEXT = (str, repr, ascii, format)
-_HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
 
 
-class CallEvents(BuiltinEvents):
+def _taker(fn: Any) -> str:
+    """What a callee does with what Python functions return to it (a key function, ``__len__``): native code "keeps" it for
+    itself or "passes" it on as it is; "" for Python code."""
+    tp = type(fn)
+    if not (tp in _BUILTIN_FUNCTION or tp in _DESCRIPTOR or (tp is type and not fn.__flags__ & (1 << 9))):
+        return ""
+    return "passes" if tp is not types.MethodWrapperType and fn in _PASSING_ON else "keeps"
+
+
+class CallEvents(OutsideCallEvents):
     """Observer method ``call`` and the policies behind it."""
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
         self.site = site
         self.printing = False
         self.pending_call = None
+        self.calls.append((site, _taker(fn)))
         if self.pending_torch is not None:
             self.torch_call_missed()
         self.dispatch_call(site, fn, args, kwargs or {})
@@ -63,6 +80,8 @@ class CallEvents(BuiltinEvents):
 
     def dispatch_call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         tp = type(fn)
+        if stream_of(fn) is not None and self.draw(site, fn, args, kwargs):
+            return
         if tp is types.FunctionType:
             self.call_python(site, fn, args, kwargs)
         elif tp is types.MethodType:
@@ -101,7 +120,8 @@ class CallEvents(BuiltinEvents):
         if self.code_globals.setdefault(fn.__code__, fn.__globals__) is not fn.__globals__:
             self.refuse("MP111", f"The function `{fn.__qualname__}` runs with two different sets of globals.", site=site)
         if fn.__module__ == "torch.random":  # some are wrapped so that their frames are never seen
-            self.refuse("MP106", f"`torch.{fn.__name__}` reads or sets a random stream inside the region.", site=site)
+            self.call_random_state(site, fn, args, kwargs)
+            return
         if fn is copy.deepcopy and len(args) == 1 and not kwargs and self.copies(site, args[0]):
             return
         if (fn.__module__ or "").partition(".")[0] == "numpy":
@@ -123,6 +143,9 @@ class CallEvents(BuiltinEvents):
         raise NotImplementedError
 
     def from_array(self, site: Any, array: Any) -> None:
+        raise NotImplementedError
+
+    def call_random_state(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         raise NotImplementedError
 
     def call_cached(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -221,7 +244,7 @@ class CallEvents(BuiltinEvents):
                 self.pending_call = (site, fn, args)
                 return
             self.escape_all(site, args, kwargs)
-            if self.scalars and any(is_a(a, _CALLBACKS) for a in (*args, *kwargs.values())):
+            if self.scalars and any(is_a(a, CALLBACKS) for a in (*args, *kwargs.values())):
                 self.escape_hidden(site)
             self.read_deep(site, args, kwargs)
             if getattr(fn, "__module__", None) in _MUTATING_MODULES:
@@ -232,59 +255,6 @@ class CallEvents(BuiltinEvents):
             self.call_numpy(site, fn, args, kwargs)
         else:
             self.host_call(site, fn, what)
-
-    def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """NumPy on plain numbers is arithmetic; on arrays it reads memory that no guard watches."""
-        owner = getattr(fn, "__self__", None)  # of a method
-        known = owner is None or is_a(owner, types.ModuleType) or self._plain((owner,))
-        if known and policy.is_pure_numpy(fn) and self._plain((*args, *kwargs.values())):
-            self.escape_all(site, args, kwargs)
-            self.read_deep(site, args, kwargs)
-            self.pending_call = (site, "array", ())
-        elif not (policy.is_pure_numpy(fn) and self.memory_read(site, owner, *args, *kwargs.values())):
-            self.host_call(site, fn, policy.verdict(fn))
-
-    def _plain(self, tree: Any) -> bool:
-        """Whether all this follows from what guards watch: numbers, types, and arrays that the region made of such."""
-        items = tree.values() if is_a(tree, dict) else tree
-        return all(
-            (kinds.kind_of(v) in (kinds.SCALAR, kinds.IDENTITY) and not is_a(v, _CALLBACKS))
-            or self.is_plain_array(v)
-            or kinds.is_numpy_value(type(v))
-            or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v))
-            for v in items
-        )
-
-    def keep_arrays(self, result: Any) -> None:
-        """The result of a NumPy function of plain values is plain too."""
-        for value in result if is_a(result, (tuple, list)) else (result,):
-            if kinds.holds_memory(type(value)) and type(value).__name__ == "ndarray":
-                self.arrays[id(value)] = value
-
-    def host_call(self, site: Any, fn: Any, what: str) -> None:
-        name = policy.shown_name(fn)
-        values = (Value("call", name),)
-        if what == policy.IO and name.endswith(".__exit__") and self.broken:
-            return  # the file was opened here: that has been said
-        if what == policy.IO:
-            self.refuse(
-                "MP113", f"{HERE} does input or output inside the region.", hint=_HOST_HINT, values=values, site=site
-            )
-        elif what == policy.UNKNOWN or what == policy.PURE:
-            self.refuse(
-                "MP104",
-                f"{HERE} calls native code that MagPy knows nothing about (`{name}`): what it does can't be guarded.",
-                values=values,
-                site=site,
-            )
-        else:
-            self.refuse(
-                "MP103",
-                f"{HERE} can give another result at every call, and nothing can guard it.",
-                hint=_HOST_HINT,
-                values=values,
-                site=site,
-            )
 
     def torch_call_seen(self) -> None:
         self.pending_torch = None
@@ -307,6 +277,7 @@ class CallEvents(BuiltinEvents):
     # -- classes -----------------------------------------------------------------------------------------------
 
     def call_class(self, site: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.judging = self.judging or cls in _JUDGES
         if cls in CARRYING and self.carries(args, kwargs):
             self.escape_raising(cls, args, site)
             self.pending_call = (site, cls, args)

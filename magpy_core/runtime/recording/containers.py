@@ -10,7 +10,8 @@ from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.iterators import can_peek, peek, underlying
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.runtime.recording.base import Output, a_type
+from magpy_core.runtime.recording.base import Output
+from magpy_core.runtime.recording.wording import a_type
 from magpy_core.runtime.recording.writes import WriteEvents
 
 # Methods that read the other container they are given.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,17 @@ from typing import Any
 import torch
 
 from magpy_core._compat.autograd import enter_inference_mode, exit_inference_mode
-from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array, make_parameter, make_variable
+from magpy_core.monitor.record import is_own_file
+from magpy_core.opgraph.made import (
+    LARGEST_ARRAY,
+    array_parts,
+    from_array,
+    keep_random_state,
+    make_parameter,
+    make_variable,
+    put_random_state,
+    set_seed,
+)
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.values import ValueEvents
@@ -39,13 +50,15 @@ def _plain_numbers(data: Any) -> bool:
 
 @dataclass
 class _Applied:
-    """A custom function that is running: the call's site, what was prepared for its node, and the effects before it."""
+    """A call that is one node: its site, what was prepared for it, the effects before it. ``void``: the node gives nothing,
+    as what the program gets can be no part of a graph."""
 
     site: Any
     target: Callable[..., Any]
     before: Any
     args: tuple[Any, ...]
     effects: int
+    void: bool = False
 
 
 @functools.lru_cache(maxsize=1024)
@@ -93,6 +106,7 @@ class OpaqueEvents(ValueEvents):
     _applied: _Applied | None = None
     _inference: list[Any]
     _cached: list[tuple[Any, ...]]
+    _forked: list[tuple[Any, int]]
 
     # -- custom autograd functions -----------------------------------------------------------------------------
 
@@ -113,12 +127,14 @@ class OpaqueEvents(ValueEvents):
         self.escape_all(site, args)
         self.apply_as(site, applier(cls), args, {})
 
-    def apply_as(self, site: Any, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def apply_as(
+        self, site: Any, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], void: bool = False
+    ) -> None:
         """The call about to run is one node of the graph, ``target(*args, **kwargs)``; what runs inside is part of it."""
         self.ops.op_depth += 1
         before = self.guarded_call(self.ops.prepare, target, args, kwargs)
         self.pending_torch = None
-        self._applied = _Applied(site, target, before, args, self._effects())
+        self._applied = _Applied(site, target, before, args, self._effects(), void)
 
     # -- constructors that torch's own dispatch does not show --------------------------------------------------
 
@@ -176,14 +192,19 @@ class OpaqueEvents(ValueEvents):
         return written + len(self.outputs) + len(self.tensor_writes) + len(self.field_writes)
 
     def call_result(self, site: Any, result: Any) -> Any:
+        for i in range(len(self.calls) - 1, -1, -1):  # calls that raised left theirs above it
+            if self.calls[i][0] is site:
+                del self.calls[i:]
+                break
         applied = self._applied
         if applied is not None and applied.site is site:
             self._applied = None
             if self._effects() != applied.effects:
                 self.refuse("MP107", "The forward of an autograd.Function changes state outside the region.", site=site)
-            after = self.guarded_result(self.ops._after, result, applied.before, applied.target, applied.args, {})
+            shown = None if applied.void else result
+            after = self.guarded_result(self.ops._after, shown, applied.before, applied.target, applied.args, {})
             self.ops.op_depth -= 1
-            return after
+            return result if applied.void else after
         for i in range(len(self._cached) - 1, -1, -1):
             if self._cached[i][0] is site:
                 _, fn, args, kwargs, info = self._cached[i]
@@ -250,12 +271,58 @@ class OpaqueEvents(ValueEvents):
         self.ops.graph.call_function(exit_inference_mode, (self._inference.pop(),))
         return False
 
+    def call_random_state(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A function of torch.random: seeding and putting a state back are operations of the graph, on the CPU's stream."""
+        if self.ops.op_depth or self._applied is not None:
+            return
+        name = fn.__name__
+        values = (*args, *kwargs.values())
+        if torch.cuda.is_initialized():
+            known = False  # the streams of the devices are set as well
+        elif name == "manual_seed" and len(values) == 1 and type(values[0]) is int:
+            known = True
+            self.apply_as(site, set_seed, values, {}, void=True)
+            self.pause()
+        elif name == "get_rng_state" and not values:
+            known = True
+            self.apply_as(site, keep_random_state, (), {})
+        elif name == "set_rng_state" and len(values) == 1 and is_a(values[0], torch.Tensor):
+            known = True
+            self.apply_as(site, put_random_state, values, {})
+        else:
+            known = name == "fork_rng"  # its two steps are seen when it takes them
+        if not known:
+            self.refuse("MP106", f"`torch.{name}` reads or sets a random stream inside the region.", site=site)
+        elif name != "fork_rng":
+            self._random_state_set(site)
+
+    def _random_state_set(self, site: Any) -> None:
+        text = "torch's random stream is set inside the region, which a compiled graph can't do."
+        self.ops.eager_only.append(("MP106", text, site))
+        self.ops.sets_random = True
+
     def random_state(self, frame: Any) -> bool:
-        if not self.ops.op_depth:
-            name = frame.f_code.co_name
+        """A frame of torch.random that no call event announced: ``fork_rng`` takes the state, and puts it back."""
+        if self.ops.op_depth:
+            return False
+        name = frame.f_code.co_name
+        if name == "fork_rng":
+            return False
+        caller: types.FrameType | None = sys._getframe(1)
+        while caller is not None and is_own_file(caller.f_code.co_filename):
+            caller = caller.f_back
+        forking = caller is not None and caller.f_code is _FORK_RNG and not torch.cuda.is_initialized()
+        if name == "get_rng_state" and forking:
+            self._forked.append((self.ops.graph.call_function(keep_random_state), id(caller)))
+        elif name == "set_rng_state" and forking and self._forked and self._forked[-1][1] == id(caller):
+            self.ops.graph.call_function(put_random_state, (self._forked.pop()[0],))
+        else:
             self.refuse("MP106", f"`torch.{name}` reads or sets a random stream inside the region.")
+            return False
+        self._random_state_set(self.site)
         return False
 
 
+_FORK_RNG = inspect.unwrap(torch.random.fork_rng).__code__
 # The functions of torch.random, whatever they are wrapped in.
 RANDOM_STATE = tuple(f for f in map(inspect.unwrap, vars(torch.random).values()) if is_a(f, types.FunctionType))

@@ -18,7 +18,8 @@ from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict, slot_value
-from magpy_core.runtime.recording.base import RecordingState, Slot, a_type
+from magpy_core.runtime.recording.base import RecordingState, Slot
+from magpy_core.runtime.recording.wording import a_type
 
 _BUILTINS = vars(builtins)
 # C-level attributes of built-in objects that are fixed once the object's identity is.

@@ -49,14 +49,15 @@ class Recorded:
 class Recording(FrameEvents):
     """Observer and op-recorder host of one monitored run."""
 
-    def __init__(self, learned: Learned, region_id: str, location: Location) -> None:
-        super().__init__(learned, region_id)
+    def __init__(self, learned: Learned, region_id: str, location: Location, whole: bool = False) -> None:
+        super().__init__(learned, region_id, whole)
         self._location = location
         self._global_sites = set()
         self._autocast = []
         self._inference = []
         self._special_read = set()
         self._cached = []
+        self._forked = []
         self._young: set[int] | None = None
         self._written_inside: set[str] = set()
         self.shapes = ShapeTracker(self.scalars, learned.dims) if learned.dims else None
@@ -239,7 +240,7 @@ class Recording(FrameEvents):
             except BaseException as raised:
                 error = raised
             self.places.finished()
-            self.ops.drew_random = not same_streams(random, random_streams())
+            self.ops.drew_random = self.ops.sets_random or not same_streams(random, random_streams())
             if monitor.observer_failure is not None:
                 self.internal_error(monitor.observer_failure)
             plan = self.guarded_call(self.finish, result, error)

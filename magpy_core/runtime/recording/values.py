@@ -26,6 +26,22 @@ _FIXED_TRUTH = (types.FunctionType, types.ModuleType, type)
 _CARRYING_CONSUMERS = frozenset({"FOR_ITER", "SEND", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND"})
 
 
+# and those that leave what a special method returns on the stack as it is
+_PASSING_OPCODES = {
+    "LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "BINARY_OP", "BINARY_SUBSCR", "BINARY_SLICE", "UNARY_NEGATIVE",
+    "UNARY_POSITIVE", "UNARY_INVERT", "COMPARE_OP", "GET_ITER", "GET_AWAITABLE", "BEFORE_WITH", "LOAD_GLOBAL", "IMPORT_FROM",
+}  # fmt: skip
+
+
+_CONVERSIONS = frozenset(
+    {"__index__", "__len__", "__length_hint__", "__bool__", "__hash__", "__int__", "__float__", "__complex__"}
+)
+
+
+def _may_hold_numbers(value: Any) -> bool:
+    return type(value) in kinds.NUMBER_TYPES or is_a(value, (tuple, list, dict, set))
+
+
 def _opcode(frame: types.FrameType) -> str:
     """Name of the instruction a frame is at."""
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] if frame.f_lasti >= 0 else ""
@@ -143,6 +159,8 @@ class ValueEvents(CallEvents):
         if fn == "array" and not self.broken:
             self.keep_arrays(result)
             return result
+        if fn == "draw":
+            return self.drawn(site, args[0], args[1], result)
         if fn == "tensor_len":
             return self.scalars.bind(result, args[0]) if args and type(result) is int else result
         if fn == "next":
@@ -192,18 +210,37 @@ class ValueEvents(CallEvents):
     def is_(self, site: Any, lhs: Any, rhs: Any) -> None:
         a, b = self.refgraph.node(lhs), self.refgraph.node(rhs)
         if type(lhs) in _VALUES and type(rhs) is type(lhs):
-            # whether two equal values are one object is not a function of anything a guard watches
-            self.refuse(
-                "MP103",
-                f"{HERE} compares two `{type(lhs).__name__}` values by identity.",
-                site=site,
-            )
+            self.site = site
+            self.escape_all(site, lhs, rhs)
+            if not all(self.known_identity(v, site) for v in (lhs, rhs)):
+                # whether two equal values are one object is not a function of anything a guard watches
+                self.refuse("MP103", f"{HERE} compares two `{type(lhs).__name__}` values by identity.", site=site)
             return
         if a is None or b is None or a.kind == kinds.IDENTITY or b.kind == kinds.IDENTITY:
             return
         self.site = site
         if a is not b:
             self.refgraph.read(a.source, f"is_not_source:{id(b.source)}", b.source, site)
+
+    def known_identity(self, value: Any, site: Any) -> bool:
+        """Whether guards can fix which object a plain value is: a small int, a constant of the code, one read outside."""
+        if type(value) is int and -5 <= value <= 256:
+            return True
+        if self.scalars and self.scalars.get(value) is not None:
+            return False
+        reads = [r for r in self.refgraph.reads if r.expected is value and r.op == "eq" and r.source.kind != "len"]
+        for read in reads:
+            self.refgraph.read(read.source, "is", value, site)
+        return bool(reads) or any(value is constant for constant in site.code.co_consts)
+
+    def is_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
+        """A private copy of a small int has an identity of its own; the number that it stands for has not."""
+        if type(lhs) is not int or type(rhs) is not int or not self.scalars:
+            return result
+        if self.scalars.get(lhs) is None and self.scalars.get(rhs) is None:
+            return result
+        same = int(str(lhs)) is int(str(rhs)) if -5 <= lhs <= 256 and -5 <= rhs <= 256 else lhs is rhs
+        return same is (site.name == "is")
 
     def contains(self, site: Any, item: Any, container: Any) -> None:
         if is_a(container, torch.Tensor):
@@ -264,20 +301,26 @@ class ValueEvents(CallEvents):
         if self._is_settled(sym):
             return  # it follows from what has been asked: the graph has been cut there
         last = next(iter(reversed(self.ops.graph.nodes)), None)
-        asserted = what not in ("value", "__index__", "item") and site is not None and only_raises(site, outcome)
-        self.branches.append(Branch(sym, outcome, last, site, asserted))
-        if not asserted:  # the others are looked at last
+        number = what in ("value", "__index__", "item")
+        asserted = not number and site is not None and only_raises(site, outcome)
+        self.branches.append(Branch(sym, outcome, last, site, asserted or self.whole))
+        if not asserted or self.whole:  # an assertion is looked at after the branches behind it
             self.settled[id(sym)] = sym
-        if asserted:
-            self.note(
-                "MP101",
-                f"This check depends on {self.describe_read(sym)}, a tensor's value: it is made after the graph has run.",
-                hint="Nothing needs to be done. A check outside the region would cost less.",
-                values=(Value("outcome", repr(outcome)),),
-                site=site,
-                severity=Severity.INFORMATION,
-            )
-        elif what == "value" or what in ("__index__", "item"):
+        if asserted or self.whole:
+            if asserted:
+                text = (
+                    f"This check depends on {self.describe_read(sym)}, a tensor's value: it is made after the graph has run."
+                )
+            elif number:
+                text = f"{self.describe_use(sym)}: it is compared with the recorded one after the graph has run."
+            else:
+                text = (
+                    f"Which way Python goes depends on {self.describe_read(sym)}: it is looked at after the graph has run."
+                )
+            hint = "Nothing needs to be done. A check outside the region would cost less."
+            self.note("MP102" if number else "MP101", text, hint=hint, values=(Value("outcome", repr(outcome)),), site=site,
+                      severity=Severity.INFORMATION)  # fmt: skip
+        elif number:
             self.note(
                 "MP102",
                 f"{self.describe_use(sym)}, so the graph is cut here.",
@@ -349,16 +392,30 @@ class ValueEvents(CallEvents):
 
     def yield_(self, site: Any, value: Any) -> None:
         """A number that varies goes from a generator to its consumer: native code gets the exact value."""
-        if not self.scalars or type(value) not in kinds.NUMBER_TYPES:
-            return
-        sym = self.scalars.get(value)
-        if sym is None:
-            return
-        frame = user_frame()
-        consumer = frame.f_back if frame is not None else None
-        if consumer is None or _opcode(consumer) not in _CARRYING_CONSUMERS:
-            self.site = site
-            self.escape(sym, site)
+        if self.scalars and _may_hold_numbers(value):
+            frame = user_frame()
+            consumer = frame.f_back if frame is not None else None
+            if consumer is None or _opcode(consumer) not in _CARRYING_CONSUMERS:
+                self.site = site
+                self.escape_all(site, value)
+
+    def return_(self, site: Any, value: Any) -> None:
+        """A number that varies goes from a function to its caller: native code (``sorted`` with a key, ``len``) gets the
+        exact value."""
+        if self.scalars and _may_hold_numbers(value):
+            frame = user_frame()
+            consumer = frame.f_back if frame is not None else None
+            opcode = _opcode(consumer) if consumer is not None else ""
+            taker = self.calls[-1][1] if self.calls else ""
+            if opcode.startswith(("CALL", "PRECALL")):
+                passed = taker == "" or (taker == "passes" and not self.judging)
+            elif opcode in _CARRYING_CONSUMERS:
+                passed = not self.judging or site.code.co_name == "__next__"
+            else:
+                passed = opcode in _PASSING_OPCODES and site.code.co_name not in _CONVERSIONS
+            if not passed:
+                self.site = site
+                self.escape_all(site, value)
 
     def unpack(self, site: Any, obj: Any) -> None:
         self.iterate(site, obj)

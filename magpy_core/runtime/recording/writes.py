@@ -13,8 +13,8 @@ from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import instance_dict
-from magpy_core.runtime.recording.base import a_type
 from magpy_core.runtime.recording.reads import ReadEvents
+from magpy_core.runtime.recording.wording import a_type
 
 _MODULE_TABLES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 

@@ -1,6 +1,6 @@
 """Several statements in a line, and the same call twice in one expression."""
 
-import random
+import time
 
 import torch
 from torch import nn
@@ -12,7 +12,7 @@ class Net(nn.Module):
         self.layer = nn.Linear(4, 4)
 
     def forward(self, x):
-        y = self.layer(x); a = random.random() + random.random()  # expect: MP103 `random.random()`, MP103 `random.random()`#2
+        y = self.layer(x); a = time.time() + time.time()  # expect: MP103 `time.time()`, MP103 `time.time()`#2
         return y * a
 
 

@@ -1,6 +1,6 @@
 """Letters of two, three and four bytes before the place: columns count characters, not bytes."""
 
-import random
+import time
 
 import torch
 from torch import nn
@@ -14,7 +14,7 @@ class Größe(nn.Module):
     def forward(self, x):
         maß = self.schicht(x)
         α, näher, 名前 = 1, "äöü€𝔘🙂", maß.max() > 9; x = α * x if 名前 else maß  # expect: MP101 `名前`#2
-        text = {"🙂🙂": "é"}; chance = random.random()  # expect: MP103 `random.random()`
+        text = {"🙂🙂": "é"}; chance = time.time()  # expect: MP103 `time.time()`
         return x * len(text) * chance
 
 

@@ -1,4 +1,4 @@
-"""NumPy's random numbers, old style and new style."""
+"""NumPy's random numbers: one number is drawn again by a replay, an array of them is not."""
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ class Mixup(nn.Module):
         self.layer = nn.Linear(4, 4)
 
     def forward(self, x):
-        weight = np.random.beta(0.2, 0.2)  # expect: MP103 `np.random.beta(0.2, 0.2)`
+        weight = np.random.beta(0.2, 0.2)
         order = RNG.permutation(x.shape[0])  # expect: MP103 `RNG.permutation(x.shape[0])`
         return self.layer(x) * weight + len(order)
 

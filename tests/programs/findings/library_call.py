@@ -1,4 +1,4 @@
-"""A library draws random numbers twice and branches on data: one finding each, at the user's calls."""
+"""A library reads the clock twice and branches on data: one finding each, at the user's calls."""
 
 import torch
 from tinyvision import jitter, safe_divide

@@ -1,4 +1,4 @@
-"""Stochastic depth with Python's random numbers, timed with a clock."""
+"""Stochastic depth with Python's random numbers (drawn again by a replay), timed with a clock (which is not)."""
 
 import random
 import time
@@ -16,7 +16,7 @@ class Stack(nn.Module):
     def forward(self, x):
         start = time.perf_counter()  # expect: MP103 `time.perf_counter()`
         for block in self.blocks:
-            if random.random() < 0.2:  # expect: MP103 `random.random()`
+            if random.random() < 0.2:
                 continue
             x = block(x).relu()
         self.seconds += time.perf_counter() - start  # expect: MP103 `time.perf_counter()`

@@ -1,7 +1,7 @@
 """A class from a helper file, subclassed here: each finding in its own file."""
 
 # files: helpers/layers.py
-import random
+import time
 
 import torch
 from helpers.layers import Noisy
@@ -9,7 +9,7 @@ from helpers.layers import Noisy
 
 class Mine(Noisy):
     def amount(self):
-        return random.random()  # expect: MP103 `random.random()`
+        return time.time()  # expect: MP103 `time.time()`
 
 
 torch.manual_seed(0)

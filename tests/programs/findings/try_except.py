@@ -1,6 +1,6 @@
 """A finding inside try, and one inside except."""
 
-import random
+import time
 
 import torch
 from torch import nn
@@ -16,7 +16,7 @@ class Net(nn.Module):
             if x.norm() > 0:  # expect: MP101 `x.norm() > 0`
                 raise KeyError("norm")
         except KeyError:
-            x = x * random.random()  # expect: MP103 `random.random()`
+            x = x * time.time()  # expect: MP103 `time.time()`
         return self.layer(x)
 
 

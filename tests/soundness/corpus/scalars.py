@@ -716,7 +716,7 @@ def region(x):
     return x.unique().numel(), x * 2
 
 
-# === python_random: refused calls=5
+# === python_random: calls=5
 def region(x):
     return x * random.random()
 
@@ -900,3 +900,150 @@ def region(x):
 
 def args(i):
     return (torch.ones([3, 4, 5, 4, 2, 1][i % 6], 3),)
+
+
+# === sorted_by_item: calls=7
+def region(x):
+    rows = [x, x.flip(-1), x * 0.5 + 1]
+    return sorted(rows, key=lambda t: t[0].item())[0]
+
+
+def args(i):
+    return (torch.tensor([1.0 + i % 3, 2.0, 2.5 - i % 2]),)
+
+
+# === list_sort_by_tuple: calls=7
+def region(x):
+    rows = [x, x.flip(-1), x * 0.5 + 1]
+    rows.sort(key=lambda t: (int(t[0].item()), t[1].item()))
+    return rows[0]
+
+
+def args(i):
+    return (torch.tensor([1.0 + i % 3, 2.0, 2.5 - i % 2]),)
+
+
+# === max_of_yielded_tuples: calls=7
+def region(x):
+    return x * max((v.item(), i) for i, v in enumerate(x))[1]
+
+
+def args(i):
+    return (torch.tensor([1.0 + i % 3, 2.0, 2.5 - i % 2]),)
+
+
+# === sum_of_map: calls=5
+def region(x):
+    return x * sum(map(lambda t: t.item(), x)) + sum(list(map(lambda t: t.item(), x))[:1])
+
+
+def args(i):
+    return (torch.tensor([1.0 + i % 3, 2.0, 2.5 - i % 2]),)
+
+
+# === special_methods_give_items: calls=8
+class Box:
+    def __init__(self, t):
+        self.t = t
+
+    def __len__(self):
+        return int(self.t.sum().item())
+
+    def __index__(self):
+        return int(self.t.argmax().item())
+
+    def __hash__(self):
+        return int(self.t.sum().item())
+
+    def __float__(self):
+        return self.t[0].item()
+
+    def __iter__(self):
+        return (v.item() for v in self.t)
+
+    def __next__(self):
+        return self.t[0].item()
+
+
+def region(x):
+    b = Box(x)
+    return x * len(b) + [1.0, 2.0, 3.0][b] + hash(b) % 5 + float(b) + len([0] * b) + sum(b) + next(b), 1 if b else 2
+
+
+def args(i):
+    return (torch.tensor([1.0 + i % 3, 2.0, 2.5 - i % 2]),)
+
+
+# === iterators_that_judge: calls=8
+import itertools
+
+
+def region(x):
+    kept = list(filter(lambda t: t.floor().item() - 1, x))
+    first = len(list(itertools.takewhile(lambda t: t.floor().item() - 3, x)))
+    groups = 0
+    for _ in itertools.groupby(x, key=lambda t: t.floor().item()):
+        groups += 1
+    return x * len(kept) + first, groups
+
+
+def args(i):
+    return (torch.tensor([1.0 + i % 3, 2.0, 2.5 - i % 2]),)
+
+
+# === keys_of_items: calls=7
+def region(x):
+    return x * len(set(map(lambda t: t.floor().item(), x))) + len(dict((t.floor().item(), 1) for t in x))
+
+
+def args(i):
+    return (torch.tensor([1.0 + i % 3, 2.0, 2.5 - i % 2]),)
+
+
+# === identity_of_small_numbers: calls=8
+config = {"padding": 0, "mode": "same", "scale": 1000, "eps": 0.5}
+
+
+def region(x):
+    if config["padding"] is not 0:
+        x = x + 1
+    if config["mode"] is "same":
+        x = x * 2
+    if config["scale"] is 1000:
+        x = x - 1
+    return x
+
+
+def change_padding():
+    config["padding"] += 1
+
+
+def change_back():
+    config["padding"] -= 1
+
+
+def change_mode_to_equal_text():
+    config["mode"] = "".join(["sa", "me"])
+
+
+def change_scale():
+    config["scale"] = int("1000")
+
+
+# === identity_of_an_item: calls=8
+def region(x):
+    n = int(x.sum().item())
+    return (x if n is 3 else x * 2), n is int(x.sum().item())
+
+
+def args(i):
+    return (torch.tensor([float(i % 2), 1.0, 1.0 + i % 3]),)
+
+
+# === identity_of_made_text: refused
+def region(x, a):
+    return x if (a + "e") is "same" else x * 2
+
+
+def args(i):
+    return torch.ones(2) * i, "sam"

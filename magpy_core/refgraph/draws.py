@@ -1,0 +1,64 @@
+"""Draws: random numbers that the region takes from a stream of Python's or NumPy's, one after the other.
+
+A draw is a value read from outside that the reading itself changes: replay draws again, in the recorded order, before the
+graph runs, and puts the streams back when the capture turns out not to fit. Key functions: ``stream_of``, ``draw``,
+``put_back``.
+"""
+
+from __future__ import annotations
+
+import _random
+import random
+import sys
+import types
+from typing import Any
+
+# Methods that draw and give one plain number.
+_PYTHON = frozenset({"random", "getrandbits"})
+_NUMPY = frozenset({
+    "rand", "randn", "random", "random_sample", "uniform", "normal", "standard_normal", "randint", "beta", "binomial",
+    "exponential", "gamma", "poisson", "laplace", "lognormal", "geometric", "triangular", "standard_exponential",
+})  # fmt: skip
+
+
+def _numpy_stream(owner: Any) -> bool:
+    mtrand = sys.modules.get("numpy.random.mtrand")
+    return mtrand is not None and type(owner) is mtrand.RandomState
+
+
+def stream_of(fn: Any) -> Any:
+    """The stream that a bound native method draws one number from; None for any other function."""
+    if not isinstance(fn, (types.BuiltinMethodType, types.MethodType)):
+        return None
+    owner = fn.__self__
+    name = fn.__name__
+    if isinstance(owner, _random.Random):
+        # a class of the user's may keep its state somewhere else
+        return owner if name in _PYTHON and type(owner) is random.Random else None
+    return owner if name in _NUMPY and _numpy_stream(owner) else None
+
+
+def is_hidden(stream: Any) -> bool:
+    """Whether this is the stream behind the functions of ``random`` or ``numpy.random``, which never becomes another."""
+    mtrand = sys.modules.get("numpy.random.mtrand")
+    return stream is random._inst or (mtrand is not None and stream is mtrand._rand)
+
+
+def draw(stream: Any, key: tuple[int, str, tuple[Any, ...], dict[str, Any]], before: list[tuple[Any, Any]]) -> Any:
+    """Draw as recorded: ``key`` is (which draw, method, arguments, keyword arguments). ``before`` gets the stream's state
+    before its first draw. Raises LookupError when ``stream`` is not such a stream."""
+    if type(stream) is not random.Random and not _numpy_stream(stream):
+        raise LookupError("another kind of stream")
+    if all(known is not stream for known, _ in before):
+        before.append((stream, stream.get_state(legacy=False) if _numpy_stream(stream) else stream.getstate()))
+    _, method, args, kwargs = key
+    return getattr(stream, method)(*args, **kwargs)
+
+
+def put_back(before: list[tuple[Any, Any]]) -> None:
+    """Give every stream the state it had before the first draw."""
+    for stream, state in before:
+        if _numpy_stream(stream):
+            stream.set_state(state)
+        else:
+            stream.setstate(state)

@@ -1,0 +1,102 @@
+"""OutsideCallEvents: calls of NumPy, of random streams, and of native code that answers for the world outside.
+
+Key type: OutsideCallEvents.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any
+
+from magpy_core.findings import HERE, Value
+from magpy_core.monitor import policy
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.draws import is_hidden
+from magpy_core.refgraph.kinds import is_a
+from magpy_core.runtime.recording.builtin_calls import BuiltinEvents
+
+CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
+_HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
+
+
+class OutsideCallEvents(BuiltinEvents):
+    """What NumPy, random streams and unknown native code mean to a recording."""
+
+    def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """NumPy on plain numbers is arithmetic; on arrays it reads memory that no guard watches."""
+        owner = getattr(fn, "__self__", None)  # of a method
+        known = owner is None or is_a(owner, types.ModuleType) or self._plain((owner,))
+        if known and policy.is_pure_numpy(fn) and self._plain((*args, *kwargs.values())):
+            self.escape_all(site, args, kwargs)
+            self.read_deep(site, args, kwargs)
+            self.pending_call = (site, "array", ())
+        elif not (policy.is_pure_numpy(fn) and self.memory_read(site, owner, *args, *kwargs.values())):
+            self.host_call(site, fn, policy.verdict(fn))
+
+    def _plain(self, tree: Any) -> bool:
+        """Whether all this follows from what guards watch: numbers, types, and arrays that the region made of such."""
+        items = tree.values() if is_a(tree, dict) else tree
+        return all(
+            (kinds.kind_of(v) in (kinds.SCALAR, kinds.IDENTITY) and not is_a(v, CALLBACKS))
+            or self.is_plain_array(v)
+            or kinds.is_numpy_value(type(v))
+            or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v))
+            for v in items
+        )
+
+    def keep_arrays(self, result: Any) -> None:
+        """The result of a NumPy function of plain values is plain too."""
+        for value in result if is_a(result, (tuple, list)) else (result,):
+            if kinds.holds_memory(type(value)) and type(value).__name__ == "ndarray":
+                self.arrays[id(value)] = value
+
+    def draw(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """A number is drawn from a random stream; False when it is more than one, or from a stream of the region's own."""
+        stream = fn.__self__
+        if is_hidden(stream):
+            module = "random" if type(stream).__module__ == "random" else "numpy.random"
+            base = self.sources.const(stream, module)
+        elif (node := self.refgraph.node(stream)) is not None:
+            base = node.source
+        else:
+            return False
+        given = [*args, *kwargs.values()]
+        if any(type(a) not in (int, float, type(None)) for a in given) or "size" in kwargs:
+            return False
+        self.escape_all(site, given)
+        source = self.sources.make("draw", base, (len(self.draws), fn.__name__, args, kwargs))
+        self.pending_call = (site, "draw", (source, fn))
+        return True
+
+    def drawn(self, site: Any, source: Any, fn: Any, result: Any) -> Any:
+        if type(result) not in (int, float):
+            self.host_call(site, fn, policy.HOST)
+            return result
+        self.draws.append(source)
+        return self.scalars.bind(result, self.scalars.source(source, result))
+
+    def host_call(self, site: Any, fn: Any, what: str) -> None:
+        name = policy.shown_name(fn)
+        values = (Value("call", name),)
+        if what == policy.IO and name.endswith(".__exit__") and self.broken:
+            return  # the file was opened here: that has been said
+        if what == policy.IO:
+            self.refuse(
+                "MP113", f"{HERE} does input or output inside the region.", hint=_HOST_HINT, values=values, site=site
+            )
+        elif what == policy.UNKNOWN or what == policy.PURE:
+            self.refuse(
+                "MP104",
+                f"{HERE} calls native code that MagPy knows nothing about (`{name}`): what it does can't be guarded.",
+                values=values,
+                site=site,
+            )
+        else:
+            self.refuse(
+                "MP103",
+                f"{HERE} can give another result at every call, and nothing can guard it.",
+                hint=_HOST_HINT,
+                values=values,
+                site=site,
+            )

@@ -1,0 +1,259 @@
+"""Random numbers from Python's and NumPy's streams: drawn again by every replay, put back when a capture does not fit."""
+
+# ruff: noqa
+import random
+
+import numpy as np
+import torch
+
+
+def args(i):
+    return (torch.ones(2, 3) * (i + 1),)
+
+
+# === draw_product: calls=5
+def region(x):
+    return x * random.random() + random.random()
+
+
+# === draw_unused: calls=4
+def region(x):
+    random.random()
+    return x + 1
+
+
+# === draw_decides: calls=10
+def region(x):
+    if random.random() < 0.5:
+        return x * 2
+    if random.random() < 0.5:
+        return x + random.random()
+    return x - 1
+
+
+# === draw_then_torch: calls=8
+def region(x):
+    y = x + torch.rand(3)
+    if random.random() < 0.4:
+        y = y * torch.rand(3)
+    return y
+
+
+# === draw_then_data: calls=8
+seen = []
+
+
+def region(x):
+    p = random.random()
+    seen.append(p)
+    if (x * p).sum() > 4:
+        return x * random.random()
+    return x
+
+
+# === draw_randint: calls=8
+def region(x):
+    return x + random.randint(0, 3)
+
+
+# === draw_choice: calls=8
+def region(x):
+    return x * random.choice([1.0, 2.0, 3.0])
+
+
+# === draw_uniform_gauss: calls=8
+def region(x):
+    return x * random.uniform(1, 2) + random.gauss(0, 1)
+
+
+# === draw_numpy: calls=6
+def region(x):
+    return x * np.random.uniform(0.5, 1.5) + np.random.rand() + np.random.randint(0, 3)
+
+
+# === draw_both_streams: calls=8
+def region(x):
+    if np.random.rand() < random.random():
+        return x * 2
+    return x
+
+
+# === draw_own_stream: calls=6
+rng = random.Random(3)
+
+
+def region(x):
+    return x * rng.random()
+
+
+def change_state():
+    rng.seed(5)
+
+
+def change_object():
+    global rng
+    rng = random.Random(7)
+
+
+def change_class():
+    global rng
+
+    class Mine:
+        def random(self):
+            return 0.25
+
+    rng = Mine()
+
+
+# === draw_shared_stream: calls=6
+a = random.Random(1)
+b = random.Random(1)
+
+
+def region(x):
+    if a.random() < 0.5:
+        return x * b.random()
+    return x
+
+
+def change_alias():
+    global b
+    b = a
+
+
+# === draw_arguments_vary: calls=6
+state = {"high": 2.0}
+
+
+def region(x):
+    return x * random.uniform(0.0, state["high"])
+
+
+def change_high():
+    state["high"] += 1.0
+
+
+# === draw_number_vary_numpy: calls=6
+state = {"high": 4}
+
+
+def region(x):
+    return x * np.random.randint(0, state["high"])
+
+
+def change_high():
+    state["high"] += 1
+
+
+# === draw_replaced: calls=6
+def region(x):
+    return x * random.random()
+
+
+def change_function():
+    random.random = lambda: 0.5
+
+
+def change_back():
+    random.random = random._inst.random
+
+
+# === draw_raises: calls=6
+def region(x):
+    if random.random() < 0.5:
+        raise ValueError("unlucky")
+    return x
+
+
+# === draw_shuffle: calls=6
+def region(x):
+    order = [0, 1]
+    random.shuffle(order)
+    return x[order[0]]
+
+
+# === draw_array: refused calls=4
+def region(x):
+    return x * torch.from_numpy(np.random.rand(3)).float()
+
+
+# === seed_inside: refused calls=4
+def region(x):
+    random.seed(4)
+    return x * random.random()
+
+
+# === mixup: calls=6
+def region(x):
+    lam = np.random.beta(0.4, 0.4)
+    index = torch.randperm(x.size(0))
+    return lam * x + (1 - lam) * x[index]
+
+
+# === torch_seed_inside: calls=5
+def region(x):
+    torch.manual_seed(7)
+    return x * torch.rand(3)
+
+
+# === torch_seed_varies: calls=5
+state = {"seed": 1}
+
+
+def region(x):
+    torch.manual_seed(state["seed"])
+    return x * torch.rand(3)
+
+
+def change_seed():
+    state["seed"] += 1
+
+
+# === torch_state_kept: calls=5
+def region(x):
+    state = torch.get_rng_state()
+    a = x * torch.rand(3)
+    torch.set_rng_state(state)
+    return a, x * torch.rand(3)
+
+
+# === torch_state_outside: calls=5
+state = torch.get_rng_state()
+
+
+def region(x):
+    torch.set_rng_state(state)
+    return x * torch.rand(3)
+
+
+def change_state():
+    state.copy_(torch.manual_seed(9).get_state())
+
+
+# === torch_forked: calls=6
+def region(x):
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        a = x * torch.rand(3)
+        if a.sum() > 6:
+            a = a + torch.rand(3)
+    return a, torch.rand(3)
+
+
+# === torch_forked_twice: calls=5
+def region(x):
+    with torch.random.fork_rng(devices=[]):
+        a = x * torch.rand(3)
+        with torch.random.fork_rng(devices=[]):
+            a = a + torch.rand(3)
+        a = a - torch.rand(3)
+    return a, torch.rand(3)
+
+
+# === torch_seed_raises: calls=5
+def region(x):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        if x.sum() > 12:
+            raise ValueError("too large")
+    return x * torch.rand(3)
