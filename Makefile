@@ -16,13 +16,14 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help compiler demo test test-slow test-gpu lint types format docs bench e2e vsix extension clean
+.PHONY: help compiler demo test test-slow test-gpu lint types format docs bench findings e2e vsix extension clean
 
 help:
 	@echo "make demo       check the character GPT example, then train it compiled"
 	@echo "make test       Python tests            make test-slow what takes long (Inductor)"
 	@echo "make test-gpu   tests on a CUDA device  make e2e       the extension in a real VS Code"
 	@echo "make lint       ruff, imports, deps     make types     mypy --strict"
+	@echo "make findings   precision and recall of the findings over their corpus"
 	@echo "make bench      speed table and JSON    make docs      run the tour, check the generated pages"
 	@echo "make vsix       build the VS Code extension            make clean     remove what was built"
 
@@ -93,6 +94,10 @@ format: $(VENV)/.dev-ready
 
 docs: $(VENV)/.dev-ready
 	$(BIN)/python docs/tour.py
+
+# Precision and recall of the findings over tests/programs/findings; fails below 99 %.
+findings: $(VENV)/.dev-ready
+	$(BIN)/python -m tests.programs.findings_score
 
 bench: $(VENV)/.dev-ready compiler
 	@mkdir -p artifacts

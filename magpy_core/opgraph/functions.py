@@ -57,6 +57,14 @@ REFUSED = frozenset({
     "set_", "resize_", "resize_as_", "pin_memory", "as_subclass", "_make_subclass", "sparse_resize_", "module_load",
     "_set_grad_fn", "register_multi_grad_hook",
 })  # fmt: skip
+_NEW_TENSOR = "Make a new tensor and assign it: `self.work = x.new_zeros(x.shape)`."
+_GRADIENT = "Put it on the region's result, outside of it; `x * s + (x - x * s).detach()` scales a gradient inside."
+REFUSED_HINTS = {
+    "backward": "Let the region end before it: `backward()` of a region's result works as ever.",
+    "register_hook": _GRADIENT, "retain_grad": _GRADIENT, "set_": _NEW_TENSOR, "resize_": _NEW_TENSOR,
+    "resize_as_": _NEW_TENSOR, "share_memory_": "Do it once, outside the region.",
+    "pin_memory": "Do it once, outside the region.",
+}  # fmt: skip
 # Builtin torch functions that read only interpreter or torch state the global guard covers, and change nothing.
 STATE_READ_PREFIXES = (
     "is_", "get_", "_is_", "_get_", "has_", "_has_", "_log_api", "_are_", "_len_", "_jit_get", "_cuda_get", "_functorch",

@@ -237,8 +237,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         if short in fns.SHAPE_CALLS:
             return ("shape", None)
         if short in fns.REFUSED:
-            end = "Let the region end before it: `backward()` of a region's result works as ever."
-            hint = end if short == "backward" else ""
+            hint = fns.REFUSED_HINTS.get(short, "")
             raise Unsupported("MP106", f"{HERE} uses `{short}`, which can't be recorded safely yet.", hint=hint)
         if short in fns.FROM_DATA and args and self.host.is_plain_array(args[0]) and set(kwargs) <= {"dtype", "device"}:
             return ("array", self._array_node(args, kwargs, share=short != "tensor"))

@@ -186,7 +186,8 @@ class FrameEvents(OutputEvents):
         if any(getattr(_module, n) for n in ("_global_forward_hooks", "_global_forward_pre_hooks")):
             return True
         if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")) or _module._global_backward_hooks:
-            self.refuse("MP106", f"{HERE} calls a module with backward hooks, which can't be recorded yet.", site=site)
+            self.refuse("MP106", f"{HERE} calls a module with backward hooks, which can't be recorded yet.", site=site,
+                        hint="Hook the gradient of the region's result instead, outside of it.")  # fmt: skip
             return True
         node = self.refgraph.node(module)
         hooked = any(d.get(name) for name in _HOOK_DICTS) or "forward" in d
