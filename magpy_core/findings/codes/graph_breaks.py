@@ -117,6 +117,7 @@ def forward(self, x):
         x = block(x)
     return x
 
+
 started = time.perf_counter()  # around the call of the region
 y = model(x)
 seconds += time.perf_counter() - started
