@@ -109,7 +109,7 @@ class Planner:
         if found is None:
             raise Unsupported("MP105", "A tensor that leaves the region was made by an operation that was not recorded.")
         if type(value) not in (torch.Tensor, torch.nn.Parameter):
-            raise Unsupported("MP110", f"A {type(value).__name__} made inside the region leaves it.")
+            raise Unsupported("MP110", f"A `{type(value).__name__}` made inside the region leaves it.")
         self.outputs.setdefault(found[1])
         return GraphValue(found[1])
 
@@ -146,7 +146,7 @@ class Planner:
         if tp is types.SimpleNamespace:
             base = object
         if base is None or kind == kinds.OPAQUE or tp.__module__.startswith(("_io", "numpy")):
-            raise Unsupported("MP110", f"A {tp.__name__} made inside the region leaves it; replay can't make it again.")
+            raise Unsupported("MP110", f"A `{tp.__name__}` made inside the region leaves it; replay can't make it again.")
         build.slots = [(n, self.expression(slot_value(value, n))) for n in slot_names(tp) if not self._absent(value, n)]
         if kind == kinds.LIST:
             build.how = "list"
@@ -165,7 +165,7 @@ class Planner:
             build.items = [self.expression(v) for v in value]
             build.extra = value.maxlen
         elif base is not object:
-            raise Unsupported("MP110", f"A {tp.__name__} made inside the region leaves it; replay can't make it again.")
+            raise Unsupported("MP110", f"A `{tp.__name__}` made inside the region leaves it; replay can't make it again.")
         build.attrs = self._attrs(value)
         return build
 
@@ -174,7 +174,7 @@ class Planner:
         base = next(k for k in type(error).__mro__ if not k.__flags__ & (1 << 9))
         fields = _ERROR_FIELDS.get(base)
         if fields is None and base.__basicsize__ != BaseException.__basicsize__:
-            raise Unsupported("MP110", f"A {type(error).__name__} made inside the region leaves it.")
+            raise Unsupported("MP110", f"A `{type(error).__name__}` made inside the region leaves it.")
         build.how = "exception"
         build.items = [self.expression(a) for a in error.args]
         build.attrs = self._attrs(error)

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.autograd import enter_inference_mode, exit_inference_mode
+from magpy_core.findings import HERE
 from magpy_core.monitor.record import is_own_file
 from magpy_core.opgraph.made import (
     LARGEST_ARRAY,
@@ -297,7 +298,7 @@ class OpaqueEvents(ValueEvents):
             self._random_state_set(site)
 
     def _random_state_set(self, site: Any) -> None:
-        text = "torch's random stream is set inside the region, which a compiled graph can't do."
+        text = f"{HERE} sets torch's random stream, which a compiled graph can't do."
         self.ops.eager_only.append(("MP106", text, site))
         self.ops.sets_random = True
 
