@@ -16,7 +16,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help compiler demo test test-slow test-engine test-version test-stdlib test-gpu lint types format docs bench e2e vsix extension clean
+.PHONY: help compiler demo test test-slow test-engine test-version test-stdlib test-gpu lint types format docs bench findings e2e vsix extension clean
 
 help:
 	@echo "make demo       check the character GPT example, then train it compiled"
@@ -25,6 +25,7 @@ help:
 	@echo "make test-version PYTHON=python3.13 TORCH=torch==2.15.0  the engine's tests on another pair (docs/compatibility.md)"
 	@echo "make test-stdlib    CPython's own tests, with every frame instrumented"
 	@echo "make lint       ruff, imports, deps     make types     mypy --strict"
+	@echo "make findings   precision and recall of the findings over their corpus"
 	@echo "make bench      speed table and JSON    make docs      run the tour, check the generated pages"
 	@echo "make vsix       build the VS Code extension            make clean     remove what was built"
 
@@ -107,6 +108,10 @@ format: $(VENV)/.dev-ready
 
 docs: $(VENV)/.dev-ready
 	$(BIN)/python docs/tour.py
+
+# Precision and recall of the findings over tests/programs/findings; fails below 99 %.
+findings: $(VENV)/.dev-ready
+	$(BIN)/python -m tests.programs.findings_score
 
 bench: $(VENV)/.dev-ready compiler
 	@mkdir -p artifacts

@@ -1,10 +1,11 @@
 """Diagnostics: what MagPy found, where, why, and what to do about it. Imports nothing of the engine."""
 
-from magpy_core.findings.finding import Finding, Location, Position, Range, Unsupported, Value
+from magpy_core.findings.finding import HERE, Finding, Location, Position, Range, Unsupported, Value
 from magpy_core.findings.registry import REGISTRY, Code, Severity, lookup
 from magpy_core.findings.report import Recompile, RegionSummary, Report
 
 __all__ = [
+    "HERE",
     "REGISTRY",
     "Code",
     "Finding",

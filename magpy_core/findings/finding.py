@@ -132,6 +132,10 @@ class Finding:
         )
 
 
+HERE = "{here}"
+"""In the message of Unsupported: the user's expression that is being evaluated, which the raising stage does not know."""
+
+
 class Unsupported(Exception):
     """Raised by any engine stage that cannot go on safely; the runtime turns it into a Finding and plain Python.
 

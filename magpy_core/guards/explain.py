@@ -5,7 +5,8 @@ Key types: Failure; key function: ``failures``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,7 +98,7 @@ def read_failure(
             None if bool(value) is expected else no("not empty" if value else "empty", "not empty" if expected else "empty")
         )
     if op == "keys":
-        return None if same_keys(value, expected) else no(bounded_repr(list(value)), f"keys {bounded_repr(list(expected))}")
+        return None if same_keys(value, expected) else no(f"the keys {_listed(value)}", f"the keys {_listed(expected)}")
     if op == "elements":
         return None if same_elements(value, expected) else no(bounded_repr(value))
     other = expected.evaluate(args, kwargs)
@@ -161,3 +162,9 @@ class TensorFacts:
     def describe(self) -> str:
         grad = ", requires_grad" if self.requires_grad else ""
         return f"{self.type.__name__}{self.shape} {str(self.dtype).removeprefix('torch.')} on {self.device}{grad}"
+
+
+def _listed(keys: Iterable[Any]) -> str:
+    """Keys of a dict: the first few."""
+    texts = [bounded_repr(k, 30) for k in itertools.islice(keys, 5)]
+    return ", ".join(texts[:4]) + (", ..." if len(texts) > 4 else "") if texts else "of an empty dict"

@@ -27,7 +27,7 @@ def _jump_of(site: Site, instructions: list[dis.Instruction]) -> int | None:
             continue
         if instr.opname.startswith("POP_JUMP"):
             return n
-        if instr.opname == "COMPARE_OP" and instructions[n + 1].opname.startswith("POP_JUMP"):
+        if n + 1 < len(instructions) and instructions[n + 1].opname.startswith("POP_JUMP"):
             return n + 1
     return None
 

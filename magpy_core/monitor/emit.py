@@ -16,6 +16,7 @@ from magpy_core._compat.slots import UnknownStack, stack_states
 from magpy_core._compat.versions import PY312, PY313
 from magpy_core.monitor.events import Site
 from magpy_core.monitor.hooks import HOOKS
+from magpy_core.monitor.operands import operand_position
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
@@ -44,6 +45,7 @@ class Emitter:
         self.consts: list[Any] = list(self.code.co_consts)
         self.const_index: dict[int, int] = {}
         self.extra_stack = 0
+        self.joins = {instr.target for instr in self.decoded.instrs if instr.target is not None}
         self.position: Position = (None, None, None, None)
         self.at = 0
 
@@ -66,9 +68,9 @@ class Emitter:
         self.emit(CALL, args)
 
     def site(self, name: str | None = None, instr: Instr | None = None, offset: int = 0) -> Site:
-        instr = instr or self.decoded.instrs[self.at]
-        opname = dis.opname[instr.op]
-        return Site(self.code, self.at + offset, opname, name, instr.pos)
+        position = instr.pos if instr else operand_position(self.decoded.instrs, self.at, self.joins)
+        opname = dis.opname[(instr or self.decoded.instrs[self.at]).op]
+        return Site(self.code, self.at + offset, opname, name, position)
 
     def hook(self, name: str, site: Site) -> None:
         self.const(HOOKS[name])

@@ -8,8 +8,12 @@ Users add to it in ``[tool.magpy]`` (``call-policy``). Key functions: ``verdict`
 from __future__ import annotations
 
 import builtins
+import datetime
+import functools
+import io
 import os
 import types
+from collections.abc import Callable
 from typing import Any
 
 PURE, TORCH, EFFECT, HOST, IO, UNKNOWN = "pure", "torch", "effect", "host", "io", "unknown"
@@ -29,6 +33,14 @@ _HOST_MODULES = frozenset({
     "pwd", "locale", "_locale", "_thread", "readline", "tracemalloc", "_tracemalloc",
 })  # fmt: skip
 _IO_MODULES = frozenset({"io", "_io"})
+# Of the host's modules, those that reach files, sockets and processes; and what in them is about this process only.
+_DEVICE_MODULES = frozenset({"posix", "nt", "_socket", "socket", "select", "_ssl", "_posixsubprocess", "mmap", "fcntl"})
+_OF_PROCESS = frozenset({
+    "urandom", "getrandom", "getpid", "getppid", "getcwd", "getcwdb", "times", "cpu_count", "getlogin", "uname", "umask",
+    "getuid", "geteuid", "getgid", "getegid", "getloadavg", "sched_getaffinity", "sched_yield", "sysconf", "strerror",
+    "putenv", "unsetenv", "chdir",
+})  # fmt: skip
+_CLOCKS = frozenset({"now", "today", "utcnow"})
 _TORCH_MODULES = ("torch", "torch._C", "torch._C._nn", "torch._C._fft", "torch._C._linalg", "torch._C._special", "torch._VF")
 
 _HOST_BUILTINS = {builtins.input: IO, builtins.open: IO, builtins.exec: HOST, builtins.eval: HOST, builtins.compile: HOST,
@@ -76,6 +88,41 @@ def is_pure_numpy(fn: Any) -> bool:
     return known and not getattr(fn, "__name__", "").startswith(_HOST_NUMPY)
 
 
+# Classes written in C whose objects are what they were made as, or whose state is watched otherwise.
+_STATELESS_MODULES = frozenset({
+    "struct", "_struct", "re", "_sre", "operator", "_operator", "functools", "_functools", "weakref", "_weakref", "_thread",
+    "types", "typing", "_typing", "abc", "_abc", "json", "_json", "string", "_string", "collections", "_collections",
+    "numpy",
+})  # fmt: skip
+
+
+_VALUE_MODULES = frozenset({"builtins", "datetime", "decimal", *_STATELESS_MODULES})  # of objects that never change
+_NATIVE_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
+
+
+def _native_base(tp: type) -> type | None:
+    """The class among ``tp`` and its bases that is written in C and may keep state which no attribute shows (zlib's
+    compressors, classes of extension modules); None for Python's own classes and what they build on. Whether a class was
+    made by a ``class`` statement is told by its methods: extension modules make heap types too."""
+    for k in tp.__mro__:
+        if not k.__flags__ & (1 << 9):  # a static type
+            plain = k.__module__ in _VALUE_MODULES or k.__module__.partition(".")[0] == "torch"
+            return k if not plain and verdict(k) == UNKNOWN else None
+        for v in k.__dict__.values():
+            if (type(v) in _NATIVE_METHODS and v.__objclass__ is k) or type(v).__name__ == "instancemethod":
+                module = k.__module__
+                return None if module in _STATELESS_MODULES or module.split(".")[0] == "torch" else k
+    return None
+
+
+native_base: Callable[[type], type | None] = functools.lru_cache(maxsize=4096)(_native_base)
+
+
+def keeps_state(tp: type) -> bool:
+    """Whether objects of this class have state in C."""
+    return native_base(tp) is not None
+
+
 def is_host_module(module: str) -> bool:
     """Whether native code of this module answers differently at every call."""
     return module in _HOST_MODULES
@@ -100,6 +147,8 @@ def verdict(fn: Any) -> str:
     if module is None:
         objclass = getattr(fn, "__objclass__", None)
         module = objclass.__module__ if objclass is not None else type(owner).__module__
+    if owner is datetime.datetime or owner is datetime.date:
+        return HOST if fn.__name__ in _CLOCKS else UNKNOWN
     if module == "builtins" or module in _PURE_MODULES:
         return PURE
     if module == "sys":
@@ -107,9 +156,11 @@ def verdict(fn: Any) -> str:
     if module == "_thread" and fn.__name__ in _PURE_THREAD:
         return PURE
     if module in _IO_MODULES:
-        return IO
+        return PURE if fn is io.text_encoding else IO
     if module in _HOST_MODULES:
-        return PURE if fn is os.fspath else HOST
+        return PURE if fn is os.fspath else IO if module in _DEVICE_MODULES and fn.__name__ not in _OF_PROCESS else HOST
+    if dotted_name(fn).startswith("numpy.random."):
+        return HOST
     if isinstance(module, str) and (module in _TORCH_MODULES or module.startswith("torch.")):
         return TORCH
     return UNKNOWN

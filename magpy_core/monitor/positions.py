@@ -9,6 +9,7 @@ import ast
 import functools
 import linecache
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from magpy_core.monitor import hooks
 from magpy_core.monitor.events import Site
 from magpy_core.monitor.record import is_own_file
 
+_COMMENT: Final = re.compile(r"(?:^|\s)#[^'\"]*$")
 _EVENT_FILES: Final = frozenset((hooks.__file__, eval_frame.__file__))
 """Files whose functions call an observer: in an event, one of their frames is right above the user's."""
 
@@ -73,6 +75,18 @@ def _location(
 def site_location(site: Site) -> Location:
     """A site's file, range and function."""
     return _location(site.code, (site.lineno or None, site.end_lineno or None, site.col, site.end_col))
+
+
+def text_at(location: Location, longest: int = 60) -> str:
+    """The source text at ``location`` on one line, shortened; empty where there is none."""
+    start, end = location.range.start, location.range.end
+    lines = [linecache.getline(location.file, n + 1) for n in range(start.line, end.line + 1)]
+    lines[-1] = lines[-1][: end.character]
+    lines[0] = lines[0][start.character :]
+    if len(lines) > 1:
+        lines = [_COMMENT.sub("", line).rstrip("\\\n") for line in lines]
+    text = " ".join(" ".join(lines).split())
+    return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
 def frame_location(frame: FrameType) -> Location:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.tensor_guards import is_tensor_base
+from magpy_core.findings import HERE
 
 # Answers that follow from what TensorGuards check (type, dtype, device, sizes, strides, requires_grad).
 METADATA_GETTERS = frozenset({
@@ -30,6 +31,8 @@ OPAQUE_READS = frozenset({
     "tolist", "numpy", "__array__", "__repr__", "__format__", "__str__", "data_ptr", "storage", "untyped_storage",
     "__reduce_ex__", "__dlpack__", "_version", "__cuda_array_interface__",
 })  # fmt: skip
+_AS_TEXT = ("__repr__", "__format__", "__str__")
+_AS_DATA = ("tolist", "numpy", "__array__")
 # Results of as many parts as a size of the input says.
 LENGTH_FROM_SIZE = frozenset({
     "unbind", "split", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit", "unsafe_split", "unsafe_chunk", "__iter__",
@@ -54,6 +57,14 @@ REFUSED = frozenset({
     "set_", "resize_", "resize_as_", "pin_memory", "as_subclass", "_make_subclass", "sparse_resize_", "module_load",
     "_set_grad_fn", "register_multi_grad_hook",
 })  # fmt: skip
+_NEW_TENSOR = "Make a new tensor and assign it: `self.work = x.new_zeros(x.shape)`."
+_GRADIENT = "Put it on the region's result, outside of it; `x * s + (x - x * s).detach()` scales a gradient inside."
+REFUSED_HINTS = {
+    "backward": "Let the region end before it: `backward()` of a region's result works as ever.",
+    "register_hook": _GRADIENT, "retain_grad": _GRADIENT, "set_": _NEW_TENSOR, "resize_": _NEW_TENSOR,
+    "resize_as_": _NEW_TENSOR, "share_memory_": "Do it once, outside the region.",
+    "pin_memory": "Do it once, outside the region.",
+}  # fmt: skip
 # Builtin torch functions that read only interpreter or torch state the global guard covers, and change nothing.
 STATE_READ_PREFIXES = (
     "is_", "get_", "_is_", "_get_", "has_", "_has_", "_log_api", "_are_", "_len_", "_jit_get", "_cuda_get", "_functorch",
@@ -117,3 +128,12 @@ def is_tensor_method(func: Any) -> bool:
     if isinstance(func, types.FunctionType):
         return getattr(torch.Tensor, func.__name__, None) is func
     return False
+
+
+def opaque_read(name: str) -> str:
+    """What one of OPAQUE_READS does, as a message."""
+    if name in _AS_TEXT:
+        return f"{HERE} puts a tensor's values into text, where the graph can't follow."
+    if name in _AS_DATA:
+        return f"{HERE} gives a tensor's data to Python, where the graph can't follow."
+    return f"{HERE} shows Python a tensor's memory (`.{name.strip('_')}`), which no guard can watch."

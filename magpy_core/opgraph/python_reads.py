@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core.findings import Unsupported
+from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array
 from magpy_core.opgraph.scalars import ScalarTable
 
@@ -37,7 +37,7 @@ class PythonReads:
         """``torch.tensor(array, dtype=..., device=...)`` of an array that the region made."""
         array = args[0]
         if len(args) > 1 or array.size > LARGEST_ARRAY:
-            raise Unsupported("MP106", "A NumPy array becomes a tensor in a way that an operator graph can't hold.")
+            raise Unsupported("MP106", f"{HERE} makes a tensor of a NumPy array in a way that a graph can't hold.")
         if share:
             self.host.share_array(array)
         node = self.graph.call_function(from_array, array_parts(array))
@@ -47,7 +47,7 @@ class PythonReads:
 
     def _data_shape(self, tensor: torch.Tensor, what: str, result: Any, dim: int | None = None) -> Any:
         """A size that only the graph knows is read: a number of the graph, like one that ``item()`` reads."""
-        text = "A shape that depends on tensor data is read by Python."
+        text = f"{HERE} gives Python a size that depends on tensor data."
         if what not in ("shape", "size", "numel", "nelement", "__len__"):
             raise Unsupported("MP109", text)
         # AOTAutograd's tensors would have sizes without a value

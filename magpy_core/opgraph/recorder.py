@@ -19,7 +19,7 @@ from magpy_core._compat.autograd import is_view
 from magpy_core._compat.eval_frame import never_intercept
 from magpy_core._compat.tensor_guards import storage_key
 from magpy_core._compat.torch_state import put_back, set_aside
-from magpy_core.findings import Unsupported
+from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph.made import set_data
 from magpy_core.opgraph.python_reads import PythonReads
@@ -38,8 +38,7 @@ _TENSOR_TYPE = type(torch.FloatTensor)
 class Host(Protocol):
     """The recording's side: sources of outside tensors, guards, branches and refusals."""
 
-    arrays: dict[int, Any]
-
+    def is_plain_array(self, value: Any) -> bool: ...
     def share_array(self, array: Any) -> None: ...
     def shares_tensor(self, array: Any, tensor: torch.Tensor) -> None: ...
     def is_data(self, value: Any) -> bool: ...
@@ -188,14 +187,20 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         if is_a(value, torch.Generator):
             raise Unsupported(
                 "MP106",
-                "A torch.Generator is passed to an operation; its state can't be part of a graph.",
+                f"{HERE} draws from a torch.Generator, whose state can't be part of a graph.",
                 hint="Draw from torch's own generator (`torch.manual_seed` seeds it), or draw outside the region.",
             )
         if kinds.is_number_of_numpy(value):
             return value.item()
         if type(value) is _TENSOR_TYPE:  # ``x.type(torch.LongTensor)``
             return f"{value.__module__}.{value.__name__}"
-        raise Unsupported("MP106", f"An operation takes a {type(value).__name__}, which an operator graph can't hold.")
+        if kinds.holds_memory(type(value)):
+            raise Unsupported(
+                "MP105",
+                f"{HERE} makes a tensor from an array from outside, whose memory can change without a trace.",
+                hint="Make the tensor once, outside the region: a buffer (`register_buffer`) or an argument.",
+            )
+        raise Unsupported("MP106", f"{HERE} takes a value of type `{type(value).__name__}`, which a graph can't hold.")
 
     # -- the mode ----------------------------------------------------------------------------------------------
 
@@ -242,21 +247,18 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         if short in fns.SHAPE_CALLS:
             return ("shape", None)
         if short in fns.REFUSED:
-            end = "Let the region end before it: `backward()` of a region's result works as ever."
-            hint = end if short == "backward" else ""
-            raise Unsupported("MP106", f"`{short}` inside the region can't be recorded safely yet.", hint=hint)
-        if short in fns.FROM_DATA and args and id(args[0]) in self.host.arrays and set(kwargs) <= {"dtype", "device"}:
+            hint = fns.REFUSED_HINTS.get(short, "")
+            raise Unsupported("MP106", f"{HERE} uses `{short}`, which can't be recorded safely yet.", hint=hint)
+        if short in fns.FROM_DATA and args and self.host.is_plain_array(args[0]) and set(kwargs) <= {"dtype", "device"}:
             return ("array", self._array_node(args, kwargs, share=short != "tensor"))
         if short in fns.FROM_DATA and args and kwargs.get("dtype") is None and self._number_of_numpy(args[0]):
-            raise Unsupported("MP106", f"`{short}` of a NumPy number takes its dtype from it.", hint="Say the dtype.")
+            raise Unsupported("MP106", f"{HERE} takes its dtype from a NumPy number.", hint="Say the dtype.")
         if short == "numpy" and id(args[0]) not in self.data_shaped:
             return ("numpy", None)
         if short == "tolist" and self._listable(args[0]):
             return ("list", self.to_fx(args[0]))
         if short in fns.OPAQUE_READS:
-            raise Unsupported(
-                "MP102", f"`.{short.strip('_')}()` gives the tensor's data to Python, where the graph can't follow."
-            )
+            raise Unsupported("MP102", fns.opaque_read(short))
         if short == "__hash__" or (short == "type" and len(args) == 1 and not kwargs):  # ``x.type()`` names dtype and device
             return ("meta", None)
         return self.prepare(func, args, kwargs)
@@ -276,7 +278,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         fx_kwargs = {k: self.to_fx(v) for k, v in kwargs.items()}
         in_place = name in fns.IN_PLACE or (name.endswith("_") and not name.endswith("__")) or "out" in kwargs
         if in_place and any(t.is_inference() and (self._is_input(t) or is_view(t)) for t in tensors):
-            raise Unsupported("MP106", f"`{name}` on an inference tensor from outside: what it changes can't be told.")
+            raise Unsupported("MP106", f"{HERE} changes an inference tensor from outside, of which no guard can tell.")
         return ("op", (name, fx_args, fx_kwargs, tensors, versions))
 
     def _is_input(self, tensor: torch.Tensor) -> bool:
@@ -292,7 +294,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             if attr in fns.FIELD_GETTERS:
                 return ("field", attr)
             if attr in fns.OPAQUE_READS:
-                raise Unsupported("MP102", f"`.{attr}` shows Python something of the tensor that a guard can't watch.")
+                raise Unsupported("MP102", f"{HERE} shows Python something of a tensor (`.{attr}`) that no guard can watch.")
             return ("op", (name, (self.to_fx(args[0]), attr), {}, [args[0]], []))
         if attr == "grad":
             return ("set_field", attr)
@@ -300,7 +302,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         if attr == "data" and is_a(value, torch.Tensor) and self._same_layout(tensor, value):
             self.entry_memory.setdefault(id(tensor), tensor.detach())
             return ("op", ("set_data", (self.to_fx(tensor), self.to_fx(value)), {}, [tensor, value], []))
-        raise Unsupported("MP106", f"Assigning `.{attr}` of a tensor inside the region can't be recorded safely yet.")
+        raise Unsupported("MP106", f"Assigning {HERE} inside the region can't be recorded safely yet.")
 
     @staticmethod
     def _same_layout(tensor: torch.Tensor, value: torch.Tensor) -> bool:
@@ -344,7 +346,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             if known:
                 if info == "is_leaf" or (info in ("grad_fn", "_backward_hooks", "retains_grad") and result is None):
                     return result
-                raise Unsupported("MP106", f"`.{info}` of a tensor made inside the region is read.")
+                raise Unsupported("MP106", f"{HERE} reads `.{info}` of a tensor of the region's own.")
             source = self.guard_tensor(tensor)
             self.host.read_field(source, tensor, info, result)
             return result
@@ -353,14 +355,14 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         read = fns.function_name(func).removeprefix("get:")
         if read in fns.SIZE_READS or read == "is_contiguous":
             if any(id(t) in self.data_shaped for t in self._tensors(args)):
-                raise Unsupported("MP109", f"`{read}` of a tensor whose shape depends on tensor data is read by Python.")
+                raise Unsupported("MP109", f"{HERE} reads `{read}` of a tensor whose shape depends on tensor data.")
             if read in fns.SIZE_READS:
                 self.host.exact_sizes(self._tensors(args))
         if what == "shape" and fns.function_name(func) == "storage_offset":
             if not known:
                 self.host.read_offset(self.guard_tensor(tensor), result)
             elif is_view(tensor):
-                raise Unsupported("MP106", "`.storage_offset()` of a view made inside the region is read.")
+                raise Unsupported("MP106", f"{HERE} reads where a view begins in its storage, which a graph can't give.")
             return result
         if what == "shape":
             if id(tensor) in self.data_shaped:
@@ -386,7 +388,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         if name == "set_data":
             node = self.graph.call_function(set_data, fx_args)
             node.meta["magpy_site"] = self.host.site_mark()
-            text = "`.data` of a tensor is assigned, which a compiled graph can't do."
+            text = f"{HERE} is assigned, which a compiled graph can't do."
             self.eager_only.append(("MP106", text, node.meta["magpy_site"]))
             self._changed(tensors[0], node)
             return result
@@ -404,7 +406,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         self.op_count += 1
         if name in fns.LENGTH_FROM_SIZE:
             if any(id(t) in self.data_shaped for t in tensors[:1]):
-                raise Unsupported("MP109", f"`{name}` gives as many parts as a shape that depends on tensor data says.")
+                raise Unsupported("MP109", f"{HERE} gives as many parts as a shape that depends on tensor data says.")
             self.host.exact_sizes(tensors[:1])
         shaped = (
             any(id(t) in self.data_shaped for t in tensors)
@@ -428,7 +430,10 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         """``tensor`` was changed in place by ``node``: so was every graph input that shares its memory."""
         memory = storage_key(tensor)
         for t, source in list(self.guarded.values()):
-            if id(t) not in self.mutated and (t is tensor or (memory and storage_key(t) == memory)):
+            if id(t) in self.mutated:
+                if t is tensor:
+                    self.host.tensor_written(t, source)  # again: for the finding at this line
+            elif t is tensor or (memory and storage_key(t) == memory):
                 self.mutated[id(t)] = (t, source)
                 self.first_change = self.first_change or node
                 self.host.tensor_written(t, source)

@@ -16,7 +16,7 @@ import torch
 
 from magpy_core._compat.fake import fakify, new_fake_mode
 from magpy_core._compat.sym_size import sym_expression
-from magpy_core.findings import Unsupported
+from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 
 
@@ -47,7 +47,7 @@ class ShapeTracker:
         expressions = self.expressions(host, tensor)
         if expressions is None or what in ("stride", "storage_offset"):
             if expressions is not None and any(isinstance(e, Sym) for e in expressions):
-                raise Unsupported("MP109", f"`.{what}()` of a tensor whose shape varies is read by Python.")
+                raise Unsupported("MP109", f"{HERE} reads `{what.removeprefix('get:')}` of a tensor whose shape varies.")
             return result
         if what in ("get:shape", "shape") or (what == "size" and not args):
             return torch.Size([self._number(e, int(n)) for e, n in zip(expressions, result, strict=True)])
@@ -96,7 +96,7 @@ class ShapeTracker:
         if type(expr).__name__ == "Pow" and len(args) == 2:
             fn = operator.pow
         if fn is None:
-            raise Unsupported("MP109", f"A size computed as {expr} from a dimension that varies is read by Python.")
+            raise Unsupported("MP109", f"{HERE} gives Python a size, computed as {expr} from a dimension that varies.")
         total = args[0]
         for a in args[1:]:
             total = self._combine(fn, total, a, hint)

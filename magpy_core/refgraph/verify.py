@@ -144,7 +144,8 @@ class Entry:
     def elements(self, obj: Any) -> Any:
         """The content of a sequence or set."""
         node = self.graph.node(obj)
-        return node.snapshot.content if node is not None and node.snapshot is not None else obj
+        content = node.snapshot.content if node is not None and node.snapshot is not None else None
+        return obj if content is None else content  # a tuple's snapshot holds none
 
     def item(self, obj: Any, key: Any) -> Any:
         if is_a(obj, dict):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import re
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -38,7 +39,9 @@ _ERROR_FIELDS: dict[type, tuple[str, ...]] = {
     AttributeError: ("name", "obj"), NameError: ("name",), UnboundLocalError: ("name",), KeyError: (),
     ImportError: ("name", "path"), ModuleNotFoundError: ("name", "path"), BaseExceptionGroup: (), ExceptionGroup: (),
 }  # fmt: skip
-_YOUNG_IDENTITY = (types.FunctionType, type)
+_NOUNS = {type: "class", types.FunctionType: "function"}
+# Of what is guarded by identity: made anew, it is as good as the first.
+_EQUAL_ANYWAY = (types.GenericAlias, types.UnionType, re.Pattern, types.CodeType)
 
 
 class Planner:
@@ -78,9 +81,10 @@ class Planner:
             return self.tensor(value)
         node = self.refgraph.node(value)
         if kind == kinds.IDENTITY:
-            if isinstance(value, _YOUNG_IDENTITY) and self.is_young(value):
-                what = "class" if isinstance(value, type) else "function"
-                raise Unsupported("MP110", f"The {what} `{value.__qualname__}` is made inside the region and leaves it.")
+            if not isinstance(value, _EQUAL_ANYWAY) and self.is_young(value):
+                what = next((noun for tp, noun in _NOUNS.items() if isinstance(value, tp)), "object")
+                name = getattr(value, "__qualname__", type(value).__name__)
+                raise Unsupported("MP110", f"The {what} `{name}` is made inside the region and leaves it.")
             return Const(value)
         if node is not None:
             return Outside(node.source)
@@ -109,7 +113,7 @@ class Planner:
         if found is None:
             raise Unsupported("MP105", "A tensor that leaves the region was made by an operation that was not recorded.")
         if type(value) not in (torch.Tensor, torch.nn.Parameter):
-            raise Unsupported("MP110", f"A {type(value).__name__} made inside the region leaves it.")
+            raise Unsupported("MP110", f"A `{type(value).__name__}` made inside the region leaves it.")
         self.outputs.setdefault(found[1])
         return GraphValue(found[1])
 
@@ -146,7 +150,7 @@ class Planner:
         if tp is types.SimpleNamespace:
             base = object
         if base is None or kind == kinds.OPAQUE or tp.__module__.startswith(("_io", "numpy")):
-            raise Unsupported("MP110", f"A {tp.__name__} made inside the region leaves it; replay can't make it again.")
+            raise Unsupported("MP110", f"A `{tp.__name__}` made inside the region leaves it; replay can't make it again.")
         build.slots = [(n, self.expression(slot_value(value, n))) for n in slot_names(tp) if not self._absent(value, n)]
         if kind == kinds.LIST:
             build.how = "list"
@@ -165,7 +169,7 @@ class Planner:
             build.items = [self.expression(v) for v in value]
             build.extra = value.maxlen
         elif base is not object:
-            raise Unsupported("MP110", f"A {tp.__name__} made inside the region leaves it; replay can't make it again.")
+            raise Unsupported("MP110", f"A `{tp.__name__}` made inside the region leaves it; replay can't make it again.")
         build.attrs = self._attrs(value)
         return build
 
@@ -174,7 +178,7 @@ class Planner:
         base = next(k for k in type(error).__mro__ if not k.__flags__ & (1 << 9))
         fields = _ERROR_FIELDS.get(base)
         if fields is None and base.__basicsize__ != BaseException.__basicsize__:
-            raise Unsupported("MP110", f"A {type(error).__name__} made inside the region leaves it.")
+            raise Unsupported("MP110", f"A `{type(error).__name__}` made inside the region leaves it.")
         build.how = "exception"
         build.items = [self.expression(a) for a in error.args]
         build.attrs = self._attrs(error)

@@ -288,6 +288,8 @@ class Region:
             new = tuple(v for v in finding.values if v not in known.values)
             if new and finding.code in ("MP101", "MP201"):
                 known.values = (*known.values[:3], new[-1])  # how it began, and the last outcome or change
+            if finding.severity.rank < known.severity.rank:
+                known.severity_override = finding.severity_override  # the first was warm-up; it goes on
             known.count += 1
             finding = known
         else:

@@ -86,7 +86,9 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
         code = _EFFECT_CODES.get(effect.op, "MP302")
         if code == "MP302" and isinstance(effect.target, Outside) and "globals of" in effect.target.source.label:
             code = "MP303"
-        sites = [s for s in effect.sites if s is not None and (s.name == effect.key or code != "MP301")] or effect.sites
+        known = [s for s in effect.sites if s is not None]
+        # an attribute: by a statement that names it, else by a call (``setattr``)
+        sites = [s for s in known if s.name == effect.key or code != "MP301"] or [s for s in known if s.name is None]
         subject = effect.target.source if isinstance(effect.target, Outside) else None
         tell(code, subject, [*sites, *effect.sites], effect.describe, effect.op)
     for _, source, site in capture._recorded.recording.tensor_writes:
@@ -99,12 +101,17 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
     return out + places.hidden_findings(region.id)
 
 
+_OUTPUT = {
+    "print": ("calls `print`", "prints the same"),
+    "a warning": ("gives a warning (`warnings.warn`)", "gives the same warning"),
+}
+
+
 def _effect_message(code: str, names: list[str]) -> str:
     what = f"`{names[0]}`" if len(names) == 1 else f"`{names[0]}` and {len(names) - 1} more"
     are = "is" if len(names) == 1 else "are"
     if code == "MP305":
-        done = {"print": "prints", "a warning": "warns"}.get(names[0], "writes a log record")
-        again = {"prints": "prints the same", "warns": "gives the same warning"}.get(done, "writes the same record")
+        done, again = _OUTPUT.get(names[0], ("writes a log record (`logging`)", "writes the same record"))
         return f"The region {done} here; replay {again} again."
     if code == "MP306":
         return f"{what} {are} changed in place; the graph repeats it."
@@ -120,7 +127,11 @@ def recompile_finding(region: Region, failure: Failure, learned: bool, recording
         path = () if place is None else (region.location, place)
         place = region.location
     values = (Value(failure.name, f"{failure.old} -> {failure.new}"),)
-    changed = "`{}` changed from {} to {}".format(failure.name, *_short(failure.old, failure.new))
+    old, new = _short(failure.old, failure.new)
+    if failure.source is None and failure.old == "as captured":
+        changed = f"{failure.name[:1].upper()}{failure.name[1:]} went another way than before"
+    else:
+        changed = f"`{failure.name}` changed from {old} to {new if new != old else 'another ' + new}"
     if learned and failure.dims:
         text = f"{changed}: captured again with the dimension dynamic."
         return Finding("MP205", text, place, region=region.id, values=values, path=path)

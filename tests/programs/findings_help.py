@@ -1,51 +1,60 @@
-"""Runs a program of the findings corpus in this process, its regions found by a small stand-in for the runner's discovery.
+"""The findings corpus: users' programs with the findings they should get written on their lines. Key type: Program.
 
-A program is a user's script with the findings it should get written on its lines: ``# expect: MP102, MP301 @8-20``
-(the columns, 0-based, are of the codes of that comment). Functions marked ``# region`` on their ``def`` line and every
-outermost call of a module are regions. Comments at the top choose how it runs: see :class:`Program`.
+``loss.item()  # expect: MP102 `loss.item()` `` says that this finding, and no other at warning level or above, underlines
+exactly the text in backticks. More of it:
+
+- several findings on a line: ``# expect: MP102 `a.item()`, MP301 `self.a` ``
+- the second occurrence of the text in its line: ``MP102 `x.item()`#2``
+- a range over several lines: ``MP104 `encode(` to `)`+2`` ends with the ``)`` two lines further down
+- two findings of one code at one place: ``MP201 `mode` x2``
+- a line that can't have a comment: ``# expect[-1]: ...`` is about the line before
+- a finding about the file as a whole: ``MP909 (file)``
+
+Columns are found in the text, so they count code points as a finding's do. Functions marked ``# region`` on their ``def``
+line are regions, as are outermost module calls and optimizer steps. Settings at the top choose how a program runs, see
+:class:`Program`.
 """
 
 from __future__ import annotations
 
-import ast
 import io
 import re
-import sys
 import tokenize
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType
-from typing import Any
 
-from torch import nn
+from magpy_core.findings import Location, Position, Range
 
-from magpy_core._compat.call_context import in_tracer
-from magpy_core.findings import Finding
-from magpy_core.runner import naming
-from magpy_core.runtime.region import Region
-from magpy_core.runtime.session import Session
+FOLDER = Path(__file__).parent / "findings"
+LIBRARIES = FOLDER / "site-packages"
+"""What programs import from here is an installed package to MagPy, which tells by the folder's name."""
 
-_CALL = nn.Module.__call__
-_EXPECT = re.compile(r"# expect: (?P<codes>MP\d{3}(?:, MP\d{3})*)(?: @(?P<start>\d+)-(?P<end>\d+))?")
-_SETTING = re.compile(r"# (?P<name>mode|backend|run|measured): (?P<value>.*)")
+_ITEM = re.compile(
+    r"(?P<code>MP\d{3}) (?:`(?P<text>[^`]+)`(?:#(?P<nth>\d+))?(?: to `(?P<last>[^`]+)`\+(?P<lines>\d+))?|\(file\))"
+    r"(?: x(?P<times>\d+))?(?:, |\s*(?=#|$))"
+)
+_EXPECT = re.compile(r"# expect(?:\[(?P<offset>[+-]\d+)\])?: (?P<items>(?:[^#]|(?<=`)#(?=\d))*)")
+_SETTING = re.compile(r"# (?P<name>mode|backend|run|measured|files): (?P<value>.*)")
+
+
+class BadExpectation(Exception):
+    """A comment that can't be understood, or whose text is not in its line."""
 
 
 @dataclass(frozen=True, order=True)
 class Expected:
-    """One finding a line should get; the columns are None where the comment names none."""
+    """One finding that must be there, and how often."""
 
-    line: int
+    file: str
+    range: Range
     code: str
-    start: int | None = None
-    end: int | None = None
+    times: int = 1
 
 
 @dataclass
 class Program:
-    """``settings``: ``mode`` (observe, compiled), ``backend``, ``run`` (process: this one; cli: ``magpy-lsp check``),
-    ``measured`` (times that replace the measured ones)."""
+    """``settings``: ``mode`` (observe, compiled), ``backend``, ``run`` (``cli``: by ``magpy-lsp check``, in a process of its
+    own), ``measured`` (times that replace the measured ones), ``files`` (modules of the program beside this one)."""
 
     path: Path
     text: str = ""
@@ -56,109 +65,71 @@ class Program:
     @staticmethod
     def read(path: Path) -> Program:
         program = Program(path, path.read_text(encoding="utf-8"))
-        for token in tokenize.generate_tokens(io.StringIO(program.text).readline):
-            if token.type != tokenize.COMMENT:
-                continue
-            line = token.start[0]
-            for found in _EXPECT.finditer(token.string):
-                start, end = found["start"], found["end"]
-                program.expected += [
-                    Expected(line, code, int(start) if start else None, int(end) if end else None)
-                    for code in found["codes"].split(", ")
-                ]
-            if "# region" in token.string:
-                program.marked.add(line)
+        for token in _comments(program.text):
+            if re.search(r"# region\b", token.string):
+                program.marked.add(token.start[0])
             if setting := _SETTING.fullmatch(token.string):
                 program.settings[setting["name"]] = setting["value"]
+        for file in program.files:
+            program.expected += expectations(file, file.read_text(encoding="utf-8"))
         return program
+
+    @property
+    def files(self) -> list[Path]:
+        """The user's own files of this program."""
+        return [self.path, *(FOLDER / name for name in self.settings.get("files", "").split())]
 
     @property
     def in_child(self) -> bool:
         return self.settings.get("run") == "cli"
 
 
-def run(program: Program) -> list[Finding]:
-    """Run it, as ``__main__`` would be, and give what was found. The program's own exceptions are raised."""
-    session = Session(
-        mode="compiled" if program.settings.get("mode") == "compiled" else "observe",
-        backend=program.settings.get("backend", "eager"),
-        measure=True,
+def corpus(folder: Path = FOLDER) -> dict[str, Program]:
+    """Every program by its name."""
+    return {path.stem: Program.read(path) for path in sorted(folder.glob("*.py"))}
+
+
+def expectations(file: Path, text: str) -> list[Expected]:
+    lines = text.splitlines()
+    out = []
+    for token in _comments(text):
+        for said in _EXPECT.finditer(token.string):
+            offset = int(said["offset"] or 0)
+            line = token.start[0] - 1 + offset
+            end = 0
+            for item in _ITEM.finditer(said["items"]):
+                if item.start() != end:
+                    break
+                end = item.end()
+                place = Range(Position(0, 0), Position(0, 0)) if item["text"] is None else _range(lines, line, item, file)
+                out.append(Expected(str(file), place, item["code"], int(item["times"] or 1)))
+            if end != len(said["items"]):
+                raise BadExpectation(f"{file.name}:{line + 1}: {said['items'][end:]!r} can't be understood")
+    return out
+
+
+def _comments(text: str) -> list[tokenize.TokenInfo]:
+    return [t for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.type == tokenize.COMMENT]
+
+
+def _range(lines: list[str], line: int, item: re.Match[str], file: Path) -> Range:
+    start = -1
+    for _ in range(int(item["nth"] or 1)):
+        start = lines[line].find(item["text"], start + 1)
+    if start < 0 or lines[line].find("# expect") in range(start):
+        raise BadExpectation(f"{file.name}:{line + 1}: there is no {item['text']!r} in this line")
+    last, end = line, start + len(item["text"])
+    if item["last"] is not None:
+        last = line + int(item["lines"])
+        end = lines[last].find(item["last"]) + len(item["last"])
+        if item["last"] not in lines[last]:
+            raise BadExpectation(f"{file.name}:{last + 1}: there is no {item['last']!r} in this line")
+    return Range(Position(line, start), Position(last, end))
+
+
+def shown(place: Location | Expected) -> str:
+    """A range as readers count: lines and columns from 1."""
+    start, end = place.range.start, place.range.end
+    return f"{Path(place.file).name}:{start.line + 1}:{start.character + 1}-" + (
+        f"{end.line + 1}:{end.character + 1}" if end.line != start.line else f"{end.character + 1}"
     )
-    tree = ast.parse(program.text, str(program.path))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.lineno in program.marked:
-            name = ast.Name("__region__", ast.Load())
-            node.decorator_list.append(ast.copy_location(name, node))  # on the def's own line: no line changes
-    names = {"__name__": "__main__", "__file__": str(program.path), "__region__": _decorator(session, program.path)}
-    with _modules_are_regions(session):
-        exec(compile(ast.fix_missing_locations(tree), str(program.path), "exec"), names)
-    for region in session.regions if "measured" in program.settings else ():
-        _set_times(region, dict(part.split("=") for part in program.settings["measured"].split()))
-    session.finish()
-    return session.findings
-
-
-def _set_times(region: Region, times: dict[str, str]) -> None:
-    """What a machine would measure, so that the verdict can be tested on any machine."""
-    assert region.eager_seconds and region.compiled_seconds, "it was not measured at all"
-    region.eager_seconds = [float(times["eager_s"])] * len(region.eager_seconds)
-    region.compiled_seconds = [float(times["compiled_s"])] * len(region.compiled_seconds)
-    region.guard_seconds = []
-    for capture in region.captures:
-        capture.compile_seconds = float(times["compile_s"])
-
-
-def _decorator(session: Session, path: Path) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def mark(function: Callable[..., Any]) -> Callable[..., Any]:
-        code = function.__code__
-        region = session.region(
-            function, kind="function", name=function.__name__, file=str(path), line=code.co_firstlineno, target=function
-        )
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            with _unpatched():
-                return region(*args, **kwargs)
-
-        call.__code__ = _hidden(call)
-        return call
-
-    return mark
-
-
-def _hidden(function: Any) -> CodeType:
-    """Our own code between the user's, without a file: findings take it for no one's."""
-    code: CodeType = function.__code__
-    return code.replace(co_filename="<harness>")
-
-
-@contextmanager
-def _modules_are_regions(session: Session) -> Iterator[None]:
-    kept: list[nn.Module] = []  # a region's key is its module's id
-
-    def call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if in_tracer():
-            return _CALL(module, *args, **kwargs)
-        kept.append(module)
-        place = naming.definition_of(type(module).forward) or naming.call_site(naming.user_frame(sys._getframe(1)))
-        name = type(module).__name__
-        region = session.region(id(module), kind="module", name=name, file=place[0], line=place[1], target=_CALL)
-        with _unpatched():
-            return region(module, *args, **kwargs)
-
-    call.__code__ = _hidden(call)
-    nn.Module.__call__ = call  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        nn.Module.__call__ = _CALL  # type: ignore[method-assign]
-
-
-@contextmanager
-def _unpatched() -> Iterator[None]:
-    """Inside a region modules are called as ever."""
-    patched = nn.Module.__call__
-    nn.Module.__call__ = _CALL  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        nn.Module.__call__ = patched  # type: ignore[method-assign]

@@ -117,6 +117,7 @@ def forward(self, x):
         x = block(x)
     return x
 
+
 started = time.perf_counter()  # around the call of the region
 y = model(x)
 seconds += time.perf_counter() - started
@@ -131,7 +132,9 @@ seconds += time.perf_counter() - started
         explanation="""\
 The region called a function that is implemented in C, C++ or Rust and is in none of MagPy's tables: usually an
 extension module of your own or of a library. Python functions are followed instruction by instruction; native
-code is opaque. It could read a file, change its arguments or keep a reference to them.
+code is opaque. It could read a file, change its arguments or keep a reference to them. The same goes for objects whose
+class is written in C and that were there before (a hash object, a compressor, a parser, an array of NumPy's): what they
+hold is in no attribute, so no guard can watch it.
 
 MagPy never guesses: this region is not compiled, it runs as plain Python.
 

@@ -145,7 +145,7 @@ class ArrayEvents(OutsideCallEvents):
             return {k: self.template(v, inputs) for k, v in tree.items()}
         if kind is slice:
             return slice(*(self.template(v, inputs) for v in (tree.start, tree.stop, tree.step)))
-        if id(tree) in self.arrays:
+        if self.is_plain_array(tree):
             return Kept(tree.copy())
         plain = kinds.kind_of(tree) in (kinds.SCALAR, kinds.IDENTITY) and not is_a(tree, CALLBACKS)
         if plain or kinds.is_numpy_value(kind) or kind is torch.Size:
@@ -354,7 +354,7 @@ class ArrayEvents(OutsideCallEvents):
         name = site.name or ""
         if is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             return not name.endswith("=") and self.with_tensor(site, BINARY.get(name), lhs, rhs)
-        if name in _IN_PLACE and id(lhs) in self.arrays:
+        if name in _IN_PLACE and self.is_plain_array(lhs):
             self.materialize(lhs)
         if type(lhs) in (list, tuple, str, dict) or type(rhs) in (list, tuple, str, dict):
             self.escape_all(site, lhs, rhs)  # ``[0] * n``, ``"%d" % n``
@@ -432,7 +432,7 @@ class ArrayEvents(OutsideCallEvents):
     def data_item(self, site: Any, obj: Any, key: Any) -> bool:
         self.finished_data()
         if not self.is_data(obj):
-            if id(obj) in self.arrays and self.holds_data(key):
+            if self.is_plain_array(obj) and self.holds_data(key):
                 self.data_pending = (site, self.guarded(site, self.prepared, operator.getitem, (obj, key), {}))
                 return True
             return False
@@ -440,7 +440,7 @@ class ArrayEvents(OutsideCallEvents):
         return True
 
     def data_item_written(self, site: Any, obj: Any, key: Any, value: Any) -> bool:
-        if id(obj) in self.arrays and self.holds_data((key, value)):
+        if self.is_plain_array(obj) and self.holds_data((key, value)):
             self.materialize(obj)
         if not self.is_data(obj):
             return False

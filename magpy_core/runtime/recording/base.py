@@ -9,8 +9,10 @@ from typing import Any
 
 import torch
 
-from magpy_core.findings import Finding, Location, Severity, Unsupported, Value
+from magpy_core.findings import HERE, Finding, Location, Severity, Unsupported, Value, lookup
+from magpy_core.monitor import policy
 from magpy_core.monitor.events import Observer
+from magpy_core.monitor.positions import is_user_file, site_location, text_at
 from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph import kinds
@@ -21,6 +23,7 @@ from magpy_core.refgraph.lookup import class_lookup
 from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.refgraph.source import Source
 from magpy_core.runtime.recording.places import Place, Places
+from magpy_core.runtime.recording.wording import a_type
 
 _PY_CONTENT_LIMIT = 20_000  # elements of one container that a guard may watch
 
@@ -100,6 +103,7 @@ class RecordingState(Observer):
         self.gone = False  # the recording has ended before the run
         self.passing = ""  # why this run, though not the next one, can't be captured
         self.site: Any = None  # the site of the event being handled (or the last one)
+        self.settled: dict[int, Sym] = {}  # numbers that branches made so far have fixed, by id
         self.restores: list[Callable[[], None]] = []
         self.written_sites: dict[int, list[Any]] = {}
         self.tensor_writes: list[tuple[torch.Tensor, Source, Any]] = []
@@ -124,7 +128,7 @@ class RecordingState(Observer):
         self.functions_seen: set[int] = set()
         self.dynamic = bool(learned.dims)
         self.lost = False  # some operator was not recorded: what uses its result is not news
-        self._refusals: set[tuple[Any, ...]] = set()
+        self._told: dict[Location, dict[str, int]] = {}  # codes told of a place, with the rank of their severity
         self._foreign: set[Location] = set()  # calls of what another compiler made: what runs in them is not told again
         self.places = Places(self.fallback_location)
 
@@ -133,6 +137,8 @@ class RecordingState(Observer):
     def refuse(self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: Any = None) -> None:
         """The capture is off: report why at the current line. Recording goes on, to find the other reasons too."""
         self.broken = True
+        if HERE in message:
+            message = message.replace(HERE, self.words(site) or "The program")
         self.note(code, message, hint=hint, values=values, site=site)
 
     def refuse_once(self, why: str) -> None:
@@ -150,13 +156,16 @@ class RecordingState(Observer):
         place: Place | None = None,
         severity: Severity | None = None,
     ) -> None:
-        """Report at the current line of the user's (of ``site``, if it is one): once for each line and message."""
+        """Report at the current line of the user's (of ``site``, if it is one): once for each place and code. What a call
+        into a library leads to is told once: the rest is the library's affair."""
         if place is None:
             place = self.places.now(site, self.site)
-        key = (code, message, place.location)
-        if key in self._refusals:
+        told = self._told.setdefault(place.location, {})
+        rank = (severity or lookup(code).severity).rank
+        key = code if self.places.running else f"{code} {message}"  # after the run, all is at its end
+        if key in told or (place.deeper and self.places.running and min(told.values(), default=rank + 1) <= rank):
             return
-        self._refusals.add(key)
+        told[key] = rank
         location = self.places.told(place)
         path = place.path or self.places.path(location)
         finding = Finding(code, message, location, hint=hint, region=self.region_id, path=path, values=values)
@@ -174,7 +183,18 @@ class RecordingState(Observer):
         self.refuse(error.code, error.message, hint=error.hint, values=values)
 
     def source_text(self, site: Any) -> str:
-        raise NotImplementedError
+        return "" if site is None else text_at(site_location(site))
+
+    def words(self, site: Any = None) -> str:
+        """What is being evaluated as the user wrote it, and what of a library's it came to."""
+        site = site or self.site
+        inner = self.source_text(site)
+        if site is None or is_user_file(site.code.co_filename):
+            return f"`{inner}`" if inner else ""
+        outer = text_at(self.places.now(site).location)
+        if not (outer and inner):
+            return f"`{outer or inner}`" if outer or inner else ""
+        return f"`{outer}` (at `{inner}` in `{site.code.co_qualname}`)"
 
     # -- nodes -------------------------------------------------------------------------------------------------
 
@@ -339,7 +359,7 @@ class RecordingState(Observer):
         node.contents_read = True
         if len(pairs) > _PY_CONTENT_LIMIT:
             self.refuse(
-                "MP111", f"A {type(obj).__name__} of {len(pairs)} elements is read whole; a guard can't watch it.", site=site
+                "MP111", f"{HERE} reads {a_type(obj)} of {len(pairs)} elements whole: too many for guards.", site=site
             )
             return
         for k, v, how in pairs:
@@ -396,13 +416,23 @@ class RecordingState(Observer):
         """Bytes are used that no event shows, if one of these holds some: refused, and True. That is memory from outside,
         and memory that a tensor shares."""
         for value in values:
-            if not kinds.holds_memory(type(value)) or id(value) in self.data:
+            if id(value) in self.data:
+                continue
+            if not kinds.holds_memory(type(value)):
+                if policy.keeps_state(type(value)) and self.refgraph.nodes.get(id(value)) is not None:
+                    self.refuse(
+                        "MP104",
+                        f"{HERE} reads {a_type(value)} from outside, whose state is in C, where no guard sees it.",
+                        hint="Read what you need of it outside the region, and pass that in.",
+                        site=site,
+                    )
+                    return True
                 continue
             outside = self.refgraph.nodes.get(id(value)) is not None
             owner = memory_owner(value) if self.shared_memory else None
             if not outside and is_a(owner, torch.Tensor) and id(owner) in self.shared_memory:
                 self.refuse(
-                    "MP102", "`.numpy()` gives the tensor's data to Python, where the graph can't follow.",
+                    "MP102", f"{HERE} reads a tensor's data through `.numpy()`, where the graph can't follow.",
                     hint="Compute with torch, or move what NumPy does out of the region.", site=site,
                 )  # fmt: skip
                 return True
@@ -410,12 +440,23 @@ class RecordingState(Observer):
                 where = "from outside" if outside else "that shares its memory with a tensor"
                 self.refuse(
                     "MP104",
-                    f"A {type(value).__name__} {where} is used: native memory, which no guard can watch.",
+                    f"{HERE} uses the data of {a_type(value)} {where}, which can change without a trace.",
                     hint="Keep the data in a tensor or a list, or compute with it outside the region.",
                     site=site,
                 )
                 return True
         return False
+
+    def is_plain_array(self, value: Any) -> bool:
+        """Whether this is a NumPy array that the region made of plain numbers, or a view of one."""
+        if id(value) in self.arrays:
+            return True
+        if not self.arrays or not kinds.holds_memory(type(value)) or id(value) in self.refgraph.nodes:
+            return False
+        if id(memory_owner(value)) not in self.arrays:
+            return False
+        self.arrays[id(value)] = value
+        return True
 
     def share_array(self, array: Any) -> None:
         """A tensor and an array that the region made share memory: what has it as an array may not be used any more."""
@@ -438,7 +479,7 @@ class RecordingState(Observer):
             v = stack.pop()
             budget -= 1
             if budget < 0:
-                self.refuse("MP111", "A very large container with numbers that vary is passed to native code.", site=site)
+                self.refuse("MP111", f"{HERE} passes too large a container to native code for guards.", site=site)
                 return
             if type(v) in kinds.NUMBER_TYPES:
                 sym = self.scalars.get(v)

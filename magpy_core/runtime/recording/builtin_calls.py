@@ -11,13 +11,20 @@ from typing import Any
 
 import torch
 
+from magpy_core.findings import HERE
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.base import Output
 from magpy_core.runtime.recording.containers import ContainerEvents
+from magpy_core.runtime.recording.wording import a_type
 
 _MOST_COPIED = 12  # containers in one copied tree: each must not be any of the others
+_MOST_IN_TEXT = 10_000  # containers in what becomes text
+_ITERATORS: dict[int, Any] = {
+    kinds.LIST: list.__iter__, kinds.TUPLE: tuple.__iter__, kinds.DEQUE: collections.deque.__iter__,
+    kinds.SET: lambda s: (frozenset if is_a(s, frozenset) else set).__iter__(s),
+}  # fmt: skip
 _COPIED = frozenset({list, tuple, dict, set, frozenset, collections.OrderedDict})
 
 
@@ -102,7 +109,7 @@ class BuiltinEvents(ContainerEvents):
         if node is not None:
             self.refgraph.read(node.source, "identity", obj, site)
         else:
-            self.refuse("MP103", f"`{fn.__name__}()` of an object made inside the region differs at every call.", site=site)
+            self.refuse("MP103", f"{HERE} of an object that the region makes differs at every call.", site=site)
 
     def b_repr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         self.escape_all(site, args, kwargs)
@@ -110,8 +117,20 @@ class BuiltinEvents(ContainerEvents):
         for a in args:
             self.text_of(a, site)
 
-    def text_of(self, obj: Any, site: Any) -> None:
-        """An object is turned into text: the default repr shows its address."""
+    def text_of(self, value: Any, site: Any) -> None:
+        """Native code makes text of ``value`` and of what is in it: the default repr of an object shows its address."""
+        todo: list[Any] = [value]
+        seen: set[int] = set()
+        while todo and len(seen) < _MOST_IN_TEXT:
+            obj = todo.pop()
+            kind = kinds.kind_of(obj)
+            if kind not in kinds.CONTAINERS:
+                self._address_of(obj, site)
+            elif id(obj) not in seen and not is_a(lookup.class_lookup(type(obj), "__repr__")[0], types.FunctionType):
+                seen.add(id(obj))
+                todo += [*dict.keys(obj), *dict.values(obj)] if kind == kinds.DICT else _ITERATORS[kind](obj)
+
+    def _address_of(self, obj: Any, site: Any) -> None:
         if kinds.kind_of(obj) in (kinds.OBJECT, kinds.OPAQUE):
             raw, _ = lookup.class_lookup(type(obj), "__str__")
             text, _ = lookup.class_lookup(type(obj), "__repr__")
@@ -122,7 +141,8 @@ class BuiltinEvents(ContainerEvents):
                 else:
                     self.refuse(
                         "MP103",
-                        f"The text of a {type(obj).__name__} holds its address, which differs at every call.",
+                        f"{HERE} turns {a_type(obj)} into text that holds its address, which differs at every call.",
+                        hint="Give the class a `__repr__`, or put one of its attributes into the text.",
                         site=site,
                     )
 
@@ -154,12 +174,20 @@ class BuiltinEvents(ContainerEvents):
             self.getset(node, obj, "__dict__", site)
         elif node is not None:
             self.refuse(
-                "MP111", f"`{fn.__name__}()` of a {type(obj).__name__} is read; the monitor can't watch it.", site=site
+                "MP111",
+                f"{HERE} takes all of `{obj.__name__}` as one dict, which no guard can watch.",
+                site=site,
             )
 
     def b_print(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if any(is_a(a, torch.Tensor) for a in args):
+            hint = "Print it after the region, or print numbers (`.item()`): those are printed when the graph has run."
+            self.refuse(
+                "MP102", f"{HERE} puts a tensor's values into text, where the graph can't follow.", hint=hint, site=site
+            )
+            return
         if any(not self.printable(a) for a in args) or set(kwargs) - {"end", "sep", "flush"}:
-            self.refuse("MP113", "`print` of something replay can't print again the same way.", site=site,
+            self.refuse("MP113", f"{HERE} prints what replay can't print again the same way.", site=site,
                         hint="Print plain values: numbers, text, and containers of them.")  # fmt: skip
             return
         self.read_deep(site, args, kwargs)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.function_apply import applied_class
-from magpy_core.findings import Value
+from magpy_core.findings import HERE, Value
 from magpy_core.monitor import policy
 from magpy_core.opgraph.functions import STATE_READ_PREFIXES
 from magpy_core.opgraph.scalars import CARRYING
@@ -53,6 +53,7 @@ _CLASS_METHODS = frozenset({
 })  # fmt: skip
 # Pure but for the containers they are given: heappush, insort, Counter's counting, operator.setitem.
 _MUTATING_MODULES = frozenset({"_heapq", "_bisect", "_collections", "_operator"})
+_TO_TEXT = (str, repr, ascii, format)
 
 
 def _taker(fn: Any) -> str:
@@ -206,7 +207,8 @@ class CallEvents(ArrayEvents):
         elif policy.verdict(fn) == policy.PURE or type(fn).__module__ in ("operator", "re", "functools", "typing", "types"):
             self.read_deep(site, args, kwargs)
         else:
-            self.host_call(site, fn, policy.UNKNOWN)
+            what = policy.verdict(fn)
+            self.host_call(site, fn, what if what in (policy.HOST, policy.IO) else policy.UNKNOWN)
 
     # -- native functions --------------------------------------------------------------------------------------
 
@@ -214,7 +216,7 @@ class CallEvents(ArrayEvents):
         owner = fn.__self__
         if fn is torch.overrides.has_torch_function and site.code in FAST_PATHS:
             self.pending_call = (site, "fast_path", args)
-        if fn.__name__ == "from_numpy" and len(args) == 1 and id(args[0]) in self.arrays:
+        if fn.__name__ == "from_numpy" and len(args) == 1 and self.is_plain_array(args[0]):
             self.from_array(site, args[0])
             self.share_array(args[0])
         elif owner is None or is_a(owner, types.ModuleType):
@@ -286,7 +288,7 @@ class CallEvents(ArrayEvents):
             return
         self.refuse(
             "MP106",
-            f"`{policy.shown_name(fn)}` changes or reads torch's state in a way the operator graph can't hold.",
+            f"{HERE} calls `{policy.shown_name(fn)}`, which changes or reads torch's state in a way a graph can't hold.",
             values=(Value("call", policy.shown_name(fn)),),
             site=site,
         )
@@ -312,6 +314,10 @@ class CallEvents(ArrayEvents):
             self.read_type(args[0], site)
             return
         if cls.__flags__ & (1 << 9):
+            base = policy.native_base(cls)
+            if base is not None and policy.verdict(base) != policy.PURE:
+                self.host_call(site, base, policy.verdict(base))
+                return
             self.class_shape(cls, site)
             for name in ("__new__", "__init__"):
                 self.class_fact(cls, name, site)
@@ -335,6 +341,8 @@ class CallEvents(ArrayEvents):
                 self.escape_all(site, *(a for a in args if not is_a(a, dict)))
             elif cls is not zip:
                 self.escape_all(site, args[1:], kwargs)
+            if cls is str or (cls is map and args and args[0] in _TO_TEXT):
+                self.text_of(args if cls is str else args[1:], site)
             shallow = cls in _ITERATING or cls in _CONTAINER_TYPES
             self.read_deep(site, args, kwargs, shallow=shallow, carry=cls in _HANDING_TYPES)
         elif kinds.is_numpy_value(cls):
@@ -342,7 +350,7 @@ class CallEvents(ArrayEvents):
         elif cls.__module__.startswith("torch"):
             self.read_deep(site, args, kwargs)
             if cls.__name__ == "Generator":
-                self.refuse("MP106", "A torch.Generator is made inside the region.", site=site)
+                self.refuse("MP106", f"{HERE} makes a torch.Generator, whose state can't be part of a graph.", site=site)
         else:
             self.host_call(site, cls, policy.verdict(cls))
 
@@ -366,6 +374,8 @@ class CallEvents(ArrayEvents):
                 return
             self.escape_all(site, obj, args, kwargs)
             self.read_deep(site, args, kwargs)
+            if is_a(obj, str) and name.startswith("format"):
+                self.text_of((*args, *kwargs.values()), site)
             return
         if kind in kinds.CONTAINERS:
             self.container_method(site, obj, name, args, kwargs)
@@ -378,6 +388,11 @@ class CallEvents(ArrayEvents):
             if owner is not None and policy.is_host_module(owner.__module__):  # random.random, of a hidden generator
                 self.host_call(site, fn, policy.HOST)
                 return
+            if owner is not None and policy.native_base(owner) is owner:
+                what = policy.verdict(owner)
+                if what != policy.PURE or self.refgraph.node(obj) is not None:  # one made inside begins in a known state
+                    self.host_call(site, fn, what)
+                    return
             self.node_for(obj)
             self.read_deep(site, args, kwargs)
 
@@ -436,7 +451,7 @@ class CallEvents(ArrayEvents):
             self.pending_torch = (site, fn)
         elif policy.verdict(fn) in (policy.HOST, policy.IO):
             self.host_call(site, fn, policy.verdict(fn))
-        elif module == "numpy" and (kinds.is_numpy_value(type(obj)) or id(obj) in self.arrays):
+        elif module == "numpy" and (kinds.is_numpy_value(type(obj)) or self.is_plain_array(obj)):
             self.call_numpy(site, fn, args, kwargs)
         elif self.refgraph.node(obj) is not None or module == "numpy":
             self.host_call(site, fn, policy.UNKNOWN)

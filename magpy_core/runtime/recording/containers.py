@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from magpy_core.findings import HERE
 from magpy_core.monitor import policy
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.iterators import can_peek, peek, underlying
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.base import Output
+from magpy_core.runtime.recording.wording import a_type
 from magpy_core.runtime.recording.writes import WriteEvents
 
 # Methods that look at no other container that they are given; all others may.
@@ -157,7 +159,7 @@ class ContainerEvents(WriteEvents):
             budget -= len(v)
             if budget < 0:
                 self.refuse(
-                    "MP111", "A very large container is passed to native code; a guard can't watch it whole.", site=site
+                    "MP111", f"{HERE} passes a very large container to native code: too many elements for guards.", site=site
                 )
                 return
             if shallow and depth >= 1:
@@ -169,7 +171,7 @@ class ContainerEvents(WriteEvents):
         if node is not None:
             self.refuse(
                 "MP108",
-                f"A {type(obj).__name__} from outside the region is advanced; its position can't be guarded or repeated.",
+                f"{HERE} advances {a_type(obj)} from outside the region: its position can't be guarded or repeated.",
                 hint="Take the next item outside the region and pass it in.",
                 site=site,
             )
@@ -182,13 +184,21 @@ class ContainerEvents(WriteEvents):
             return
         under = self.refgraph.node(underlying(obj))
         if under is not None and under.snapshot is not None:
-            self.refuse("MP108", "An iterator goes on through a list that the region changes.", site=site)
+            self.refuse(
+                "MP108",
+                f"{HERE} goes on through a list that the region has changed.",
+                site=site,
+            )
             return
         index = self.advanced.get(id(obj), 0)
         try:
             peek(obj, 0)
         except IndexError:
-            self.refuse("MP108", f"A {type(obj).__name__} from outside the region has come to its end.", site=site)
+            self.refuse(
+                "MP108",
+                f"{HERE} finds {a_type(obj)} from outside at its end.",
+                site=site,
+            )
             return
         self.advanced[id(obj)] = index + 1
         self.outputs.append(Output("advance", (obj, node.source.describe()), site))

@@ -19,6 +19,7 @@ from torch import nn
 from torch.amp import autocast_mode
 
 from magpy_core._compat.dynamo import bypass
+from magpy_core.findings import HERE
 from magpy_core.monitor.record import OWN_DIRECTORY, is_own_file
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import instance_dict
@@ -187,7 +188,8 @@ class FrameEvents(OutputEvents):
         if any(getattr(_module, n) for n in ("_global_forward_hooks", "_global_forward_pre_hooks")):
             return True
         if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")) or _module._global_backward_hooks:
-            self.refuse("MP106", "A module with backward hooks is called; they can't be recorded safely yet.", site=site)
+            self.refuse("MP106", f"{HERE} calls a module with backward hooks, which can't be recorded yet.", site=site,
+                        hint="Hook the gradient of the region's result instead, outside of it.")  # fmt: skip
             return True
         node = self.refgraph.node(module)
         hooked = any(d.get(name) for name in _HOOK_DICTS) or "forward" in d

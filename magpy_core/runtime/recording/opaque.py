@@ -19,6 +19,7 @@ import torch
 
 from magpy_core._compat.autograd import enter_inference_mode, exit_inference_mode
 from magpy_core._compat.function_apply import starts_custom_function
+from magpy_core.findings import HERE
 from magpy_core.monitor.record import is_own_file
 from magpy_core.opgraph.arrays import Kept, again
 from magpy_core.opgraph.made import (
@@ -165,7 +166,7 @@ class OpaqueEvents(ValueEvents):
             self.escape_all(site, args)
             data = list(args[0]) if type(args[0]) is range else args[0]
             self.apply_as(site, torch.tensor, (data,), {"dtype": dtype, "device": _CPU})
-        elif len(args) == 1 and id(args[0]) in self.arrays:
+        elif len(args) == 1 and self.is_plain_array(args[0]):
             self.apply_as(site, again(legacy(cls), (Kept(args[0].copy()),), {}), (), {})
         elif len(args) == 1 and self.is_data(args[0]):
             self.apply_as(site, legacy(cls), args, {})
@@ -322,7 +323,7 @@ class OpaqueEvents(ValueEvents):
             self._random_state_set(site)
 
     def _random_state_set(self, site: Any) -> None:
-        text = "torch's random stream is set inside the region, which a compiled graph can't do."
+        text = f"{HERE} sets torch's random stream, which a compiled graph can't do."
         self.ops.eager_only.append(("MP106", text, site))
         self.ops.sets_random = True
 

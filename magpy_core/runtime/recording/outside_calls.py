@@ -10,7 +10,7 @@ import functools
 import types
 from typing import Any
 
-from magpy_core.findings import Value
+from magpy_core.findings import HERE, Value
 from magpy_core.monitor import policy
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.draws import is_hidden
@@ -39,15 +39,15 @@ class OutsideCallEvents(BuiltinEvents):
             self.escape_all(site, args, kwargs)
             self.read_deep(site, args, kwargs)
             self.pending_call = (site, "array", ())
-        else:
-            self.host_call(site, fn, policy.UNKNOWN)
+        elif not (policy.is_pure_numpy(fn) and self.memory_read(site, owner, *args, *kwargs.values())):
+            self.host_call(site, fn, policy.verdict(fn))
 
     def _plain(self, tree: Any) -> bool:
         """Whether all this follows from what guards watch: numbers, types, and arrays that the region made of such."""
         items = tree.values() if is_a(tree, dict) else tree
         return all(
             (kinds.kind_of(v) in (kinds.SCALAR, kinds.IDENTITY) and not is_a(v, CALLBACKS))
-            or id(v) in self.arrays
+            or self.is_plain_array(v)
             or kinds.is_numpy_value(type(v))
             or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v))
             for v in items
@@ -95,19 +95,19 @@ class OutsideCallEvents(BuiltinEvents):
             return  # the file was opened here: that has been said
         if what == policy.IO:
             self.refuse(
-                "MP113", f"`{name}` does input or output inside the region.", hint=_HOST_HINT, values=values, site=site
+                "MP113", f"{HERE} does input or output inside the region.", hint=_HOST_HINT, values=values, site=site
             )
         elif what == policy.UNKNOWN or what == policy.PURE:
             self.refuse(
                 "MP104",
-                f"`{name}` is native code MagPy knows nothing about: what it reads and changes can't be guarded.",
+                f"{HERE} calls native code that MagPy knows nothing about (`{name}`): what it does can't be guarded.",
                 values=values,
                 site=site,
             )
         else:
             self.refuse(
                 "MP103",
-                f"`{name}` can give another result at every call, and nothing can guard it.",
+                f"{HERE} can give another result at every call, and nothing can guard it.",
                 hint=_HOST_HINT,
                 values=values,
                 site=site,

@@ -42,11 +42,13 @@ _Stack = list[tuple[types.CodeType, int]]
 
 @dataclass(frozen=True)
 class Place:
-    """A line of the user's, and the path to what happened there. ``hidden``: code without source that it happened in."""
+    """A line of the user's, and the path to what happened there. ``hidden``: code without source that it happened in;
+    ``deeper``: it happened further in, in code that is not the user's."""
 
     location: Location
     path: tuple[Location, ...] = ()
     hidden: types.CodeType | None = None
+    deeper: bool = False
 
 
 class Places:
@@ -87,7 +89,12 @@ class Places:
             return Place(site_location(site))
         if not self.running:
             return Place(self._exit(last))
-        return self._place(self._stack())
+        place = self._place(self._stack())
+        if last is not None and is_user_file(last.code.co_filename):
+            exact = site_location(last)  # the event's own columns: those of the value it looks at
+            if exact.function == place.location.function and _holds(place.location, exact):
+                return replace(place, location=exact)
+        return place
 
     def _stack(self) -> _Stack:
         """What is running inside the region, innermost first: the cheap part of finding a place."""
@@ -95,12 +102,12 @@ class Places:
 
     def _place(self, stack: _Stack) -> Place:
         hidden = None
-        for code, offset in stack:
+        for depth, (code, offset) in enumerate(stack):
             if is_user_file(code.co_filename):
-                return Place(self._at(code, offset), (), hidden)
+                return Place(self._at(code, offset), (), hidden, deeper=depth > 0)
             if hidden is None and _is_hidden(code):
                 hidden = code
-        return Place(self.caller() or self._fallback(), (), hidden)
+        return Place(self.caller() or self._fallback(), (), hidden, deeper=True)
 
     def path(self, location: Location) -> tuple[Location, ...]:
         """From the region's call to what is happening now."""
@@ -198,6 +205,10 @@ class Places:
             )
             for location, code in self._hidden.items()
         ]
+
+
+def _holds(outer: Location, inner: Location) -> bool:
+    return outer.file == inner.file and outer.range.start <= inner.range.start and inner.range.end <= outer.range.end
 
 
 def _function_of(target: Any, args: tuple[Any, ...]) -> types.CodeType | None:

@@ -14,13 +14,14 @@ import torch
 from torch import nn
 
 from magpy_core._compat.tensor_guards import no_torch_function
-from magpy_core.findings import Unsupported
+from magpy_core.findings import HERE, Unsupported
 from magpy_core.monitor.positions import current_globals
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict, slot_value
 from magpy_core.runtime.recording.base import RecordingState, Slot
+from magpy_core.runtime.recording.wording import a_type
 
 _BUILTINS = vars(builtins)
 # C-level attributes of built-in objects that are fixed once the object's identity is.
@@ -146,7 +147,7 @@ class ReadEvents(RecordingState):
         if kinds.holds_memory(tp) and self.data_attribute(site, obj, name):
             return
         if name in _POINTERS and kinds.holds_memory(tp):
-            self.refuse("MP102", f"`.{name}` gives an array's memory to Python, where the graph can't follow.", site=site)
+            self.refuse("MP102", f"{HERE} gives an array's memory to Python, where the graph can't follow.", site=site)
         if is_a(obj, torch.Tensor):
             self.read_tensor_attr(obj, name, site)
             return
@@ -264,7 +265,7 @@ class ReadEvents(RecordingState):
             return
         kind = kinds.kind_of(value)
         if kind == kinds.OPAQUE:
-            self.refuse("MP111", f"`.{name}` of a {type(obj).__name__} is read; the monitor can't watch it.", site=site)
+            self.refuse("MP111", f"{HERE} reads `.{name}` of {a_type(obj)}, which no guard can watch.", site=site)
             return
         self.value(self.sources.make("field", node.source, name), value, site)
 
@@ -277,7 +278,7 @@ class ReadEvents(RecordingState):
             if node is not None:
                 self.value(self.sources.attr(node.source, name), d[name], site, None)
             elif id(obj) not in self.ops.values:
-                self.refuse("MP111", f"`.{name}` of a tensor from an unknown place is read.", site=site)
+                self.refuse("MP111", f"{HERE} reads `.{name}` of a tensor that was reached in an unknown way.", site=site)
 
     def read_module_global(self, module: types.ModuleType, name: str, site: Any) -> None:
         d = module.__dict__
@@ -338,14 +339,14 @@ class ReadEvents(RecordingState):
         elif node.kind == kinds.OPAQUE:
             self.refuse(
                 "MP104",
-                f"An item of a {type(obj).__name__} from outside is read: native memory, which no guard can watch.",
+                f"{HERE} reads an item of {a_type(obj)} from outside, whose memory no guard can watch.",
                 hint="Keep the data in a tensor or a list, or look the item up outside the region.",
                 site=site,
             )
         elif node.kind == kinds.OBJECT and type(obj) in (types.MappingProxyType, range):
             if type(obj) is range:
                 return
-            self.refuse("MP111", "An item of a mapping proxy is read; the monitor can't watch it.", site=site)
+            self.refuse("MP111", f"{HERE} reads an item of a mapping proxy, which no guard can watch.", site=site)
 
     def read_dict_key(self, node: Node, key: Any, site: Any) -> None:
         obj = node.obj

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import gc
-import linecache
 import sys
 import types
 from collections.abc import Callable
@@ -15,8 +13,9 @@ import torch
 
 from magpy_core._compat.tensor_guards import global_check, no_torch_function
 from magpy_core._compat.torch_state import know_accelerator, random_streams, same_streams
-from magpy_core.findings import Finding, Location, Unsupported, Value
+from magpy_core.findings import HERE, Finding, Location, Unsupported, Value
 from magpy_core.guards.explain import TensorFacts
+from magpy_core.monitor.positions import is_user_file
 from magpy_core.monitor.record import record
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.opgraph.shadow import ShadowRecorder
@@ -77,6 +76,7 @@ class Recording(FrameEvents):
         self._cached = []
         self._forked = []
         self._young: set[int] | None = None
+        self._written_inside: set[str] = set()
         self.shapes = ShapeTracker(self.scalars, learned.dims) if learned.dims else None
 
     def fallback_location(self) -> Location:
@@ -119,8 +119,8 @@ class Recording(FrameEvents):
         if self.is_young(tensor):
             if self.lost:  # said where it was made
                 raise Unsupported("", "")
-            raise Unsupported("MP105", "An operation takes a tensor that no recorded operation made.")
-        raise Unsupported("MP111", "An operation takes a tensor that was reached in a way the monitor can't follow.")
+            raise Unsupported("MP105", f"{HERE} takes a tensor that no recorded operation made.")
+        raise Unsupported("MP111", f"{HERE} takes a tensor that was reached in a way the monitor can't follow.")
 
     def read_field(self, source: Source, tensor: torch.Tensor, name: str, value: Any) -> None:
         for written, field_name, _, _ in self.field_writes:
@@ -177,7 +177,11 @@ class Recording(FrameEvents):
             return {d for d in dims if d < tensor.dim() and tensor.shape[d] > 1} if tensor.is_contiguous() else set()
 
     def tensor_written(self, tensor: torch.Tensor, source: Source) -> None:
-        self.tensor_writes.append((tensor, source, self.site))
+        site = self.site
+        if (site is None or not is_user_file(site.code.co_filename)) and source.path in self._written_inside:
+            return  # a library's steps on one tensor are one finding: finding its place costs time
+        self._written_inside.add(source.path)
+        self.tensor_writes.append((tensor, source, site))
         self.places.remember(source, self.site)
 
     def unrecorded(self, name: str) -> None:
@@ -191,19 +195,10 @@ class Recording(FrameEvents):
             return
         self.refuse(
             "MP105",
-            f"{self.describe_call()} ran the operator {name} outside every recorded call: the operator graph would miss it.",
+            f"{HERE} runs an operator that the graph would miss ({name}): not by one of torch's Python functions.",
             hint="Make the tensor outside the region, or with torch.tensor, torch.stack or torch.zeros: what from_numpy and "
             "constructors like FloatTensor do with tensors and arrays can't be seen.",
         )
-
-    def source_text(self, site: Any) -> str:
-        if site is None or site.lineno != site.end_lineno:
-            return ""
-        line = linecache.getline(site.code.co_filename, site.lineno)
-        text = line.encode()[site.col : site.end_col].decode("utf-8", "replace").strip()
-        if text.startswith("assert "):  # the position of its test is that of the whole statement
-            text = _tested(text)
-        return text if len(text) <= 60 else text[:57] + "..."
 
     # -- age ---------------------------------------------------------------------------------------------------
 
@@ -220,18 +215,24 @@ class Recording(FrameEvents):
         """Every object that was taken for internal must be young."""
         self._young = None
         for obj, refusal, site in self.only_inside.values():
-            if not self.is_young(obj):
+            if not self.is_young(obj) and not self._explained(site):
                 self.refuse(refusal.code, refusal.message, hint=refusal.hint, site=site)
         for obj, site in self.refgraph.assumed_internal.values():
             if id(obj) in self.refgraph.nodes:
                 continue
-            if self.is_young(obj) is False:
+            if self.is_young(obj) is False and not self._explained(site):
                 self.refuse(
                     "MP111",
                     f"State outside the region ({kinds.bounded_repr(obj)}) was reached in a way the monitor can't follow.",
                     values=(Value("object", kinds.bounded_repr(obj)),),
                     site=site,
                 )
+
+    def _explained(self, site: Any) -> bool:
+        """Whether the object that was used at ``site`` comes from a call that has been refused."""
+        if not self.broken or site is None:
+            return False
+        return not is_user_file(site.code.co_filename) or self.places.now(site).location in self._told
 
     # -- the run -----------------------------------------------------------------------------------------------
 
@@ -329,7 +330,7 @@ class Recording(FrameEvents):
                 return None
             text = " ".join(str(error).split())[:120]
             said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-            self.note("MP307", f"The region leaves by an exception ({said}), which a replay raises again.",
+            self.note("MP307", f"The region leaves by an exception (`{said}`), which a replay raises again.",
                       place=self.places.raised(error))  # fmt: skip
         if self.broken or self.passing:
             return None
@@ -389,14 +390,6 @@ def _store(node: Node, key: Any, value: int) -> None:
         d = instance_dict(node.obj)
         if d is not None:
             d[key] = value
-
-
-def _tested(statement: str) -> str:
-    """The condition of an ``assert`` statement."""
-    try:
-        return ast.unparse(ast.parse(statement).body[0].test)  # type: ignore[attr-defined]
-    except SyntaxError:
-        return statement
 
 
 def _unrecorded() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from magpy_core._compat.surroundings import watched
-from magpy_core.findings import Severity, Value
+from magpy_core.findings import HERE, Severity, Value
 from magpy_core.monitor.assertions import only_raises
 from magpy_core.monitor.positions import user_frame
-from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
+from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY, Sym
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.base import Branch
@@ -115,13 +115,13 @@ class ValueEvents(CallEvents):
 
     def array_made(self, operands: tuple[Any, ...], result: Any) -> None:
         """An operator on arrays that the region made, and on plain numbers, gives another such array."""
-        if all(id(v) in self.arrays or kinds.kind_of(v) == kinds.SCALAR for v in operands):
+        if all(self.is_plain_array(v) or kinds.kind_of(v) == kinds.SCALAR for v in operands):
             self.keep_arrays(result)
 
     def binary_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
         if self.data_pending is not None or self.data_calls:
             return self.data_operated(site, lhs, result)
-        if self.arrays and (id(lhs) in self.arrays or id(rhs) in self.arrays):
+        if self.arrays and (self.is_plain_array(lhs) or self.is_plain_array(rhs)):
             self.array_made((lhs, rhs), result)
         if not self.scalars or type(lhs) not in kinds.NUMBER_TYPES or type(rhs) not in kinds.NUMBER_TYPES:
             return result
@@ -239,7 +239,7 @@ class ValueEvents(CallEvents):
             self.escape_all(site, lhs, rhs)
             if not all(self.known_identity(v, site) for v in (lhs, rhs)):
                 # whether two equal values are one object is not a function of anything a guard watches
-                self.refuse("MP103", f"Python compares two values of type {type(lhs).__name__} by identity.", site=site)
+                self.refuse("MP103", f"{HERE} compares two `{type(lhs).__name__}` values by identity.", site=site)
             return
         if a is None or b is None or a.kind == kinds.IDENTITY or b.kind == kinds.IDENTITY:
             return
@@ -327,18 +327,27 @@ class ValueEvents(CallEvents):
                 self.sources.const(sym, "outcome of " + sym.describe()), f"sym:{outcome!r}", (sym, outcome), site
             )
             return
+        if self._is_settled(sym):
+            return  # it follows from what has been asked: the graph has been cut there
         last = next(iter(reversed(self.ops.graph.nodes)), None)
         number = what in ("value", "__index__", "item")
         asserted = not number and site is not None and only_raises(site, outcome)
         self.branches.append(Branch(sym, outcome, last, site, asserted or self.whole))
+        if not asserted or self.whole:  # an assertion is looked at after the branches behind it
+            self.settled[id(sym)] = sym
         if asserted or self.whole:
             if asserted:
-                text = f"An assertion depends on {self.describe_read(sym)}: it is looked at after the graph has run."
+                text = (
+                    f"This check depends on {self.describe_read(sym)}, a tensor's value: it is made after the graph has run."
+                )
             elif number:
                 text = f"{self.describe_use(sym)}: it is compared with the recorded one after the graph has run."
             else:
-                text = f"Control flow depends on {self.describe_read(sym)}: it is looked at after the graph has run."
-            self.note("MP102" if number else "MP101", text, values=(Value("outcome", repr(outcome)),), site=site,
+                text = (
+                    f"Which way Python goes depends on {self.describe_read(sym)}: it is looked at after the graph has run."
+                )
+            hint = "Nothing needs to be done. A check outside the region would cost less."
+            self.note("MP102" if number else "MP101", text, hint=hint, values=(Value("outcome", repr(outcome)),), site=site,
                       severity=Severity.INFORMATION)  # fmt: skip
         elif number:
             self.note(
@@ -350,20 +359,25 @@ class ValueEvents(CallEvents):
         else:
             self.note(
                 "MP101",
-                f"Control flow depends on {self.describe_read(sym)}, which only the graph knows.",
+                f"Which way Python goes depends on {self.describe_read(sym)}, a tensor's value: the graph is cut here.",
                 hint="Use torch.where or torch.cond, or move the decision out of the region.",
                 values=(Value("outcome", repr(outcome)),),
                 site=site,
             )
+
+    def _is_settled(self, sym: Any) -> bool:
+        """Whether this capture holds for one value of ``sym`` only, by the branches made so far."""
+        if id(sym) in self.settled:
+            return True
+        return sym.kind == "call" and all(self._is_settled(a) for a in sym.args if is_a(a, Sym))
 
     def branch(self, sym: Any, outcome: Any, what: str) -> None:
         """From the operator recorder: a tensor's own truth or value decided."""
         self.branch_on(sym, outcome, what, self.site_mark())
 
     def describe_read(self, sym: Any) -> str:
-        text = self.source_text(self.site_mark())
-        if text:
-            return f"`{text}`"
+        if text := self.words():
+            return text
         made = [
             n.name.rstrip("_0123456789")
             for leaf in sym.leaves()
@@ -372,19 +386,13 @@ class ValueEvents(CallEvents):
         ]
         return f"the result of `{made[0]}`" if made else "a tensor's value"
 
-    def describe_call(self) -> str:
-        text = self.source_text(self.site_mark())
-        return f"`{text}`" if text else "The program"
-
     def describe_use(self, sym: Any) -> str:
         """Who needs the exact number, and where it came from."""
-        use = self.source_text(self.site_mark())
+        use = self.words()
         reads = [leaf.payload.meta.get("magpy_site") for leaf in sym.leaves() if leaf.kind == "node"]
         read = next((text for site in reads if (text := self.source_text(site))), "")
-        came = f" (`{read}`)" if read and read != use else ""
-        return (
-            f"`{use}` needs a number read from a tensor{came}" if use else f"Python needs a number read from a tensor{came}"
-        )
+        came = f" (`{read}`)" if read and f"`{read}`" != use else ""
+        return f"{use} needs a number read from a tensor{came}" if use else f"Python needs a number read from a tensor{came}"
 
     def site_mark(self) -> Any:
         return self.site

@@ -9,12 +9,13 @@ from typing import Any, NoReturn
 import torch
 from torch import nn
 
-from magpy_core.findings import Unsupported
+from magpy_core.findings import HERE, Unsupported
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import Snapshot, instance_dict, take
 from magpy_core.runtime.recording.reads import ReadEvents
+from magpy_core.runtime.recording.wording import a_type
 
 _MODULE_TABLES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 
@@ -92,11 +93,11 @@ class WriteEvents(ReadEvents):
             if owner is None or not lookup.is_data_descriptor(raw):
                 node = self.refgraph.node(obj)
                 if node is not None or id(obj) not in self.ops.values:
-                    self.refuse(
-                        "MP110", f"`.{name}` is set on a tensor from outside; replay can't repeat it yet.", site=site
-                    )
+                    self.refuse("MP110", f"{HERE} is set on a tensor from outside; replay can't repeat it yet.", site=site)
             return
         if is_a(obj, (type, types.FunctionType)):
+            if name == "__slotnames__":
+                return  # copyreg's cache of what follows from the class
             kind = "class" if is_a(obj, type) else "function"
             text = f"`{name}` is set on the {kind} `{obj.__qualname__}`, which replay can't repeat yet."
             hint = "Keep the value on an instance or in a global variable."
@@ -137,9 +138,7 @@ class WriteEvents(ReadEvents):
             self.escape_all(site, value)  # native memory takes the exact number
             self.memory_read(site, obj, value)
         if kinds.kind_of(obj) == kinds.OPAQUE and self.refgraph.node(obj) is not None:
-            self.refuse(
-                "MP110", f"An item of a {type(obj).__name__} from outside is written; replay can't repeat it.", site=site
-            )
+            self.refuse("MP110", f"{HERE} is written in {a_type(obj)} from outside; replay can't repeat it.", site=site)
             return
         self.class_fact(type(obj), "__setitem__", site)
         node = self.writing(obj, site)
@@ -197,7 +196,7 @@ class WriteEvents(ReadEvents):
         """``tensor.grad = value``: an effect on a tensor from outside."""
         node = self.refgraph.node(tensor)
         if node is None and id(tensor) in self.ops.values:
-            self.refuse("MP106", "`.grad` of a tensor made inside the region is assigned.")
+            self.refuse("MP106", f"{HERE} assigns the gradient of a tensor made inside the region.")
             return
         self.field_writes.append((tensor, name, value, self.site))
         if node is not None:

@@ -12,10 +12,10 @@ class Classifier(nn.Module):
 
     def forward(self, x, labels):
         h = self.encoder(x).relu()
-        if h.abs().max() > 10.0:  # expect: MP101 @11-31
+        if h.abs().max() > 10.0:  # expect: MP101 `h.abs().max() > 10.0`
             h = h / 10.0
         loss = nn.functional.cross_entropy(self.head(h), labels)
-        assert not torch.isnan(loss), "loss is not a number"  # expect: MP101
+        assert not torch.isnan(loss), "loss is not a number"  # expect: MP101 `torch.isnan(loss)`
         return loss
 
 

@@ -11,8 +11,8 @@ class Policy(nn.Module):
         self.mean = nn.Linear(4, 2)
 
     def forward(self, observation):
-        distribution = Normal(self.mean(observation), 1.0, validate_args=True)  # expect: MP101
-        return distribution.log_prob(observation[:, :2])  # expect: MP101
+        distribution = Normal(self.mean(observation), 1.0, validate_args=True)  # expect: MP101 `Normal(self.mean(observation), 1.0, validate_args=True)`
+        return distribution.log_prob(observation[:, :2])  # expect: MP101 `distribution.log_prob(observation[:, :2])`
 
 
 torch.manual_seed(0)

@@ -16,7 +16,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         trace = Trace(self.layer(x))
-        label = f"trace {id(trace)}"  # expect: MP103
+        label = f"trace {id(trace)}"  # expect: MP103 `id(trace)`
         return trace.value * len(label)
 
 

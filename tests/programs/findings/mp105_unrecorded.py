@@ -12,8 +12,8 @@ class Attention(nn.Module):
         self.mask = np.tril(np.ones((4, 4), dtype=np.float32))
 
     def forward(self, x):
-        mask = torch.from_numpy(self.mask)  # expect: MP105
-        scale = torch.FloatTensor([x.mean(), 1.0, 1.0, 1.0])  # expect: MP105
+        mask = torch.from_numpy(self.mask)  # expect: MP105 `torch.from_numpy(self.mask)`
+        scale = torch.FloatTensor([x.mean(), 1.0, 1.0, 1.0])  # expect: MP105 `torch.FloatTensor([x.mean(), 1.0, 1.0, 1.0])`
         return self.layer(x) + mask + scale
 
 

@@ -9,7 +9,7 @@ model = nn.Linear(4, 1)
 
 def train_step(x, y):  # region
     loss = nn.functional.mse_loss(model(x), y)
-    loss.backward()  # expect: MP106
+    loss.backward()  # expect: MP106 `loss.backward()`
     return loss
 
 

@@ -13,8 +13,8 @@ class Quantiser(nn.Module):
         self.noise = torch.Generator().manual_seed(0)
 
     def forward(self, x):
-        self.codebook.data = F.normalize(self.codebook, dim=-1)  # expect: MP106
-        jitter = torch.rand(x.shape, generator=self.noise)  # expect: MP106
+        self.codebook.data = F.normalize(self.codebook, dim=-1)  # expect: MP106 `self.codebook.data`
+        jitter = torch.rand(x.shape, generator=self.noise)  # expect: MP106 `torch.rand(x.shape, generator=self.noise)`
         return (x + jitter) @ self.codebook.t()
 
 

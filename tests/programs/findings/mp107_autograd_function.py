@@ -24,7 +24,7 @@ class Net(nn.Module):
         self.head = nn.Linear(4, 1)
 
     def forward(self, x):
-        return self.head(ScaleGradient.apply(self.body(x)))  # expect: MP107
+        return self.head(ScaleGradient.apply(self.body(x)))  # expect: MP107 `ScaleGradient.apply(self.body(x))`
 
 
 torch.manual_seed(0)

@@ -16,7 +16,7 @@ source = batches()
 
 
 def step():  # region
-    x = next(source)  # expect: MP108
+    x = next(source)  # expect: MP108 `next(source)`
     return model(x).mean()
 
 

@@ -12,7 +12,7 @@ class Pool(nn.Module):
 
     def forward(self, x, mask):
         picked = self.layer(x)[mask]
-        return picked.sum(0) / picked.shape[0]  # expect: MP109
+        return picked.sum(0) / picked.shape[0]  # expect: MP109 `picked.shape`
 
 
 torch.manual_seed(0)

@@ -13,12 +13,12 @@ class Lazy(nn.Module):
 
     def forward(self, x):
         hidden = [block(x) for block in self.blocks]
-        return (h.mean() for h in hidden)  # expect: MP110
+        return (h.mean() for h in hidden)  # expect: MP110 `return (h.mean() for h in hidden)`
 
 
 class Counting(Lazy):
     def forward(self, x):
-        Counting.calls += 1  # expect: MP110
+        Counting.calls += 1  # expect: MP110 `Counting.calls`
         return self.blocks[0](x)
 
 

@@ -14,7 +14,7 @@ class Scaled(nn.Module):
         self.layer = nn.Linear(4, 4)
 
     def forward(self, x):
-        settings = vars(Settings)  # expect: MP111 @19-33
+        settings = vars(Settings)  # expect: MP111 `vars(Settings)`
         return self.layer(x) * settings["scale"]
 
 

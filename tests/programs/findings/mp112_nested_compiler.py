@@ -11,7 +11,7 @@ class Model(nn.Module):
         self.head = nn.Linear(4, 1)
 
     def forward(self, x):
-        return self.head(self.block(x)).mean()  # expect: MP112
+        return self.head(self.block(x)).mean()  # expect: MP112 `self.block(x)`
 
 
 torch.manual_seed(0)

@@ -16,8 +16,8 @@ class Net(nn.Module):
 
     def forward(self, x):
         h = self.layer(x)
-        with open(os.path.join(FOLDER, "shapes.txt"), "a") as out:  # expect: MP113 @13-58
-            out.write(str(tuple(h.shape)))  # expect: MP113 @12-42
+        with open(os.path.join(FOLDER, "shapes.txt"), "a") as out:  # expect: MP113 `open(os.path.join(FOLDER, "shapes.txt"), "a")`
+            out.write(str(tuple(h.shape)))  # expect: MP113 `out.write(str(tuple(h.shape)))`
         return h
 
 

@@ -7,7 +7,7 @@ torch.manual_seed(0)
 model = nn.Linear(4, 1)
 
 
-def step(x, tag):  # region  # expect: MP203, MP201
+def step(x, tag):  # region  # expect: MP203 `def step`, MP201 `def step`
     if tag.startswith("even"):
         return model(x)
     return x.mean()

@@ -11,7 +11,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         if x.shape[1] > 5:
-            raise ValueError(f"sequence too long: {x.shape[1]}")  # expect: MP307
+            raise ValueError(f"sequence too long: {x.shape[1]}")  # expect: MP307 `raise ValueError(f"sequence too long: {x.shape[1]}")`
         return self.layer(x)
 
 

@@ -18,11 +18,11 @@ class Net(nn.Module):
         self.register_buffer("running", torch.zeros(4))
 
     def forward(self, x):
-        h = self.norm(self.layer(x))  # expect: MP306
-        self.running.lerp_(h.detach().mean(0), 0.1)  # expect: MP306
-        self.last = h.detach()  # expect: MP301 @8-17
-        history.append(h.detach().mean())  # expect: MP302
-        log.warning("a batch")  # expect: MP305
+        h = self.norm(self.layer(x))  # expect: MP306 `self.norm(self.layer(x))`
+        self.running.lerp_(h.detach().mean(0), 0.1)  # expect: MP306 `self.running.lerp_(h.detach().mean(0), 0.1)`
+        self.last = h.detach()  # expect: MP301 `self.last`
+        history.append(h.detach().mean())  # expect: MP302 `history.append(h.detach().mean())`
+        log.warning("a batch")  # expect: MP305 `log.warning("a batch")`
         return h
 
 
@@ -32,9 +32,9 @@ def counted(model):
     def step(x):  # region
         nonlocal seen
         global STEPS
-        seen += x.shape[0]  # expect: MP304, MP202
-        STEPS += 1  # expect: MP303, MP202
-        print("step")  # expect: MP305 @8-21
+        seen += x.shape[0]  # expect: MP304 `seen`, MP202 `seen`
+        STEPS += 1  # expect: MP303 `STEPS`, MP202 `STEPS`
+        print("step")  # expect: MP305 `print("step")`
         return model(x)
 
     return step

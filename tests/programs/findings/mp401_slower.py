@@ -9,7 +9,7 @@ torch.set_grad_enabled(False)
 TABLE = list(range(300))
 
 
-def scale(x):  # region  # expect: MP401
+def scale(x):  # region  # expect: MP401 `def scale`
     return x * max(TABLE)
 
 

@@ -10,7 +10,7 @@ class Weighted(nn.Module):
         super().__init__()
         self.weights = [i / 4000 for i in range(4000)]
 
-    def forward(self, x):  # expect: MP402, MP401
+    def forward(self, x):  # expect: MP402 `def forward`, MP401 `def forward`
         return x * sum(self.weights)
 
 

@@ -11,7 +11,7 @@ class Model(nn.Module):
         super().__init__()
         self.layers = nn.Sequential(*[nn.Linear(16, 16) for _ in range(6)])
 
-    def forward(self, x):  # expect: MP403
+    def forward(self, x):  # expect: MP403 `def forward`
         return self.layers(x)
 
 

@@ -1,4 +1,4 @@
-"""A script that stops after one step of the three that were asked for; its finding is about the file."""  # expect: MP909
+"""A script that stops after one step of the three that were asked for; its finding is about the file."""  # expect: MP909 (file)
 
 # run: cli
 import torch

@@ -14,7 +14,7 @@ class Net(nn.Module):
         self.layer = nn.Linear(4, 4)
 
     def forward(self, x):
-        return gate(self.layer(x))  # expect: MP101, MP911
+        return gate(self.layer(x))  # expect: MP101 `gate(self.layer(x))`, MP911 `gate(self.layer(x))`
 
 
 torch.manual_seed(0)

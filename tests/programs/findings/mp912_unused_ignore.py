@@ -14,7 +14,7 @@ class Net(nn.Module):
         h = self.layer(x)
         if h.mean() > 100:  # magpy: ignore[MP101]
             h = h / 100
-        return h.mean()  # magpy: ignore[MP102]  # expect: MP912
+        return h.mean()  # magpy: ignore[MP102]  # expect: MP912 `MP102`
 
 
 torch.manual_seed(0)

@@ -401,3 +401,14 @@ def region(x):
 def region(x):
     y = x.numpy()
     return x + 1, bool(y.ctypes.data)
+
+
+# === view_of_made_array
+# an index with None and slices gives views of an array that the region made: as plain as the array itself
+
+
+def region(x):
+    t, d = x.shape
+    angles = np.arange(t)[:, None] / np.power(100.0, np.arange(d)[None, :] / d)
+    shared = torch.from_numpy(angles[:, :1].astype(np.float32))
+    return x + torch.from_numpy(np.sin(angles)).float() * shared

@@ -1339,3 +1339,170 @@ def region(x):
     if n > 0:
         return x + n
     return x - n
+
+
+# === native_hash_object
+# what a C object has been fed is in the object alone: no attribute shows it, and no difference finds it
+import hashlib
+
+fed = hashlib.sha256()
+
+
+def region(x):
+    fed.update(b"x")
+    return x * fed.digest()[0]
+
+
+def change_fed():
+    fed.update(b"y")
+
+
+# === native_compressor
+import zlib
+
+squeezer = zlib.compressobj()
+
+
+def region(x):
+    return x * len(squeezer.compress(bytes(range(250)) * 400))
+
+
+# === native_writer
+import csv
+import io
+
+text = io.StringIO()
+table = csv.writer(text)
+
+
+def region(x):
+    table.writerow(["a", 1])
+    return x * 2
+
+
+# === native_tree
+import xml.etree.ElementTree as ElementTree
+
+tree = ElementTree.Element("a")
+
+
+def region(x):
+    return x * len(tree) + len(list(tree))
+
+
+def change_tree():
+    tree.append(ElementTree.Element("b"))
+
+
+# === thread_started
+# threading's Python is watched like any other: starting a thread is refused, never dropped
+import threading
+
+heard = []
+
+
+def region(x):
+    worker = threading.Thread(target=heard.append, args=(1,))
+    worker.start()
+    worker.join()
+    return x * len(heard)
+
+
+# === event_flag
+import threading
+
+event = threading.Event()
+
+
+def region(x):
+    return x * 2 if event.is_set() else x
+
+
+def change_event():
+    event.clear() if event.is_set() else event.set()
+
+
+# === semaphore_counts
+import threading
+
+free = threading.Semaphore(100)
+
+
+def region(x):
+    free.acquire()
+    return x * free._value
+
+
+# === new_lock_each_call
+import threading
+
+locks = []
+
+
+def region(x):
+    locks.append(threading.Lock())
+    return x * len(set(map(id, locks)))
+
+
+# === weak_value_dictionary
+import weakref
+
+
+class Value:
+    pass
+
+
+values = [Value() for _ in range(3)]
+weak = weakref.WeakValueDictionary(a=values[0])
+
+
+def region(x):
+    return x * len(weak) + ("b" in weak)
+
+
+def change_weak():
+    weak["b"] = values[1]
+
+
+# === weak_key_dictionary
+import weakref
+
+
+class Key:
+    pass
+
+
+keys = [Key() for _ in range(3)]
+marks = weakref.WeakKeyDictionary({keys[0]: 2})
+
+
+def region(x):
+    return x * marks.get(keys[0], 7) + len(marks)
+
+
+def change_marks():
+    marks[keys[0]] = marks.get(keys[0], 0) + 1
+
+
+def change_keys():
+    marks[keys[1]] = 5
+
+
+# === weak_set
+import weakref
+
+
+class Member:
+    pass
+
+
+members = [Member() for _ in range(3)]
+club = weakref.WeakSet(members[:1])
+
+
+def region(x):
+    return x * 2 if members[1] in club else x + len(club)
+
+
+def change_club():
+    club.add(members[1])

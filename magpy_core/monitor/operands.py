@@ -1,0 +1,36 @@
+"""Which source text an event is about, where the compiler gives an instruction the position of more. Key function:
+operand_position."""
+
+from __future__ import annotations
+
+import dis
+from typing import Final
+
+from magpy_core._compat.assembler import Instr, Position
+
+_OF_OPERAND: Final = ("POP_JUMP_", "JUMP_IF_", "GET_ITER", "FORMAT_VALUE")
+_COPY: Final = dis.opmap["COPY"]
+_LOAD_CONST: Final = dis.opmap["LOAD_CONST"]
+
+
+def operand_position(instrs: list[Instr], at: int, joins: set[Instr]) -> Position:
+    """The position of the instruction ``at``; of one that only looks at a value, where that value was computed.
+
+    A conditional jump's own position may be that of the whole ``if`` statement, and so for the iterable of a ``for`` and the
+    fields of an f-string (on 3.11; later versions are more exact). ``joins``: instructions that jumps go to, which take
+    values from more than one place.
+    """
+    instr = instrs[at]
+    opname = dis.opname[instr.op]
+    if not opname.startswith(_OF_OPERAND) or instr in joins:
+        return instr.pos
+    if opname == "FORMAT_VALUE" and instr.arg & 4:  # behind the value is its format
+        at -= 1
+        if instrs[at].op != _LOAD_CONST:
+            return instr.pos
+    before = instrs[at - 1] if at > 0 else instr
+    if before.op == _COPY and at > 1:  # ``a and b`` on 3.12: a copy is tested, and the value kept
+        before = instrs[at - 2]
+    elif at > 1 and dis.opname[before.op].startswith("STORE_") and instrs[at - 2].op == _COPY:
+        before = instrs[at - 2]  # ``(name := value)``
+    return before.pos if before.pos[0] is not None else instr.pos

@@ -1,0 +1,35 @@
+"""A decorator of the user's, with a finding in the decorator and one in what it wraps."""
+
+import functools
+import time
+
+import torch
+from torch import nn
+
+
+def timed(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        start = time.monotonic()  # expect: MP103 `time.monotonic()`
+        out = function(*args, **kwargs)
+        wrapper.seconds = time.monotonic() - start  # expect: MP103 `time.monotonic()`, MP110 `wrapper.seconds`
+        return out
+
+    return wrapper
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    @timed
+    def forward(self, x):
+        y = self.layer(x)
+        if y.sum() > 1e9:  # expect: MP101 `y.sum() > 1e9`
+            y = y * 0
+        return y
+
+
+torch.manual_seed(0)
+Net()(torch.randn(2, 4))
