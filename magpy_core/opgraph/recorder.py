@@ -17,10 +17,11 @@ from torch.overrides import TorchFunctionMode
 
 from magpy_core._compat.autograd import is_view
 from magpy_core._compat.eval_frame import never_intercept
-from magpy_core._compat.tensor_guards import storage_key
+from magpy_core._compat.tensor_guards import no_torch_function, storage_key
 from magpy_core._compat.torch_state import put_back, set_aside
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph import functions as fns
+from magpy_core.opgraph.conditions import condition
 from magpy_core.opgraph.made import set_data
 from magpy_core.opgraph.python_reads import PythonReads
 from magpy_core.opgraph.scalars import ScalarTable, Sym
@@ -77,6 +78,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         self.drew_random = False
         self.sets_random = False  # whether the graph sets torch's random stream (and may put it back)
         self.first_change: torch.fx.Node | None = None  # the first operation that changes a graph input
+        self._written: set[int] = set()  # memory that operations have written to
         self.eager_only: list[tuple[str, str, Any]] = []  # code, text, site: why only the eager backend can run the graph
         self.entry_memory: dict[int, torch.Tensor] = {}  # the memory that tensors had whose `.data` was assigned, by id
         self._took_number = False  # whether the call being recorded takes a number that varies
@@ -187,6 +189,17 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             return value.item()
         raise Unsupported("MP106", f"An operation takes a {type(value).__name__}, which an operator graph can't hold.")
 
+    def condition(self, sym: Sym) -> tuple[torch.fx.Node, ...] | None:
+        """The operations that a decision takes if it follows from the graph's inputs, as they are when the region begins."""
+        tensors = {node: tensor for tensor, node in self.values.values()}
+
+        def unchanged(node: torch.fx.Node) -> bool:
+            tensor = tensors.get(node)
+            return tensor is None or storage_key(tensor) not in self._written
+
+        with no_torch_function():
+            return condition((leaf.payload for leaf in sym.leaves() if leaf.kind == "node"), self.graph, unchanged)
+
     # -- the mode ----------------------------------------------------------------------------------------------
 
     def __torch_function__(
@@ -261,6 +274,8 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         in_place = name in fns.IN_PLACE or (name.endswith("_") and not name.endswith("__")) or "out" in kwargs
         if in_place and any(t.is_inference() and (self._is_input(t) or is_view(t)) for t in tensors):
             raise Unsupported("MP106", f"`{name}` on an inference tensor from outside: what it changes can't be told.")
+        if in_place:  # inference tensors count no changes
+            self._written.update(storage_key(t) for t in tensors if t.is_inference())
         return ("op", (name, fx_args, fx_kwargs, tensors, versions))
 
     def _is_input(self, tensor: torch.Tensor) -> bool:
@@ -411,6 +426,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
     def _changed(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
         """``tensor`` was changed in place by ``node``: so was every graph input that shares its memory."""
         memory = storage_key(tensor)
+        self._written.add(memory)
         for t, source in list(self.guarded.values()):
             if id(t) not in self.mutated and (t is tensor or (memory and storage_key(t) == memory)):
                 self.mutated[id(t)] = (t, source)

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from magpy_core._compat.versions import UnsupportedVersion
-from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Value
+from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Severity, Value
 from magpy_core.guards.explain import Failure
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.runtime.capture import AGAIN, MISS, Capture, CaptureFailed
@@ -308,7 +308,9 @@ class Region:
 
     def summary(self) -> RegionSummary:
         effects = max((len(c.replay.effects) + len(c.mutated) for c in self.captures), default=0)
-        breaks = sum(1 for f in self.findings.values() if f.code.startswith("MP1"))
+        # those of information say what the graph depends on without being cut
+        cuts = (f for f in self.findings.values() if f.code.startswith("MP1") and f.severity is not Severity.INFORMATION)
+        breaks = sum(1 for _ in cuts)
 
         def ms(values: list[float]) -> float | None:
             return round(median(values) * 1e3, 4) if values else None

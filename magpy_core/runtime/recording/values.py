@@ -301,9 +301,13 @@ class ValueEvents(CallEvents):
         last = next(iter(reversed(self.ops.graph.nodes)), None)
         number = what in ("value", "__index__", "item")
         asserted = not number and site is not None and only_raises(site, outcome)
-        self.branches.append(Branch(sym, outcome, last, site, asserted or self.whole))
-        if asserted or self.whole:
-            if asserted:
+        condition = None if asserted else self.ops.condition(sym)
+        self.branches.append(Branch(sym, outcome, last, site, asserted or self.whole, condition))
+        if condition is not None or asserted or self.whole:
+            if condition is not None:
+                use = self.describe_use(sym) if number else f"Control flow depends on {self.describe_read(sym)}"
+                text = f"{use}: it follows from the inputs of the region and is looked at before the graph runs."
+            elif asserted:
                 text = f"An assertion depends on {self.describe_read(sym)}: it is looked at after the graph has run."
             elif number:
                 text = f"{self.describe_use(sym)}: it is compared with the recorded one after the graph has run."
