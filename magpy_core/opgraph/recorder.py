@@ -407,7 +407,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             self.host.exact_sizes(tensors[:1])
         shaped = (
             any(id(t) in self.data_shaped for t in tensors)
-            or name in fns.DATA_SHAPED
+            or fns.shaped_by_data(name, fx_args, fx_kwargs)
             or self._masked(name, tensors, fx_args)
             or (self._took_number and fns.may_size(name))
         )
