@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from magpy_core._compat.versions import UnsupportedVersion
-from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Severity, Value
+from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Value
 from magpy_core.guards.explain import Failure
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.runtime.capture import AGAIN, MISS, Capture, CaptureFailed
@@ -308,9 +308,9 @@ class Region:
 
     def summary(self) -> RegionSummary:
         effects = max((len(c.replay.effects) + len(c.mutated) for c in self.captures), default=0)
-        # those of information say what the graph depends on without being cut
-        cuts = (f for f in self.findings.values() if f.code.startswith("MP1") and f.severity is not Severity.INFORMATION)
-        breaks = sum(1 for _ in cuts)
+        complete = bool(self.captures) and not self.disabled and all(c.is_complete for c in self.captures)
+        # of a whole graph, such findings tell what data it depends on
+        breaks = 0 if complete else sum(1 for f in self.findings.values() if f.code.startswith("MP1"))
 
         def ms(values: list[float]) -> float | None:
             return round(median(values) * 1e3, 4) if values else None
@@ -324,7 +324,7 @@ class Region:
             line=self.location.range.start.line + 1,
             calls=self.calls,
             captures=len(self.captures),
-            complete=bool(self.captures) and not self.disabled and all(c.is_complete for c in self.captures),
+            complete=complete,
             graph_breaks=breaks,
             guards=max((len(c.guards) for c in self.captures), default=0),
             side_effects=effects,

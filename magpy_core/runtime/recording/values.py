@@ -303,11 +303,18 @@ class ValueEvents(CallEvents):
         asserted = not number and site is not None and only_raises(site, outcome)
         condition = None if asserted else self.ops.condition(sym)
         self.branches.append(Branch(sym, outcome, last, site, asserted or self.whole, condition))
-        if condition is not None or asserted or self.whole:
-            if condition is not None:
-                use = self.describe_use(sym) if number else f"Control flow depends on {self.describe_read(sym)}"
-                text = f"{use}: it follows from the inputs of the region and is looked at before the graph runs."
-            elif asserted:
+        if condition is not None:
+            use = self.describe_use(sym) if number else f"Control flow depends on {self.describe_read(sym)}"
+            self.note(
+                "MP102" if number else "MP101",
+                f"{use}, data of the region's inputs: it is looked at before the graph runs; each value is another capture.",
+                hint="The graph is not cut. Keep what varies a lot in a tensor, or out of the region.",
+                values=(Value("outcome", repr(outcome)),),
+                site=site,
+                severity=Severity.INFORMATION if self.whole else None,
+            )
+        elif asserted or self.whole:
+            if asserted:
                 text = f"An assertion depends on {self.describe_read(sym)}: it is looked at after the graph has run."
             elif number:
                 text = f"{self.describe_use(sym)}: it is compared with the recorded one after the graph has run."
