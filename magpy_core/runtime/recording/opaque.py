@@ -85,6 +85,24 @@ def scripted(fn: Any) -> Callable[..., Any]:
     return run
 
 
+@functools.lru_cache(maxsize=1024)
+def caching(fn: Any) -> Callable[..., Any]:
+    """A plain function that calls a ``functools.lru_cache`` function."""
+
+    def ask(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    ask.__name__ = f"cached_{getattr(fn, '__name__', 'function')}"
+    return ask
+
+
+def _is_plain(value: Any) -> bool:
+    """Scalars, and tuples of them of any depth."""
+    if type(value) in (tuple, torch.Size):
+        return all(map(_is_plain, value))
+    return kinds.kind_of(value) == kinds.SCALAR
+
+
 def globals_read(fn: Any) -> list[tuple[dict[str, Any], str]] | None:
     """The globals, other than modules, that a Python function and the functions among these globals may read: plain values
     and functions. None if it may read anything else besides its arguments and builtins."""
@@ -264,23 +282,34 @@ class OpaqueEvents(ValueEvents):
 
     def call_cached(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function wrapped by ``functools.lru_cache``."""
+        if self.ops.op_depth or self._applied is not None:
+            return  # part of the node that is being made
         self.const_root(fn)
-        self.function_fact(getattr(fn, "__wrapped__", None))
+        wrapped = getattr(fn, "__wrapped__", None)
+        self.function_fact(wrapped)
         self.escape_all(site, args, kwargs)
+        if any(is_a(a, torch.Tensor) for a in (*args, *kwargs.values())) and self._reads_entry_state([wrapped], site):
+            # its cache asks which tensor it is, which is another one at each call: a node that asks the cache, and fills it
+            text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which a compiled graph can't do."
+            self.ops.eager_only.append(("MP106", text, site))
+            self.apply_as(site, caching(fn), args, kwargs)
+            return
         self.read_deep(site, args, kwargs)
         self._cached.append((site, fn, args, kwargs, fn.cache_info()))
 
     def cached_result(self, site: Any, fn: Any, args: Any, kwargs: Any, before: Any, result: Any) -> None:
         after = fn.cache_info()
-        if after.misses != before.misses or kwargs:
+        if after.misses != before.misses:
             # the run filled the cache: the next one finds the value there
             self.refuse_once(f"`{getattr(fn, '__name__', 'A cached function')}` filled its cache in this call.")
             return
         if kinds.kind_of(result) == kinds.TENSOR and self.ops.values.get(id(result)) is not None:
             return
-        for a in args:
+        for a in (*args, *kwargs.values()):
             kind = kinds.kind_of(a)
             node = self.refgraph.node(a)
+            if _is_plain(a):
+                continue  # read_deep has guarded it
             if kind == kinds.OBJECT and node is not None:
                 self.refgraph.read(node.source, "identity", a, site)
             elif kind not in (kinds.SCALAR, kinds.IDENTITY):
@@ -289,7 +318,7 @@ class OpaqueEvents(ValueEvents):
         root = self.const_root(fn).source
         counts = self.sources.make("cache_state", root, None)
         self.refgraph.read(counts, "eq", f"{before.misses} misses, {before.currsize} entries", site)
-        self.value(self.sources.make("cached", root, tuple(args)), result, site)
+        self.value(self.sources.make("cached", root, (tuple(args), tuple(kwargs.items()))), result, site)
 
     # -- torch's own state -------------------------------------------------------------------------------------
 

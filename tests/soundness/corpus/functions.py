@@ -110,3 +110,84 @@ def region(x):
 def change_count():
     global COUNT
     COUNT = COUNT % 3 + 1
+
+
+# === cached_with_keywords_and_tuples
+import functools
+
+
+@functools.lru_cache
+def table(size, device, scale=1.0, dtype=None):
+    return torch.full(size, scale, device=device, dtype=dtype)
+
+
+def region(x):
+    return x * table((4,), x.device, scale=SCALE) + table(x.shape, x.device, dtype=torch.float64)
+
+
+def change_clear():
+    table.cache_clear()
+
+
+def change_scale():
+    global SCALE
+    SCALE += 1
+
+
+# === cached_by_tensor
+import functools
+
+
+@functools.lru_cache(maxsize=1)
+def weights(shape, mask, normalize=False):
+    w = mask.cumsum(0)
+    return w / w[-1] if normalize else w
+
+
+mask = torch.ones(4)
+
+
+def region(x):
+    kept = weights(x.shape, mask, normalize=True)
+    again = weights(x.shape, mask, normalize=True)
+    fresh = weights(x.shape, mask * 2)
+    return x * kept + fresh, kept is again
+
+
+def change_mask():
+    global mask
+    mask = torch.rand(4)
+
+
+def change_mask_in_place():
+    mask[0] += 1
+
+
+def change_clear():
+    weights.cache_clear()
+
+
+# === cached_by_tensor_reads_globals
+import functools
+
+
+@functools.lru_cache
+def scaled(mask):
+    return mask * SCALE
+
+
+kept = torch.ones(4)
+
+
+def region(x):
+    calls.append(1)
+    return x * scaled(kept)
+
+
+def change_scale():
+    global SCALE
+    SCALE += 1
+
+
+def change_clear():
+    scaled.cache_clear()
