@@ -212,7 +212,7 @@ class ValueEvents(CallEvents):
         if type(lhs) in _VALUES and type(rhs) is type(lhs):
             self.site = site
             self.escape_all(site, lhs, rhs)
-            if not all(self.known_identity(v, site) for v in (lhs, rhs)):
+            if not self.is_copying(site) and not all(self.known_identity(v, site) for v in (lhs, rhs)):
                 # whether two equal values are one object is not a function of anything a guard watches
                 self.refuse("MP103", f"Python compares two values of type {type(lhs).__name__} by identity.", site=site)
             return

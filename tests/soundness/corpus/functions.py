@@ -191,3 +191,135 @@ def change_scale():
 
 def change_clear():
     scaled.cache_clear()
+
+
+# === deepcopy_of_objects
+import copy
+
+
+class Part:
+    def __init__(self, name):
+        self.name = name
+        self.sizes = [1, 2]
+
+
+class Config:
+    def __init__(self):
+        self.rate = 0.5
+        self.one = Part("one")
+        self.other = Part("one")
+        self.both = {"a": self.one, "b": (self.other, "text", 300)}
+        self.me = self
+
+
+config = Config()
+made = []
+
+
+def region(x):
+    own = copy.deepcopy(config)
+    own.one.sizes.append(3)
+    same = own.one is own.other, own.both["a"] is own.one, own.me is own, own.both["b"][0] is own.other
+    made.append(own)
+    return x * own.rate + len(own.other.sizes), same, own.both["b"][1:]
+
+
+def change_shared():
+    config.other = config.one
+
+
+def change_shared_inside():
+    config.both["b"] = (config.one, "text", 300)
+
+
+def change_unshared():
+    config.one = Part("two")
+
+
+def change_rate():
+    config.rate += 1
+
+
+def change_sizes():
+    config.other.sizes.append(9)
+
+
+# === deepcopy_with_a_memo
+import copy
+
+
+class Part:
+    def __init__(self):
+        self.size = 1
+
+
+part = Part()
+
+
+def region(x):
+    memo = {}
+    own = copy.deepcopy(part, memo)
+    return x * own.size, len(memo), sorted(memo) == sorted(memo)
+
+
+# === deepcopy_memo_shown
+import copy
+
+shown = []
+
+
+class Part:
+    def __init__(self):
+        self.size = 1
+
+    def __deepcopy__(self, memo):
+        shown.append(len(memo))
+        new = Part()
+        memo[id(self)] = new
+        return new
+
+
+parts = [Part(), {"size": 1}]
+parts.append(parts[0])
+
+
+def region(x):
+    own = copy.deepcopy(parts)
+    return x * len(own), own[0] is own[2]
+
+
+# === deepcopy_by_reduce
+import copy
+
+
+class Part:
+    def __init__(self, size):
+        self.size = size
+
+    def __reduce__(self):
+        return Part, (self.size + 1,)
+
+
+class Stateful:
+    def __init__(self):
+        self.items = [1]
+
+    def __getstate__(self):
+        return {"items": self.items, "copied": True}
+
+
+part, other = Part(1), Stateful()
+
+
+def region(x):
+    own, second = copy.deepcopy((part, other))
+    second.items.append(2)
+    return x * own.size, second.copied, second.items, other.items
+
+
+def change_size():
+    part.size += 1
+
+
+def change_items():
+    other.items.append(5)
