@@ -5,6 +5,7 @@ Key function: run_architecture.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from functools import partial
@@ -41,6 +42,8 @@ def _run(architecture: Architecture, mode: str, engine: str) -> Verdict:
 def run_architecture(name: str, engine: str, write: Write) -> Verdict:
     """Both modes of an architecture under an engine, each in a process of its own."""
     architecture = ZOO[name]
+    with contextlib.suppress(Exception):  # what fails here is found out, and said, below
+        architecture.build()  # imports the model's code, once for both modes
     for mode in MODES:
         verdict = forked(partial(_run, architecture, mode, engine))
         write({"case": name, "mode": mode, "model": architecture.model, "kind": architecture.kind, engine: verdict})

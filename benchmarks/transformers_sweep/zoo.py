@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 
 from benchmarks.transformers_sweep.architecture import Architecture
 from benchmarks.transformers_sweep.zoo_text import DECODERS, ENCODER_DECODERS, ENCODERS
@@ -13,8 +14,9 @@ _KINDS = {
     "multimodal": MULTIMODAL, "time series": SERIES,
 }  # fmt: skip
 
+_ALL = [dataclasses.replace(one, kind=kind) for kind, group in _KINDS.items() for one in group]
+
+# In the order of the hashes of their names, so that any slice is a sample of all kinds.
 ZOO: dict[str, Architecture] = {
-    architecture.name: dataclasses.replace(architecture, kind=kind)
-    for kind, group in _KINDS.items()
-    for architecture in group
+    one.name: one for one in sorted(_ALL, key=lambda one: hashlib.sha256(one.name.encode()).digest())
 }

@@ -2,10 +2,11 @@
 
 from magpy_core.findings.finding import Finding, Location, Position, Range, Unsupported, Value
 from magpy_core.findings.registry import REGISTRY, Code, Severity, lookup
-from magpy_core.findings.report import Recompile, RegionSummary, Report
+from magpy_core.findings.report import CaptureSummary, Recompile, RegionSummary, Report
 
 __all__ = [
     "REGISTRY",
+    "CaptureSummary",
     "Code",
     "Finding",
     "Location",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -78,6 +79,7 @@ class Capture:
         self.is_dynamic = bool(recording.learned.dims)
         self.hits = 0
         self.compile_seconds: float | None = None
+        self.guard_seconds: deque[float] = deque(maxlen=64)  # of checks that held, while a region measures
         self.findings: list[Finding] = recorded.findings
         self._graph = recording.ops.graph
         self.mutated = [s for _, s in recording.ops.mutated.values()]
