@@ -26,12 +26,18 @@ BENCHMARKS = {
     "replay_mlp50": "benchmarks.replay",
     "replay_sequential50": "benchmarks.replay",
     "replay_mlp3": "benchmarks.replay",
+    "guards_bert": "benchmarks.guards",
+    "guards_gpt48": "benchmarks.guards",
     "monitored_step": "benchmarks.monitored",
     "check_char_gpt": "benchmarks.monitored",
     "import_magpy": "benchmarks.startup",
     "cli_help": "benchmarks.startup",
     "server_start": "benchmarks.startup",
 }
+
+
+def _called(name: str) -> list[str]:
+    return [known for known in BENCHMARKS if known == name or known.startswith(f"{name}_")]
 
 
 def in_child(name: str) -> Result:
@@ -85,6 +91,8 @@ def main() -> int:
     if args.child:
         as_child(args.child, args.answer_fd)
         return 0
+    # a name stands for all that begin with it: `guards`, `replay`
+    args.names = [known for name in args.names for known in _called(name) or [name]]
     if unknown := [name for name in args.names if name not in BENCHMARKS]:
         parser.error(f"no benchmark is called {', '.join(unknown)}; there are: {', '.join(BENCHMARKS)}")
 

@@ -27,7 +27,8 @@ def _line(region: RegionSummary, view: View) -> Text:
         text.append(f" at {view.path(region.file)}" + (f":{region.line}" if region.line else ""))
     text.append(f": {count(region.calls, 'call')}, {count(region.captures, 'capture')}, ")
     text.append(*state)
-    text.append(f", {count(region.graph_breaks, 'graph break')}, {count(region.guards, 'guard')}, ")
+    taking = f" ({region.guard_ms * 1e3:,.0f} µs)" if region.guard_ms is not None else ""
+    text.append(f", {count(region.graph_breaks, 'graph break')}, {count(region.guards, 'guard')}{taking}, ")
     text.append(count(region.side_effects, "side effect"))
     return text
 

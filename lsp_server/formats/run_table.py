@@ -21,7 +21,7 @@ _NOT_MEASURED = "-"
 def table(report: Report, view: View) -> Table:
     shown = Table(box=box.SIMPLE_HEAD, title="Regions, eager against compiled", title_justify="left", pad_edge=False)
     shown.add_column("region", overflow="fold")
-    for name in ("calls", "eager ms", "compiled ms", "speed-up", "captures", "recompiles", "after step 3"):
+    for name in ("calls", "eager ms", "compiled ms", "guards ms", "speed-up", "captures", "recompiles", "after step 3"):
         shown.add_column(name, justify="right", no_wrap=True)
     for region in report.regions:
         where = f"{view.path(region.file)}:{region.line}" if region.file and region.line else ""
@@ -30,6 +30,7 @@ def table(report: Report, view: View) -> Table:
             f"{region.calls:,}",
             _ms(region.eager_ms),
             _ms(region.compiled_ms),
+            _ms(region.guard_ms),
             _speedup(region.speedup),
             str(region.captures),
             str(len(region.recompiles)),

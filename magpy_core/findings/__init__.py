@@ -2,11 +2,12 @@
 
 from magpy_core.findings.finding import HERE, Finding, Location, Position, Range, Unsupported, Value
 from magpy_core.findings.registry import REGISTRY, Code, Severity, lookup
-from magpy_core.findings.report import Recompile, RegionSummary, Report
+from magpy_core.findings.report import CaptureSummary, Recompile, RegionSummary, Report
 
 __all__ = [
     "HERE",
     "REGISTRY",
+    "CaptureSummary",
     "Code",
     "Finding",
     "Location",

@@ -1,4 +1,4 @@
-"""Report: everything one run of an entrypoint found. Key types: RegionSummary, Report."""
+"""Report: everything one run of an entrypoint found. Key types: RegionSummary, CaptureSummary, Report."""
 
 from __future__ import annotations
 
@@ -23,6 +23,17 @@ class Recompile:
 
 
 @dataclass
+class CaptureSummary:
+    """One capture of a region: what is checked before it is replayed, how long that takes, and how often it was replayed."""
+
+    guards: int
+    guard_ms: float | None  # median milliseconds of a check that held; None when not measured
+    hits: int
+    complete: bool
+    compile_s: float | None = None
+
+
+@dataclass
 class RegionSummary:
     """One line per region. Times are milliseconds per call (medians); None when not measured."""
 
@@ -40,9 +51,11 @@ class RegionSummary:
     hits: int = 0
     eager_ms: float | None = None
     compiled_ms: float | None = None
+    guard_ms: float | None = None
     compile_s: float | None = None
     captures_after_step_3: int = 0
     recompiles: list[Recompile] = field(default_factory=list)
+    per_capture: list[CaptureSummary] = field(default_factory=list)
 
     @property
     def speedup(self) -> float | None:
@@ -53,8 +66,12 @@ class RegionSummary:
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> RegionSummary:
-        fields = {k: v for k, v in data.items() if k not in ("speedup", "recompiles")}
-        return RegionSummary(**fields, recompiles=[Recompile(**r) for r in data.get("recompiles", ())])
+        fields = {k: v for k, v in data.items() if k not in ("speedup", "recompiles", "per_capture")}
+        return RegionSummary(
+            **fields,
+            recompiles=[Recompile(**r) for r in data.get("recompiles", ())],
+            per_capture=[CaptureSummary(**c) for c in data.get("per_capture", ())],
+        )
 
 
 @dataclass

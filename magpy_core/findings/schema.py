@@ -119,6 +119,16 @@ def report_schema() -> Schema:
                     "line": _count("1-based line; 0 if unknown"),
                 },
             ),
+            "capture": _object(
+                "One capture of a region",
+                {
+                    "guards": _count("Values checked before a replay"),
+                    "guard_ms": _measured("Median milliseconds of a check that held"),
+                    "hits": _count("Calls that were replayed"),
+                    "complete": {"description": "It is one whole operator graph", "type": "boolean"},
+                    "compile_s": _measured("Seconds spent compiling"),
+                },
+            ),
             "region": _object(
                 "What is captured as a unit",
                 {
@@ -136,9 +146,11 @@ def report_schema() -> Schema:
                     "hits": _count("Calls that were replayed"),
                     "eager_ms": _measured("Median milliseconds of a call in plain Python"),
                     "compiled_ms": _measured("Median milliseconds of a compiled call"),
+                    "guard_ms": _measured("Median milliseconds of checking the guards of a call, part of a compiled call"),
                     "compile_s": _measured("Seconds spent compiling"),
                     "captures_after_step_3": _count("Captures made after the third step"),
                     "recompiles": _list("Every capture but the first, and its cause", "recompile"),
+                    "per_capture": _list("Every capture that is kept, newest first", "capture"),
                     "speedup": _measured("eager_ms / compiled_ms"),
                 },
             ),

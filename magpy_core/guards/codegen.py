@@ -24,6 +24,8 @@ from magpy_core.refgraph.lookup import class_lookup
 from magpy_core.refgraph.source import Source, cache_state, namespace, slot_filled, slot_of
 
 _CACHED_NAMES = frozenset({"__slotnames__", "__abstractmethods__", "__doc__", "__dict__", "__weakref__", "__annotations__"})
+_TABLES = frozenset({"_parameters", "_buffers", "_modules"})
+_SINGLETONS = (None, True, False)
 _INLINE = (bool, int, str, type(None))
 
 
@@ -110,6 +112,7 @@ class GuardWriter:
         self._keep: list[Any] = []
         self.checks = 0
         self._plain_modules: list[Source] = []
+        self._entries: dict[str, dict[str, None]] = {}  # variable of a dict -> what must not hold of it, as tests of ``d``
         self._types: dict[int, type] = {}  # what ``type`` checks have fixed so far: source -> type
 
     # -- names -------------------------------------------------------------------------------------------------
@@ -197,14 +200,41 @@ class GuardWriter:
         self._types = {id(r.source): r.expected for r in reads if r.op == "type"}
         reads = self._bulk_types(reads)
         for read in reads:
-            self.check(read)
-        if self._plain_modules:
-            # what nn.Module.__call__ itself looks at; in a loop, because cold code costs more than the checks
-            names = [self.dict_of(source) for source in self._plain_modules]
+            if not self._put_off(read):
+                self.check(read)
+        for source in self._plain_modules:  # what nn.Module.__call__ itself looks at
+            tests = [f"d[{name!r}]" for name in HOOK_DICTS]
+            self._entries.setdefault(self.dict_of(source), {}).update(dict.fromkeys([*tests, "'forward' in d"]))
+            self.checks += 1
+        self._write_entries()
+
+    def _put_off(self, read: Read) -> bool:
+        """Checks of single entries of an object's namespace, or of a module's tables, that give no value on: dicts of which
+        the same is asked are looked at in one loop, as code that runs once a call costs more than what it does."""
+        source, base = read.source, read.source.base
+        if base is None or base.kind == "const" or type(source.key) is not str:
+            return False
+        own = base.kind == "dict" and base.base is not None and base.base.kind != "const"
+        if read.op == "absent" and (own or base.key in _TABLES):
+            test = f"{source.key!r} in d"
+        elif own and (read.op in ("is", "identity") or (read.op == "eq" and any(read.expected is s for s in _SINGLETONS))):
+            if id(source) in self._vars or source.kind not in ("dict_item", "attr"):
+                return False
+            test = f"d[{source.key!r}] is not {self.const(read.expected)}"
+        else:
+            return False
+        self._entries.setdefault(self.var(base), {})[test] = None
+        self.checks += 1
+        return True
+
+    def _write_entries(self) -> None:
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for name, tests in self._entries.items():
+            alike.setdefault(tuple(tests), []).append(name)
+        for asked, names in alike.items():
             self.lines.append(f"for d in ({', '.join(names)},):")
-            tests = " or ".join(f"d[{name!r}]" for name in HOOK_DICTS)
-            self.lines.append(f"    if {tests} or 'forward' in d: {self.miss}")
-            self.checks += len(self._plain_modules)
+            self.lines.append(f"    if {' or '.join(asked)}: {self.miss}")
+        self._entries = {}
 
     def _bulk_types(self, reads: list[Read]) -> list[Read]:
         """Types of all values of one dict (a ModuleList, a Sequential) are compared in one go after its keys are."""

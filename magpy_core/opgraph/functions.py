@@ -95,6 +95,14 @@ _NUMBERS_ARE_VALUES = frozenset({
 })  # fmt: skip
 
 
+def shaped_by_data(name: str, fx_args: tuple[Any, ...], fx_kwargs: dict[str, Any]) -> bool:
+    """Whether the shape of an operation's result follows from data."""
+    if name == "repeat_interleave":  # repeated by a number, its size follows from the input's
+        repeats = fx_kwargs.get("repeats", fx_args[1] if len(fx_args) > 1 else None)
+        return type(repeats) is not int
+    return name in DATA_SHAPED
+
+
 def may_size(name: str) -> bool:
     """Whether a number that the operation takes may decide the shape of its result. Changing a tensor in place does not."""
     in_place = (name.endswith("_") and not name.endswith("__")) or name in IN_PLACE

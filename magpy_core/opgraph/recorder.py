@@ -17,10 +17,11 @@ from torch.overrides import TorchFunctionMode
 
 from magpy_core._compat.autograd import is_view
 from magpy_core._compat.eval_frame import never_intercept
-from magpy_core._compat.tensor_guards import storage_key
+from magpy_core._compat.tensor_guards import no_torch_function, storage_key
 from magpy_core._compat.torch_state import put_back, set_aside
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph import functions as fns
+from magpy_core.opgraph.conditions import condition
 from magpy_core.opgraph.made import set_data
 from magpy_core.opgraph.python_reads import PythonReads
 from magpy_core.opgraph.scalars import ScalarTable, Sym
@@ -82,6 +83,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         self.drew_random = False
         self.sets_random = False  # whether the graph sets torch's random stream (and may put it back)
         self.first_change: torch.fx.Node | None = None  # the first operation that changes a graph input
+        self._written: set[int] = set()  # memory that operations have written to
         self.eager_only: list[tuple[str, str, Any]] = []  # code, text, site: why only the eager backend can run the graph
         self.entry_memory: dict[int, torch.Tensor] = {}  # the memory that tensors had whose `.data` was assigned, by id
         self._took_number = False  # whether the call being recorded takes a number that varies
@@ -202,6 +204,17 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             )
         raise Unsupported("MP106", f"{HERE} takes a value of type `{type(value).__name__}`, which a graph can't hold.")
 
+    def condition(self, sym: Sym) -> tuple[torch.fx.Node, ...] | None:
+        """The operations that a decision takes if it follows from the graph's inputs, as they are when the region begins."""
+        tensors = {node: tensor for tensor, node in self.values.values()}
+
+        def unchanged(node: torch.fx.Node) -> bool:
+            tensor = tensors.get(node)
+            return tensor is None or storage_key(tensor) not in self._written
+
+        with no_torch_function():
+            return condition((leaf.payload for leaf in sym.leaves() if leaf.kind == "node"), self.graph, unchanged)
+
     # -- the mode ----------------------------------------------------------------------------------------------
 
     def __torch_function__(
@@ -279,6 +292,8 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         in_place = name in fns.IN_PLACE or (name.endswith("_") and not name.endswith("__")) or "out" in kwargs
         if in_place and any(t.is_inference() and (self._is_input(t) or is_view(t)) for t in tensors):
             raise Unsupported("MP106", f"{HERE} changes an inference tensor from outside, of which no guard can tell.")
+        if in_place:  # inference tensors count no changes
+            self._written.update(storage_key(t) for t in tensors if t.is_inference())
         return ("op", (name, fx_args, fx_kwargs, tensors, versions))
 
     def _is_input(self, tensor: torch.Tensor) -> bool:
@@ -410,7 +425,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             self.host.exact_sizes(tensors[:1])
         shaped = (
             any(id(t) in self.data_shaped for t in tensors)
-            or name in fns.DATA_SHAPED
+            or fns.shaped_by_data(name, fx_args, fx_kwargs)
             or self._masked(name, tensors, fx_args)
             or (self._took_number and fns.may_size(name))
         )
@@ -429,6 +444,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
     def _changed(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
         """``tensor`` was changed in place by ``node``: so was every graph input that shares its memory."""
         memory = storage_key(tensor)
+        self._written.add(memory)
         for t, source in list(self.guarded.values()):
             if id(t) in self.mutated:
                 if t is tensor:

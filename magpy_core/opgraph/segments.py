@@ -37,9 +37,14 @@ class Segment:
         return torch.fx.GraphModule(torch.nn.Module(), graph)
 
 
-def split(graph: torch.fx.Graph, cuts: list[torch.fx.Node], wanted: list[list[torch.fx.Node]]) -> list[Segment]:
+def split(
+    graph: torch.fx.Graph,
+    cuts: list[torch.fx.Node],
+    wanted: list[list[torch.fx.Node]],
+    without: frozenset[torch.fx.Node] | set[torch.fx.Node] = frozenset(),
+) -> list[Segment]:
     """Segments of ``graph``: cut ``i`` comes after node ``cuts[i]``; ``wanted[i]`` are the values Python needs after segment
-    ``i`` (the last entry: what replay needs). Placeholders belong to no segment."""
+    ``i`` (the last entry: what replay needs). Placeholders belong to no segment, nor do the nodes in ``without``."""
     nodes = [n for n in graph.nodes if n.op not in ("placeholder", "output")]
     order = {n: i for i, n in enumerate(nodes)}
     bounds = [order[c] + 1 if c in order else 0 for c in cuts]
@@ -47,7 +52,7 @@ def split(graph: torch.fx.Graph, cuts: list[torch.fx.Node], wanted: list[list[to
     start = 0
     for end in [*bounds, len(nodes)]:
         end = max(end, start)
-        segments.append(Segment(nodes[start:end]))
+        segments.append(Segment([n for n in nodes[start:end] if n not in without]))
         start = end
     home = {n: i for i, s in enumerate(segments) for n in s.nodes}
     needed: list[dict[torch.fx.Node, None]] = [{} for _ in segments]

@@ -29,7 +29,7 @@ _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "deref": (lambda b, k: b(), "{b}()"),
     "size": (lambda b, k: b.size(k), "{b}.size({k})"),
     "offset": (lambda b, k: b.storage_offset(), "{b}.storage_offset()"),
-    "cached": (lambda b, k: b(*k), "{b}(*{k})"),
+    "cached": (lambda b, k: b(*k[0], **dict(k[1])), "{b}(*{k}[0], **dict({k}[1]))"),
     "cache_state": (lambda b, k: cache_state(b), "cache_state({b})"),
     "logs": (lambda b, k: b.isEnabledFor(k), "{b}.isEnabledFor({k})"),
     "context": (lambda b, k: b.get(k), "{b}.get({k})"),
@@ -145,7 +145,7 @@ class Source:
             case "offset":
                 return f"{base}.storage_offset()"
             case "cached":
-                return f"{base}({', '.join(map(repr, self.key))})"
+                return f"{base}({', '.join([*map(repr, self.key[0]), *(f'{n}={v!r}' for n, v in self.key[1])])})"
             case "cache_state":
                 return f"{base}.cache_info()"
             case "logs":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -15,13 +16,14 @@ import torch
 import torch.fx
 
 from magpy_core._compat.autograd import get_modes, set_modes, switches_modes
-from magpy_core._compat.tensor_guards import keep_version, storage_key, tensor_check
+from magpy_core._compat.tensor_guards import storage_key, tensor_check
 from magpy_core._compat.torch_state import random_streams, restore_streams
-from magpy_core.backends.fakes import fakes_from_facts, guard_namespace, make_fake_inputs
+from magpy_core.backends.fakes import fakes_from_facts, make_fake_inputs
 from magpy_core.backends.registry import get_backend
 from magpy_core.findings import Finding, Unsupported
 from magpy_core.guards.codegen import GuardWriter, inline_single_uses
 from magpy_core.guards.explain import TensorFacts
+from magpy_core.opgraph.conditions import only_for
 from magpy_core.opgraph.made import set_data
 from magpy_core.opgraph.raising import undo_needed
 from magpy_core.opgraph.segments import Segment, split
@@ -32,7 +34,9 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.codegen import ReplayWriter
 from magpy_core.replay.ir import Outside
-from magpy_core.runtime.parts import Guards, Replay
+from magpy_core.runtime.conditions import evaluator
+from magpy_core.runtime.parts import DRAWING, Guards, Replay, restore_input, shape_check
+from magpy_core.runtime.recording.base import Branch
 from magpy_core.runtime.recording.recording import Recorded
 
 MISS: Any = type("MISS", (), {"__repr__": lambda self: "MISS"})()
@@ -75,15 +79,19 @@ class Capture:
         self.is_dynamic = bool(recording.learned.dims)
         self.hits = 0
         self.compile_seconds: float | None = None
+        self.guard_seconds: deque[float] = deque(maxlen=64)  # of checks that held, while a region measures
         self.findings: list[Finding] = recorded.findings
         self._graph = recording.ops.graph
         self.mutated = [s for _, s in recording.ops.mutated.values()]
         # On a GPU, what an assertion keeps out (an index too large) would end the process and not raise: there it is a cut.
         waits = all(tensor.device.type == "cpu" for _, _, tensor in recording.ops.inputs)
-        self._branches = [b for b in recording.branches if not (waits and b.asserted)]
-        self._assertions = [b for b in recording.branches if waits and b.asserted]
+        self._conditions = [b for b in recording.branches if b.condition is not None]
+        self._branches = [b for b in recording.branches if b.condition is None and not (waits and b.asserted)]
+        self._assertions = [b for b in recording.branches if b.condition is None and waits and b.asserted]
         cuts = [b.last_node for b in self._branches]
-        self.segments: list[Segment] = split(self._graph, cuts, self._wanted())
+        wanted = self._wanted()
+        self._ahead = only_for((b.condition or () for b in self._conditions), (n for nodes in wanted for n in nodes))
+        self.segments: list[Segment] = split(self._graph, cuts, wanted, self._ahead)
         self.is_complete = len(self.segments) <= 1
         self._namespace: dict[str, Any] = {}
         self.generated_code: list[str] = []
@@ -101,11 +109,8 @@ class Capture:
     def _wanted(self) -> list[list[torch.fx.Node]]:
         """Per segment: graph values Python needs after it (branch decisions); last: what the plan and assertions use."""
 
-        def decided_by(branch: Any) -> list[torch.fx.Node]:
-            return [leaf.payload for leaf in branch.sym.leaves() if leaf.kind == "node"]
-
-        asserted = [node for b in self._assertions for node in decided_by(b)]
-        return [*map(decided_by, self._branches), [*self._plan.outputs, *asserted]]
+        asserted = [node for b in self._assertions for node in _decided_by(b)]
+        return [*map(_decided_by, self._branches), [*self._plan.outputs, *asserted]]
 
     @property
     def operator_graph(self) -> torch.fx.GraphModule:
@@ -113,7 +118,8 @@ class Capture:
         graph = torch.fx.Graph()
         mapping: dict[torch.fx.Node, torch.fx.Node] = {}
         for node in self._graph.nodes:
-            mapping[node] = graph.node_copy(node, lambda n: mapping[n])
+            if node not in self._ahead:
+                mapping[node] = graph.node_copy(node, lambda n: mapping[n])
         graph.output(tuple(mapping[n] for n in self._plan.outputs))
         self._examples(graph)
         graph.lint()
@@ -207,6 +213,7 @@ class Capture:
         for target in rw_targets.values():
             w.var(target.source)
         self._prefetch(w)
+        self._write_conditions(w, input_names)
         guard_lines = list(w.lines)
         count = w.checks
         order = [n for n in self._graph.nodes if n.op == "placeholder"]
@@ -269,13 +276,13 @@ class Capture:
         recording = self._recorded.recording
         if recording.draws:
             text = text.replace("def run(args, kwargs):", "def run_drawing(args, kwargs, before):")
-            text = text.replace("def gather(args, kwargs):", "def gather_drawing(args, kwargs, before):") + _DRAWING
+            text = text.replace("def gather(args, kwargs):", "def gather_drawing(args, kwargs, before):") + DRAWING
         tensors = [t for *_, t in self._recorded.tensors]
         free = [dims for _, _, dims, _ in self._recorded.tensors]
         self._namespace |= w.table
         self._namespace.update(
             MISS=MISS, global_state=self._globals_ok, tensors=tensor_check(tensors, free), storage_key=storage_key,
-            restore_input=_restore_input, random_streams=random_streams, restore_streams=restore_streams,
+            restore_input=restore_input, random_streams=random_streams, restore_streams=restore_streams,
             get_modes=get_modes, set_modes=set_modes, CaptureFailed=CaptureFailed, AGAIN=AGAIN,
             shapes_ok=lambda values: True, put_back=put_back,
         )  # fmt: skip
@@ -362,6 +369,15 @@ class Capture:
             w.lines.append(f"if len(set(map(storage_key, ({names},)))) != {len(leaders)}: return MISS")
             w.checks += 1
 
+    def _write_conditions(self, w: GuardWriter, input_names: dict[Any, str]) -> None:
+        """What the program asked of its inputs' data, in the order it asked."""
+        for i, branch in enumerate(self._conditions):
+            asked = _decided_by(branch)
+            inputs, self._namespace[f"condition{i}"] = evaluator(branch.condition or (), asked)
+            w.lines.append(f"decided{i} = condition{i}({', '.join(input_names[n] for n in inputs)})")
+            expr = w.scalar(branch.sym, lambda node, i=i, asked=asked: f"decided{i}[{asked.index(node)}]")  # type: ignore[misc]
+            w.fail_if(f"decided{i} is None or not same({expr}, {w.const(branch.outcome)})", branch.site)
+
     def _undo(self, w: GuardWriter, input_names: dict[Any, str]) -> str:
         """Law 3: a graph that takes another branch, or raises, must leave nothing changed. Writes what is saved before it,
         as far as it can happen at all; gives the statements that put it back."""
@@ -438,7 +454,7 @@ class Capture:
             if not all(n in position for n in segment.inputs):
                 raise CaptureFailed("MP902", "The backend specialised a later part of the region on sizes nothing guards.")
             self._checks[index] = (list(compiled.guards), [position[n] for n in segment.inputs])
-            self._namespace["shapes_ok"] = _shape_check(list(self._checks.values()))
+            self._namespace["shapes_ok"] = shape_check(list(self._checks.values()))
         self.compile_seconds = (self.compile_seconds or 0.0) + time.perf_counter() - start
         fn = compiled.fn
         self._bare[index] = fn
@@ -462,40 +478,6 @@ class Capture:
         return f"<Capture: {parts}, {len(self.guards)} guards, {len(self.replay.effects)} effects>"
 
 
-# Random numbers are drawn before it is known whether the capture fits: if it does not, the streams are put back.
-_DRAWING = """
-def run(args, kwargs):
-    before = []
-    try:
-        result = run_drawing(args, kwargs, before)
-    except CaptureFailed:
-        put_back(before)
-        raise
-    if result is MISS or result is AGAIN:
-        put_back(before)
-    return result
-
-def gather(args, kwargs):
-    before = []
-    try:
-        return gather_drawing(args, kwargs, before)
-    finally:
-        put_back(before)
-"""
-
-
-def _shape_check(checks: list[tuple[Any, list[int]]]) -> Callable[[Any], bool]:
-    compiled = [
-        (eval(f"lambda L: {' and '.join(f'({g.expression})' for g in guards)}", dict(guard_namespace())), positions)
-        for guards, positions in checks
-    ]
-
-    def check(inputs: Any) -> bool:
-        return all(fn([inputs[p] for p in positions]) for fn, positions in compiled)
-
-    return check
-
-
-def _restore_input(tensor: torch.Tensor, backup: torch.Tensor) -> None:
-    with torch.no_grad(), keep_version(tensor):
-        tensor.copy_(backup)
+def _decided_by(branch: Branch) -> list[torch.fx.Node]:
+    """The graph values that a branch depends on."""
+    return [leaf.payload for leaf in branch.sym.leaves() if leaf.kind == "node"]

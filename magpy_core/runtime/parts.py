@@ -1,11 +1,17 @@
-"""What a capture shows of itself: when it is valid, and what it does to the outside. Key types: Guards, Replay."""
+"""What a capture shows of itself: when it is valid, and what it does to the outside. Key types: Guards, Replay.
+
+Beside them, what its generated code calls: the check of a backend's shapes, and putting an input back."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from magpy_core._compat.tensor_guards import global_reason
+import torch
+
+from magpy_core._compat.tensor_guards import global_reason, keep_version
+from magpy_core.backends.fakes import guard_namespace
 from magpy_core.findings import Location
 from magpy_core.guards.explain import Failure, read_failure, tensor_failure
 from magpy_core.monitor.positions import site_location
@@ -72,3 +78,42 @@ class Replay:
 
 def _where(site: Any) -> Location | None:
     return site_location(site) if site is not None else None
+
+
+# Random numbers are drawn before it is known whether the capture fits: if it does not, the streams are put back.
+DRAWING = """
+def run(args, kwargs):
+    before = []
+    try:
+        result = run_drawing(args, kwargs, before)
+    except CaptureFailed:
+        put_back(before)
+        raise
+    if result is MISS or result is AGAIN:
+        put_back(before)
+    return result
+
+def gather(args, kwargs):
+    before = []
+    try:
+        return gather_drawing(args, kwargs, before)
+    finally:
+        put_back(before)
+"""
+
+
+def shape_check(checks: list[tuple[Any, list[int]]]) -> Callable[[Any], bool]:
+    compiled = [
+        (eval(f"lambda L: {' and '.join(f'({g.expression})' for g in guards)}", dict(guard_namespace())), positions)
+        for guards, positions in checks
+    ]
+
+    def check(inputs: Any) -> bool:
+        return all(fn([inputs[p] for p in positions]) for fn, positions in compiled)
+
+    return check
+
+
+def restore_input(tensor: torch.Tensor, backup: torch.Tensor) -> None:
+    with torch.no_grad(), keep_version(tensor):
+        tensor.copy_(backup)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from magpy_core._compat.surroundings import foreign
 from magpy_core._compat.versions import UnsupportedVersion
-from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Value
+from magpy_core.findings import CaptureSummary, Finding, Location, Position, Range, Recompile, RegionSummary, Value
 from magpy_core.guards.explain import Failure
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.runtime.capture import AGAIN, MISS, Capture, CaptureFailed
@@ -120,11 +120,11 @@ class Region:
                     capture.hits += 1
                     return result
         else:
-            for capture in self.captures:
-                if capture.matches(args, kwargs):
-                    self.hits += 1
-                    capture.hits += 1
-                    return self.target(*args, **kwargs)
+            held = self._held(args, kwargs)
+            if held is not None:
+                self.hits += 1
+                held.hits += 1
+                return self.target(*args, **kwargs)
         return self._miss(args, kwargs)
 
     def _drop(self, capture: Capture, failure: CaptureFailed) -> None:
@@ -297,6 +297,15 @@ class Region:
         if self._report is not None:
             self._report(finding)
 
+    def _held(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
+        """The capture whose guards hold; how long they took to check is kept with it."""
+        for capture in self.captures:
+            start = time.perf_counter()
+            if capture.matches(args, kwargs):
+                capture.guard_seconds.append(time.perf_counter() - start)
+                return capture
+        return None
+
     # -- measuring ---------------------------------------------------------------------------------------------
 
     def _measured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -306,7 +315,7 @@ class Region:
         turn = self._measured_since_capture
         steady = 4 <= turn <= 24 and self.options.mode == "compiled" and bool(self.captures) and not self.disabled
         start = time.perf_counter()
-        if steady and turn % 2 == 0 and any(c.is_compiled and c.matches(args, kwargs) for c in self.captures):
+        if steady and turn % 2 == 0 and (held := self._held(args, kwargs)) is not None and held.is_compiled:
             self.guard_seconds.append(time.perf_counter() - start)
             start = time.perf_counter()
             result = self.target(*args, **kwargs)
@@ -327,9 +336,11 @@ class Region:
 
     def summary(self) -> RegionSummary:
         effects = max((len(c.replay.effects) + len(c.mutated) for c in self.captures), default=0)
-        breaks = sum(1 for f in self.findings.values() if f.code.startswith("MP1"))
+        complete = bool(self.captures) and not self.disabled and all(c.is_complete for c in self.captures)
+        # of a whole graph, such findings tell what data it depends on
+        breaks = 0 if complete else sum(1 for f in self.findings.values() if f.code.startswith("MP1"))
 
-        def ms(values: list[float]) -> float | None:
+        def ms(values: Collection[float]) -> float | None:
             return round(median(values) * 1e3, 4) if values else None
 
         seconds = [c.compile_seconds for c in [*self.captures, *self._dead] if c.compile_seconds is not None]
@@ -341,16 +352,21 @@ class Region:
             line=self.location.range.start.line + 1,
             calls=self.calls,
             captures=len(self.captures),
-            complete=bool(self.captures) and not self.disabled and all(c.is_complete for c in self.captures),
+            complete=complete,
             graph_breaks=breaks,
             guards=max((len(c.guards) for c in self.captures), default=0),
             side_effects=effects,
             hits=self.hits,
             eager_ms=ms(self.eager_seconds),
             compiled_ms=ms(self.compiled_seconds),
+            guard_ms=ms(self.guard_seconds) or ms([s for c in self.captures for s in c.guard_seconds]),
             compile_s=round(sum(seconds), 3) if seconds else None,
             captures_after_step_3=self.captures_after_step_3,
             recompiles=list(self.recompiles),
+            per_capture=[
+                CaptureSummary(len(c.guards), ms(c.guard_seconds), c.hits, c.is_complete, c.compile_seconds)
+                for c in self.captures
+            ],
         )
 
     def __repr__(self) -> str:

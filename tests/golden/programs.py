@@ -31,7 +31,7 @@ class Counter(nn.Module):
 
 def branches(x: torch.Tensor, log: list[Any]) -> torch.Tensor:
     """One data-dependent branch: two segments, and an effect behind them."""
-    y = x * LIMIT
+    y = x.exp() * LIMIT
     if y.sum() > 0:
         y = torch.relu(y)
     log.append({"last": y})

@@ -17,6 +17,7 @@ from lsp_server.formats import as_json, concise, full, regions, run_table, stati
 from lsp_server.formats.view import View
 from lsp_server.sources import Sources
 from magpy_core.findings import (
+    CaptureSummary,
     Finding,
     Location,
     Position,
@@ -98,8 +99,10 @@ def report() -> Report:
             hits=1197,
             eager_ms=12.5,
             compiled_ms=5.0,
+            guard_ms=0.125,
             compile_s=9.25,
             recompiles=[Recompile(2, "x.shape[0]", "32", "17", TRAIN, 4)],
+            per_capture=[CaptureSummary(41, 0.125, 1000, True, 9.25), CaptureSummary(39, None, 197, True)],
         ),
         RegionSummary(
             "optimizer:AdamW",

@@ -119,7 +119,7 @@ def test_a_checkout(tmp_path: Path) -> None:
 def test_what_is_compared() -> None:
     import torch
 
-    from benchmarks.paritybench.compare import difference, observe
+    from benchmarks.sweeps.compare import difference, observe
 
     class Net(torch.nn.Module):
         def __init__(self) -> None:

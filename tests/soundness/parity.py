@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.paritybench.nest import Verdict, forked, isolate
 from benchmarks.paritybench.stand_ins import import_case_file
 from benchmarks.paritybench.sweep import public_files
+from benchmarks.sweeps.child import Verdict, forked, limit
 from tests.soundness.fuzz import Changes, possible_changes, random_schedule, shortest
 from tests.soundness.harness import Report, Step, run
 from tests.soundness.world import Program, World
@@ -70,7 +70,7 @@ def program_of(path: Path, number: int) -> CaseProgram:
 
 def run_case(path: Path, number: int, seed: int, schedules: int, seconds: float) -> Verdict:
     """Some schedules on one case: counts, and the differences with what repeats them."""
-    isolate()
+    limit()
     program = program_of(path, number)
     try:
         eager = run(program, [Step()] * 3, compiler=lambda target: target)

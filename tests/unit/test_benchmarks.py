@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import BENCHMARKS, ROOT
+from benchmarks.__main__ import BENCHMARKS, ROOT, _called
 from benchmarks.result import Result, Row
 from benchmarks.timing import Samples, interleave, interleave_commands, ratio_of
 
@@ -30,6 +30,15 @@ def test_ratio_refuses_contenders_with_different_rounds() -> None:
 @pytest.mark.parametrize(("value", "target", "verdict"), [(1.1, 1.15, "met"), (1.15, 1.15, "met"), (1.2, 1.15, "MISSED")])
 def test_verdict(value: float, target: float, verdict: str) -> None:
     assert Row("replay", value, "x", target).verdict == verdict
+
+
+def test_a_name_stands_for_all_that_begin_with_it() -> None:
+    assert _called("guards") == ["guards_bert", "guards_gpt48"]
+    assert _called("replay_mlp3") == ["replay_mlp3"] and _called("guard") == []
+
+
+def test_a_share_is_shown_in_percent() -> None:
+    assert Row("guards / step", 0.25, "%", 3.0).shown(0.25) == "0.25 %"
 
 
 def test_a_row_without_target_has_no_verdict() -> None:

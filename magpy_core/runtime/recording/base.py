@@ -50,6 +50,8 @@ class Branch:
     last_node: Any
     site: Any
     asserted: bool = False
+    condition: tuple[Any, ...] | None = None
+    """The operations that decide, if they take nothing but the graph's inputs: no cut, they run ahead of the graph."""
 
 
 @dataclass

@@ -19,6 +19,8 @@ from magpy_core.runtime.recording.base import Output
 from magpy_core.runtime.recording.containers import ContainerEvents
 from magpy_core.runtime.recording.wording import a_type
 
+_COPY = [f.__code__ for f in vars(copy).values() if is_a(f, types.FunctionType) and f.__module__ == "copy"]
+COPYING = frozenset([*_COPY, *(c for code in _COPY for c in code.co_consts if is_a(c, types.CodeType))])
 _MOST_COPIED = 12  # containers in one copied tree: each must not be any of the others
 _MOST_IN_TEXT = 10_000  # containers in what becomes text
 _ITERATORS: dict[int, Any] = {
@@ -108,7 +110,7 @@ class BuiltinEvents(ContainerEvents):
                 return
         if node is not None:
             self.refgraph.read(node.source, "identity", obj, site)
-        else:
+        elif fn is hash or not self.is_copying(site):
             self.refuse("MP103", f"{HERE} of an object that the region makes differs at every call.", site=site)
 
     def b_repr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -215,6 +217,13 @@ class BuiltinEvents(ContainerEvents):
         if kind == kinds.DEQUE:
             return collections.deque(parts, value.maxlen)
         return parts if kind == kinds.LIST else type(value)(parts)
+
+    def is_copying(self, site: Any) -> bool:
+        """Whether addresses asked for here stay in a memo that ``copy.deepcopy`` made for itself: which objects are one is
+        all that they tell, and of outside objects that is guarded."""
+        return site.code in COPYING and not self.memo_shown
+
+    memo_shown = False  # whether the program itself has had such a memo in hand
 
     def copies(self, site: Any, tree: Any) -> bool:
         """``copy.deepcopy`` of plain data, taken as a whole: its frames compare addresses. False for anything else."""

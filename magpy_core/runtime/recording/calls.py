@@ -24,7 +24,7 @@ from magpy_core.refgraph.draws import stream_of
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT
 from magpy_core.runtime.recording.arrays import ArrayEvents
-from magpy_core.runtime.recording.builtin_calls import SPECIAL
+from magpy_core.runtime.recording.builtin_calls import COPYING, SPECIAL
 from magpy_core.runtime.recording.outside_calls import CALLBACKS
 
 _BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
@@ -128,8 +128,15 @@ class CallEvents(ArrayEvents):
         if fn.__module__ == "torch.random":  # some are wrapped so that their frames are never seen
             self.call_random_state(site, fn, args, kwargs)
             return
+        if fn is torch.nn.Module.__getattr__ and len(args) == 2 and not kwargs:
+            self.read_attr(args[0], args[1], site)
+            return
         if fn is copy.deepcopy and len(args) == 1 and not kwargs and self.copies(site, args[0]):
             return
+        if (
+            fn is copy.deepcopy and site.code not in COPYING and len(args) + len(kwargs) > 1
+        ) or fn.__name__ == "__deepcopy__":
+            self.memo_shown = True
         if (fn.__module__ or "").partition(".")[0] == "numpy":
             self.call_numpy(site, fn, args, kwargs)
         elif self.frame_is_library(fn.__code__):

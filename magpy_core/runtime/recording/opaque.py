@@ -37,8 +37,10 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.values import ValueEvents
 
 _METHODS = ("forward", "backward", "setup_context", "vjp", "jvp", "vmap")
+_IN_CALL = ("forward", "setup_context")  # what runs when the function is applied
 
 
+_PLAIN = (bool, int, float, str, type(None), torch.dtype)
 _CPU = torch.device("cpu")
 _CPU_CONSTRUCTORS = frozenset({
     torch.FloatTensor, torch.DoubleTensor, torch.HalfTensor, torch.BFloat16Tensor, torch.LongTensor, torch.IntTensor,
@@ -97,21 +99,56 @@ def scripted(fn: Any) -> Callable[..., Any]:
     return run
 
 
+@functools.lru_cache(maxsize=1024)
+def caching(fn: Any) -> Callable[..., Any]:
+    """A plain function that calls a ``functools.lru_cache`` function."""
+
+    def ask(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    ask.__name__ = f"cached_{getattr(fn, '__name__', 'function')}"
+    return ask
+
+
+def _is_plain(value: Any) -> bool:
+    """Scalars, and tuples of them of any depth."""
+    if type(value) in (tuple, torch.Size):
+        return all(map(_is_plain, value))
+    return kinds.kind_of(value) == kinds.SCALAR
+
+
+def globals_read(fn: Any) -> list[tuple[dict[str, Any], str]] | None:
+    """The globals, other than modules, that a Python function and the functions among these globals may read: plain values
+    and functions. None if it may read anything else besides its arguments and builtins."""
+    found: list[tuple[dict[str, Any], str]] = []
+    seen: set[int] = set()
+    waiting = [fn]
+    while waiting:
+        fn = waiting.pop()
+        if is_a(fn, (staticmethod, classmethod)):
+            fn = fn.__func__
+        if fn is None or id(fn) in seen:
+            continue
+        if not is_a(fn, types.FunctionType) or fn.__closure__:
+            return None
+        seen.add(id(fn))
+        waiting_values = [*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()]
+        codes = [fn.__code__]
+        while codes:
+            code = codes.pop()
+            codes += [c for c in code.co_consts if is_a(c, types.CodeType)]
+            names = [n for n in code.co_names if n in fn.__globals__ and not is_a(fn.__globals__[n], types.ModuleType)]
+            found += [(fn.__globals__, name) for name in names]
+            waiting_values += [fn.__globals__[name] for name in names]
+        waiting += [v for v in waiting_values if is_a(v, types.FunctionType)]
+        if not all(is_a(v, (types.FunctionType, *_PLAIN)) for v in waiting_values):
+            return None
+    return found
+
+
 def self_contained(fn: Any) -> bool:
     """Whether a Python function reads nothing but its arguments, builtins and modules."""
-    if is_a(fn, (staticmethod, classmethod)):
-        fn = fn.__func__
-    if not is_a(fn, types.FunctionType):
-        return fn is None
-    if fn.__closure__:
-        return False
-    codes = [fn.__code__]
-    while codes:
-        code = codes.pop()
-        codes += [c for c in code.co_consts if is_a(c, types.CodeType)]
-        if any(n in fn.__globals__ and not is_a(fn.__globals__[n], types.ModuleType) for n in code.co_names):
-            return False
-    return True
+    return globals_read(fn) == []
 
 
 class OpaqueEvents(ValueEvents):
@@ -130,9 +167,9 @@ class OpaqueEvents(ValueEvents):
             return
         for name in _METHODS:
             self.class_fact(cls, name, site)
-        methods = [lookup.class_lookup(cls, n)[0] for n in _METHODS]
-        closed = all(lookup.missing(m) or self_contained(m) for m in methods)
-        if kwargs or (not closed and any(True for _ in self.refgraph.written())):
+        methods = {n: m for n in _METHODS if not lookup.missing(m := lookup.class_lookup(cls, n)[0])}
+        closed = all(map(self_contained, methods.values()))
+        if kwargs or (not closed and not self._reads_entry_state([methods[n] for n in _IN_CALL if n in methods], site)):
             self.refuse("MP107", f"The autograd.Function `{cls.__name__}` may read what the region has changed.", site=site)
             return
         if not closed:
@@ -140,6 +177,22 @@ class OpaqueEvents(ValueEvents):
             self.ops.eager_only.append(("MP107", text, site))
         self.escape_all(site, args)
         self.apply_as(site, applier(cls), args, {})
+
+    def _reads_entry_state(self, methods: list[Any], site: Any) -> bool:
+        """Whether these functions, called by a replay before it has written anything, see what they see in the program. What
+        they read of globals is guarded; what ``backward`` reads is read when it runs, in the program as after a replay."""
+        written = {id(node.obj) for node in self.refgraph.written()}
+        reads = [globals_read(method) for method in methods]
+        if written and any(found is None or any(id(g) in written for g, _ in found) for found in reads):
+            return False
+        for g, name in (pair for found in reads for pair in found or ()):
+            value, source = g[name], self.sources.item(self.globals_root(g).source, name)
+            if is_a(value, types.FunctionType):
+                self.refgraph.read(source, "is", value, site)
+                self.function_fact(value)
+            else:  # a number that varies too: the function may make a shape of it
+                self.refgraph.read(source, "eq", value, site)
+        return True
 
     def apply_as(
         self, site: Any, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], void: bool = False
@@ -241,7 +294,7 @@ class OpaqueEvents(ValueEvents):
 
     def function_apply(self, frame: Any) -> bool:
         """``Function.apply`` itself: reached without an event (from a library), its node can't be recorded."""
-        if self._applied is None and not self.ops.op_depth:
+        if self._applied is None and not self.ops.op_depth and not self.broken:
             self.refuse("MP107", "An autograd.Function is called from a library, where its call can't be recorded.")
         return False
 
@@ -255,23 +308,34 @@ class OpaqueEvents(ValueEvents):
 
     def call_cached(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function wrapped by ``functools.lru_cache``."""
+        if self.ops.op_depth or self._applied is not None:
+            return  # part of the node that is being made
         self.const_root(fn)
-        self.function_fact(getattr(fn, "__wrapped__", None))
+        wrapped = getattr(fn, "__wrapped__", None)
+        self.function_fact(wrapped)
         self.escape_all(site, args, kwargs)
+        if any(is_a(a, torch.Tensor) for a in (*args, *kwargs.values())) and self._reads_entry_state([wrapped], site):
+            # its cache asks which tensor it is, which is another one at each call: a node that asks the cache, and fills it
+            text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which a compiled graph can't do."
+            self.ops.eager_only.append(("MP106", text, site))
+            self.apply_as(site, caching(fn), args, kwargs)
+            return
         self.read_deep(site, args, kwargs)
         self._cached.append((site, fn, args, kwargs, fn.cache_info()))
 
     def cached_result(self, site: Any, fn: Any, args: Any, kwargs: Any, before: Any, result: Any) -> None:
         after = fn.cache_info()
-        if after.misses != before.misses or kwargs:
+        if after.misses != before.misses:
             # the run filled the cache: the next one finds the value there
             self.refuse_once(f"`{getattr(fn, '__name__', 'A cached function')}` filled its cache in this call.")
             return
         if kinds.kind_of(result) == kinds.TENSOR and self.ops.values.get(id(result)) is not None:
             return
-        for a in args:
+        for a in (*args, *kwargs.values()):
             kind = kinds.kind_of(a)
             node = self.refgraph.node(a)
+            if _is_plain(a):
+                continue  # read_deep has guarded it
             if kind == kinds.OBJECT and node is not None:
                 self.refgraph.read(node.source, "identity", a, site)
             elif kind not in (kinds.SCALAR, kinds.IDENTITY):
@@ -280,7 +344,7 @@ class OpaqueEvents(ValueEvents):
         root = self.const_root(fn).source
         counts = self.sources.make("cache_state", root, None)
         self.refgraph.read(counts, "eq", f"{before.misses} misses, {before.currsize} entries", site)
-        self.value(self.sources.make("cached", root, tuple(args)), result, site)
+        self.value(self.sources.make("cached", root, (tuple(args), tuple(kwargs.items()))), result, site)
 
     # -- torch's own state -------------------------------------------------------------------------------------
 

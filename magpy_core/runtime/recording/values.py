@@ -237,7 +237,7 @@ class ValueEvents(CallEvents):
         if type(lhs) in _VALUES and type(rhs) is type(lhs):
             self.site = site
             self.escape_all(site, lhs, rhs)
-            if not all(self.known_identity(v, site) for v in (lhs, rhs)):
+            if not self.is_copying(site) and not all(self.known_identity(v, site) for v in (lhs, rhs)):
                 # whether two equal values are one object is not a function of anything a guard watches
                 self.refuse("MP103", f"{HERE} compares two `{type(lhs).__name__}` values by identity.", site=site)
             return
@@ -332,10 +332,21 @@ class ValueEvents(CallEvents):
         last = next(iter(reversed(self.ops.graph.nodes)), None)
         number = what in ("value", "__index__", "item")
         asserted = not number and site is not None and only_raises(site, outcome)
-        self.branches.append(Branch(sym, outcome, last, site, asserted or self.whole))
+        condition = None if asserted else self.ops.condition(sym)
+        self.branches.append(Branch(sym, outcome, last, site, asserted or self.whole, condition))
         if not asserted or self.whole:  # an assertion is looked at after the branches behind it
             self.settled[id(sym)] = sym
-        if asserted or self.whole:
+        if condition is not None:
+            use = self.describe_use(sym) if number else f"Control flow depends on {self.describe_read(sym)}"
+            self.note(
+                "MP102" if number else "MP101",
+                f"{use}, data of the region's inputs: it is looked at before the graph runs; each value is another capture.",
+                hint="The graph is not cut. Keep what varies a lot in a tensor, or out of the region.",
+                values=(Value("outcome", repr(outcome)),),
+                site=site,
+                severity=Severity.INFORMATION if self.whole else None,
+            )
+        elif asserted or self.whole:
             if asserted:
                 text = (
                     f"This check depends on {self.describe_read(sym)}, a tensor's value: it is made after the graph has run."

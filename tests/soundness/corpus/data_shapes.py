@@ -256,3 +256,16 @@ def change_c():
 # === number_in_a_legacy_constructor
 def region(x):
     return x * torch.FloatTensor((x > 0).sum().item(), 2).numel()
+
+
+# === data_shape_not_by_repeating
+def region(x):
+    y = x.repeat_interleave(2, dim=1)
+    a, b = torch.repeat_interleave(x, repeats=3, dim=0).split(6)
+    return [y + n for n in range(y.shape[1])], a * b
+
+
+# === data_shape_by_repeating
+def region(x):
+    y = x.repeat_interleave((x[:, 0] > 0).long(), dim=0)
+    return y.sum() * y.shape[0]

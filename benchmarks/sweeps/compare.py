@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,7 @@ class Call:
     arguments: Any = None
     gradients: dict[str, Any] = field(default_factory=dict)
     random_state: Any = None
+    seconds: float = 0.0  # CPU time of the call itself, its backward pass aside; not compared
 
 
 @dataclass
@@ -41,20 +43,26 @@ def seed(number: int) -> None:
 
 
 def observe(
-    build: Callable[[], nn.Module], inputs: Callable[[], Any], wrap: Callable[[nn.Module], Any], calls: int = 3
+    build: Callable[[], nn.Module],
+    inputs: Callable[[], Any],
+    wrap: Callable[[nn.Module], Any],
+    calls: int = 3,
+    train: bool = False,
 ) -> Observed:
     """Build the module afresh, wrap it (compile it, or not), call it with fresh seeded inputs, with a backward pass each."""
     seed(1)
     module = build()
-    module.eval()
+    module.train(train)
     target = wrap(module)
     seen = []
     for number in range(calls):
         seed(100 + number)
         args, kwargs = inputs()
         seed(200 + number)
+        start = time.process_time()
         output = target(*args, **kwargs)
-        call = Call(_frozen(output), _frozen([args, kwargs]))
+        seconds = time.process_time() - start
+        call = Call(_frozen(output), _frozen([args, kwargs]), seconds=seconds)
         call.random_state = [torch.get_rng_state(), random.getstate(), [str(part) for part in numpy.random.get_state()]]
         module.zero_grad()
         call.gradients = _gradients(module, output)
@@ -72,7 +80,7 @@ def _gradients(module: nn.Module, output: Any) -> dict[str, Any]:
         return {}
     try:
         total.backward()
-    except RuntimeError as error:
+    except Exception as error:  # of the program's own making too: a Reformer in eval mode asserts that it is trained
         return {"raised": type(error).__name__}
     return {name: _frozen(parameter.grad) for name, parameter in module.named_parameters()}
 

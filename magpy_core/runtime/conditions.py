@@ -1,0 +1,34 @@
+"""Runs the conditions of a capture ahead of its graph. Key function: evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.fx
+
+from magpy_core.opgraph.segments import Segment
+
+
+def evaluator(
+    nodes: tuple[torch.fx.Node, ...], asked: list[torch.fx.Node]
+) -> tuple[list[torch.fx.Node], Callable[..., Any]]:
+    """The graph inputs that a condition takes, and a function of them: the values ``asked`` for, or None if they can't be
+    had (the program would raise, or go another way before it gets there: plain Python will tell)."""
+    segment = Segment(list(nodes), outputs=asked)
+    own = set(nodes)
+    segment.inputs = list(dict.fromkeys(n for node in nodes for n in node.all_input_nodes if n not in own))
+    compute: Callable[..., Any] | None = None
+
+    def evaluate(*inputs: Any) -> Any:
+        nonlocal compute
+        if compute is None:
+            compute = segment.module().forward
+        try:
+            with torch.no_grad():
+                return compute(*inputs)
+        except Exception:
+            return None
+
+    return segment.inputs, evaluate

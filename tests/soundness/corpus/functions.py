@@ -1,0 +1,325 @@
+"""Custom autograd functions that read globals and call helpers: replay runs them again, and must see what they saw."""
+
+# ruff: noqa
+import torch
+
+
+def args(i):
+    return (torch.arange(4.0).requires_grad_(True),)
+
+
+SCALE = 2.0
+LIMIT = 10.0
+calls = []
+
+
+def helper(x, power=2):
+    return x**power * SCALE
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return helper(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * x.clip(max=LIMIT) * 2
+
+
+def region(x):
+    calls.append(len(calls))
+    return Scaled.apply(x) + len(calls)
+
+
+# === function_helper_and_numbers
+def change_scale():
+    global SCALE
+    SCALE += 1
+
+
+def change_limit():
+    global LIMIT
+    LIMIT = 1.0
+
+
+def change_helper():
+    global helper
+    helper = lambda x: x.double()
+
+
+def change_code():
+    helper.__code__ = (lambda x, power=2: (x * power)[:2]).__code__
+
+
+def change_defaults():
+    helper.__defaults__ = (3,)
+
+
+# === function_reads_what_was_written
+def region(x):
+    global SCALE
+    SCALE = SCALE + 1
+    return Scaled.apply(x)
+
+
+# === function_written_afterwards
+def region(x):
+    global SCALE
+    y = Scaled.apply(x)
+    SCALE = SCALE + 1
+    return y * SCALE
+
+
+# === function_reads_a_container
+factors = [1.0, 2.0]
+
+
+def helper(x):
+    return x * factors[0] * len(factors)
+
+
+def region(x):
+    factors.append(0.5)
+    factors[0] += 1
+    return Scaled.apply(x)
+
+
+# === function_shape_from_a_global
+COUNT = 2
+
+
+class Head(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x[:COUNT] * 1.0
+
+    @staticmethod
+    def backward(ctx, grad):
+        return torch.cat([grad, grad.new_zeros(4 - len(grad))])
+
+
+def region(x):
+    calls.append(1)
+    y = Head.apply(x)
+    return y, y.shape[0] * 10
+
+
+def change_count():
+    global COUNT
+    COUNT = COUNT % 3 + 1
+
+
+# === cached_with_keywords_and_tuples
+import functools
+
+
+@functools.lru_cache
+def table(size, device, scale=1.0, dtype=None):
+    return torch.full(size, scale, device=device, dtype=dtype)
+
+
+def region(x):
+    return x * table((4,), x.device, scale=SCALE) + table(x.shape, x.device, dtype=torch.float64)
+
+
+def change_clear():
+    table.cache_clear()
+
+
+def change_scale():
+    global SCALE
+    SCALE += 1
+
+
+# === cached_by_tensor
+import functools
+
+
+@functools.lru_cache(maxsize=1)
+def weights(shape, mask, normalize=False):
+    w = mask.cumsum(0)
+    return w / w[-1] if normalize else w
+
+
+mask = torch.ones(4)
+
+
+def region(x):
+    kept = weights(x.shape, mask, normalize=True)
+    again = weights(x.shape, mask, normalize=True)
+    fresh = weights(x.shape, mask * 2)
+    return x * kept + fresh, kept is again
+
+
+def change_mask():
+    global mask
+    mask = torch.rand(4)
+
+
+def change_mask_in_place():
+    mask[0] += 1
+
+
+def change_clear():
+    weights.cache_clear()
+
+
+# === cached_by_tensor_reads_globals
+import functools
+
+
+@functools.lru_cache
+def scaled(mask):
+    return mask * SCALE
+
+
+kept = torch.ones(4)
+
+
+def region(x):
+    calls.append(1)
+    return x * scaled(kept)
+
+
+def change_scale():
+    global SCALE
+    SCALE += 1
+
+
+def change_clear():
+    scaled.cache_clear()
+
+
+# === deepcopy_of_objects
+import copy
+
+
+class Part:
+    def __init__(self, name):
+        self.name = name
+        self.sizes = [1, 2]
+
+
+class Config:
+    def __init__(self):
+        self.rate = 0.5
+        self.one = Part("one")
+        self.other = Part("one")
+        self.both = {"a": self.one, "b": (self.other, "text", 300)}
+        self.me = self
+
+
+config = Config()
+made = []
+
+
+def region(x):
+    own = copy.deepcopy(config)
+    own.one.sizes.append(3)
+    same = own.one is own.other, own.both["a"] is own.one, own.me is own, own.both["b"][0] is own.other
+    made.append(own)
+    return x * own.rate + len(own.other.sizes), same, own.both["b"][1:]
+
+
+def change_shared():
+    config.other = config.one
+
+
+def change_shared_inside():
+    config.both["b"] = (config.one, "text", 300)
+
+
+def change_unshared():
+    config.one = Part("two")
+
+
+def change_rate():
+    config.rate += 1
+
+
+def change_sizes():
+    config.other.sizes.append(9)
+
+
+# === deepcopy_with_a_memo
+import copy
+
+
+class Part:
+    def __init__(self):
+        self.size = 1
+
+
+part = Part()
+
+
+def region(x):
+    memo = {}
+    own = copy.deepcopy(part, memo)
+    return x * own.size, len(memo), sorted(memo) == sorted(memo)
+
+
+# === deepcopy_memo_shown
+import copy
+
+shown = []
+
+
+class Part:
+    def __init__(self):
+        self.size = 1
+
+    def __deepcopy__(self, memo):
+        shown.append(len(memo))
+        new = Part()
+        memo[id(self)] = new
+        return new
+
+
+parts = [Part(), {"size": 1}]
+parts.append(parts[0])
+
+
+def region(x):
+    own = copy.deepcopy(parts)
+    return x * len(own), own[0] is own[2]
+
+
+# === deepcopy_by_reduce
+import copy
+
+
+class Part:
+    def __init__(self, size):
+        self.size = size
+
+    def __reduce__(self):
+        return Part, (self.size + 1,)
+
+
+class Stateful:
+    def __init__(self):
+        self.items = [1]
+
+    def __getstate__(self):
+        return {"items": self.items, "copied": True}
+
+
+part, other = Part(1), Stateful()
+
+
+def region(x):
+    own, second = copy.deepcopy((part, other))
+    second.items.append(2)
+    return x * own.size, second.copied, second.items, other.items
+
+
+def change_size():
+    part.size += 1
+
+
+def change_items():
+    other.items.append(5)

@@ -1,0 +1,41 @@
+"""Functions with a cache of their own, called in a region: hits, misses and keywords."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+import magpy_core
+from magpy_core.runtime.api import region_of
+
+
+def test_a_cache_asked_by_tensor_is_filled_as_plain_python_fills_it() -> None:
+    @functools.lru_cache(maxsize=2)
+    def weights(mask: torch.Tensor, scale: float = 1.0) -> torch.Tensor:
+        return mask.cumsum(0) * scale
+
+    def f(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return x * weights(mask, scale=2.0) + weights(mask, scale=2.0)
+
+    masks = [torch.rand(3) for _ in range(3)]
+    order = [0, 1, 1, 2, 0, 0]
+    expected = [f(torch.ones(3), masks[i]) for i in order]
+    info = weights.cache_info()
+    weights.cache_clear()
+    compiled = magpy_core.compile(f, backend="eager", fullgraph=True)
+    for i, want in zip(order, expected, strict=True):
+        torch.testing.assert_close(compiled(torch.ones(3), masks[i]), want)
+    assert weights.cache_info() == info
+    assert (region_of(compiled).recordings, region_of(compiled).hits) == (1, 5)
+
+
+def test_a_call_that_fills_a_cache_is_no_graph_break() -> None:
+    @functools.lru_cache
+    def table(n: int, *, step: int) -> torch.Tensor:
+        return torch.arange(0, n, step)
+
+    compiled = magpy_core.compile(lambda x: x * table(6, step=2), backend="eager", fullgraph=True)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(torch.ones(3)), torch.tensor([0.0, 2.0, 4.0]))
+    assert (region_of(compiled).recordings, region_of(compiled).hits) == (2, 1)
