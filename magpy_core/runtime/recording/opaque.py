@@ -34,7 +34,7 @@ from magpy_core.opgraph.made import (
 )
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.runtime.recording.values import ValueEvents
+from magpy_core.runtime.recording.flow import FlowEvents
 
 _METHODS = ("forward", "backward", "setup_context", "vjp", "jvp", "vmap")
 _IN_CALL = ("forward", "setup_context")  # what runs when the function is applied
@@ -151,7 +151,7 @@ def self_contained(fn: Any) -> bool:
     return globals_read(fn) == []
 
 
-class OpaqueEvents(ValueEvents):
+class OpaqueEvents(FlowEvents):
     """Custom functions, cached functions, inference mode and random streams."""
 
     _applied: _Applied | None = None

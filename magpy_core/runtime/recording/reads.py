@@ -20,7 +20,8 @@ from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict, slot_value
-from magpy_core.runtime.recording.base import RecordingState, Slot
+from magpy_core.runtime.recording.base import Slot
+from magpy_core.runtime.recording.escapes import EscapeEvents
 from magpy_core.runtime.recording.wording import a_type
 
 _BUILTINS = vars(builtins)
@@ -33,7 +34,7 @@ _FIXED_FIELDS = frozenset(
 _POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # of NumPy arrays
 
 
-class ReadEvents(RecordingState):
+class ReadEvents(EscapeEvents):
     """Observer methods for reads."""
 
     # -- globals and cells -------------------------------------------------------------------------------------
