@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -135,7 +136,7 @@ def _frozen(value: Any, depth: int = _DEPTH) -> Any:
         )
     if (
         isinstance(getattr(value, "__dict__", None), dict)
-        and not isinstance(value, (type, nn.Module))
+        and not isinstance(value, (type, nn.Module, logging.Logger))  # a logger leads to all loggers of the process
         and not callable(value)
     ):
         return (type(value), _frozen(vars(value), depth - 1))

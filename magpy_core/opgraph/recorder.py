@@ -314,22 +314,28 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         if attr == "grad":
             return ("set_field", attr)
         tensor, value = args if action == "set" else (args[0], None)
-        if attr == "data" and is_a(value, torch.Tensor) and self._same_layout(tensor, value):
-            self.entry_memory.setdefault(id(tensor), tensor.detach())
+        if attr == "data" and is_a(value, torch.Tensor) and self._may_become(tensor, value):
+            self.entry_memory.setdefault(id(tensor), self._as_it_is(tensor))
             return ("op", ("set_data", (self.to_fx(tensor), self.to_fx(value)), {}, [tensor, value], []))
         raise Unsupported("MP106", f"Assigning {HERE} inside the region can't be recorded safely yet.")
 
     @staticmethod
-    def _same_layout(tensor: torch.Tensor, value: torch.Tensor) -> bool:
-        """Whether ``tensor.data = value`` leaves all that guards know of the tensor as it was."""
+    def _may_become(tensor: torch.Tensor, value: torch.Tensor) -> bool:
+        """Whether ``tensor.data = value`` is plain: of what guards know, it changes shape and strides alone."""
         return (
             type(value) in (torch.Tensor, torch.nn.Parameter)
+            and type(tensor) in (torch.Tensor, torch.nn.Parameter)
             and tensor.layout is torch.strided is value.layout
-            and tensor.shape == value.shape
-            and tensor.stride() == value.stride()
             and tensor.dtype == value.dtype
             and tensor.device == value.device
         )
+
+    @staticmethod
+    def _as_it_is(tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor that guards take for ``tensor`` as it is now, on the same memory."""
+        if type(tensor) is torch.nn.Parameter:
+            return torch.nn.Parameter(tensor.detach(), tensor.requires_grad)
+        return tensor.detach().requires_grad_(tensor.requires_grad)
 
     def _after(
         self, result: Any, before: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]

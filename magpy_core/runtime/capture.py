@@ -137,7 +137,8 @@ class Capture:
     def _input_facts(self) -> list[Any]:
         """What the graph's inputs were at capture time: TensorFacts, or a scalar's value. A dynamic capture keeps fakes,
         whose symbolic sizes cannot be made from facts."""
-        real = {n: tensor for n, _, tensor in self._recorded.recording.ops.inputs}
+        before = self._recorded.recording.ops.entry_memory
+        real = {n: before.get(id(tensor), tensor) for n, _, tensor in self._recorded.recording.ops.inputs}
         hints = {n: sym.hint for n, sym in self._recorded.recording.ops.scalar_inputs}
         order = [n for n in self._graph.nodes if n.op == "placeholder"]
         if not self.is_dynamic:
@@ -355,9 +356,8 @@ class Capture:
             return
         mutated = {id(s) for s in self.mutated}
         others: dict[int, list[Source]] = {}
-        before = self._recorded.recording.ops.entry_memory
         for source, _, _, tensor in self._recorded.tensors:
-            others.setdefault(storage_key(before.get(id(tensor), tensor)), []).append(source)
+            others.setdefault(storage_key(tensor), []).append(source)
         shared = [g for g in others.values() if len(g) > 1 and any(id(s) in mutated for s in g)]
         for group in shared:
             first = w.var(group[0])

@@ -274,6 +274,7 @@ class Recording(FrameEvents):
             plan = None
         tensors = []
         for tensor, source in self.ops.guarded.values():
+            tensor = self.ops.entry_memory.get(id(tensor), tensor)  # as it was, if its `.data` was assigned
             dims = self.free_dims(source, tensor)
             tensors.append((source, TensorFacts.of(tensor), dims, tensor))
         if error is not None:

@@ -1506,3 +1506,43 @@ def region(x):
 
 def change_club():
     club.add(members[1])
+
+
+# === data_of_another_shape: calls=6
+p = nn.Parameter(torch.zeros(2, 2))
+buffer = torch.zeros(4)
+
+
+def region(x):
+    p.data = x.t() * 2
+    buffer.data = torch.cat([buffer, x.flatten()])
+    return p * 2, buffer.sum(), tuple(p.stride()), buffer.shape[0]
+
+
+def args(i):
+    return (torch.ones(2, 2 + i // 3) * i,)
+
+
+def change_back():
+    global buffer
+    buffer = torch.zeros(4)
+
+
+def change_shared():
+    global buffer
+    buffer = p.data.view(-1) if p.is_contiguous() else torch.ones(3)
+
+
+# === data_of_another_shape_then_a_decision: calls=7
+p = nn.Parameter(torch.zeros(2, 2))
+
+
+def region(x):
+    p.data = p.data.t() + x
+    if (p * 2).sum() > 20:
+        p.data = torch.zeros(2, 2)
+    return p * 2
+
+
+def args(i):
+    return (torch.arange(4.0).reshape(2, 2) + i,)
