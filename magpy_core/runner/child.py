@@ -12,6 +12,7 @@ import sys
 import threading
 from typing import Any, NoReturn
 
+from magpy_core._compat.command_source import forget_command_source
 from magpy_core.runner import supervise, tracebacks
 from magpy_core.runner.channel import Channel, error_message
 from magpy_core.runner.entrypoint import BadEntrypoint, BadSource, Entrypoint
@@ -20,6 +21,7 @@ from magpy_core.runner.steps import StepClock, StopAfterSteps
 
 def main(request: dict[str, Any], commands: int, out: int) -> None:
     """Run the request. Leaves by SystemExit or KeyboardInterrupt, as the program would; never in the supervisor."""
+    forget_command_source()
     supervisor = supervise.start(commands, out)
     channel = Channel(out, supervisor)
     try:

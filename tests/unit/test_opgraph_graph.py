@@ -195,3 +195,27 @@ def test_symbols_are_found_by_identity_and_described() -> None:
     assert table.leaves() == [leaf]
     with pytest.raises(TypeError):
         table.bind(True, leaf)
+
+
+class SevenTimes(torch.autograd.Function):
+    """Its gradient is not that of what its forward does."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        return gradient * 7
+
+
+def test_a_custom_function_that_native_code_applies_is_refused() -> None:
+    """No call event shows it; from torch 2.15 on its `apply` has no frame either."""
+    double = magpy_core.compile(lambda x: sum(map(SevenTimes.apply, [x, x])).sum(), backend="eager")
+    for _ in range(2):
+        x = torch.ones(2, requires_grad=True)
+        double(x).backward()
+        assert x.grad is not None and x.grad.tolist() == [14.0, 14.0]
+    region = double.__magpy_region__
+    assert not region.captures
+    assert any("An autograd.Function is called from a library" in f.message for f in region.findings.values())
