@@ -55,8 +55,8 @@ class Recorded:
         recording.release()
         kept: list[Any] = [
             recording.calls, recording.tensor_writes, recording.field_writes, recording.outputs, recording.restores,
-            ops.values, ops.guarded, ops.mutated, ops.entry_memory, ops.inputs, ops.scalar_inputs, ops._keep, recording.arrays,
-            recording.shared_memory, recording.data,
+            ops.values, ops.guarded, ops.mutated, ops.entry_memory, ops.inputs, ops.scalar_inputs, ops._keep,
+            recording.arrays, recording.shared_memory, recording.data,
         ]  # fmt: skip
         for held in kept:
             held.clear()
