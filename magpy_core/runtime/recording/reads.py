@@ -172,7 +172,8 @@ class ReadEvents(EscapeEvents):
         found = lookup.resolve(obj, name)
         if found.where == "override":
             self.class_fact(tp, "__getattribute__", site)
-            return  # its own reads are seen
+            self.class_fact(tp, "__getattr__", site)  # what Python asks when that one raises
+            return  # their own reads are seen
         if found.in_class or found.where in ("python", "absent"):
             self.class_fact(tp, name, site)
         if found.where == "python":

@@ -55,6 +55,7 @@ class Recorded:
         kept: list[Any] = [
             recording.calls, recording.tensor_writes, recording.field_writes, recording.outputs, recording.restores,
             ops.values, ops.guarded, ops.mutated, ops.entry_memory, ops.inputs, ops.scalar_inputs, ops._keep,
+            recording.arrays, recording.shared_memory, recording.data,
         ]  # fmt: skip
         for held in kept:
             held.clear()

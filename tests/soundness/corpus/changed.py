@@ -259,3 +259,23 @@ def region(x):
 
 def args(i):
     return (torch.full((3,), float(i % 2)),)
+
+
+# === getattr_after_getattribute
+class Proxy:
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, name)
+
+    def __getattr__(self, name):
+        return 2.0
+
+
+o = Proxy()
+
+
+def region(x):
+    return x * o.missing
+
+
+def change_fallback():
+    Proxy.__getattr__ = lambda self, name: 5.0
