@@ -54,6 +54,7 @@ class Host(Protocol):
     def tensor_written(self, tensor: torch.Tensor, source: Source) -> None: ...
     def torch_call_seen(self) -> None: ...
     def adopt(self, result: Any) -> None: ...
+    def sizes_vary(self) -> bool: ...
     def exact_sizes(self, tensors: list[torch.Tensor]) -> None: ...
     def tensor_length(self, number: Any) -> Any: ...
     def read_offset(self, source: Source, value: int) -> None: ...
@@ -319,14 +320,14 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             return ("op", ("set_data", (self.to_fx(tensor), self.to_fx(value)), {}, [tensor, value], []))
         raise Unsupported("MP106", f"Assigning {HERE} inside the region can't be recorded safely yet.")
 
-    @staticmethod
-    def _may_become(tensor: torch.Tensor, value: torch.Tensor) -> bool:
+    def _may_become(self, tensor: torch.Tensor, value: torch.Tensor) -> bool:
         """Whether ``tensor.data = value`` is plain: of what guards know, it changes shape and strides alone."""
         return (
             type(value) in (torch.Tensor, torch.nn.Parameter)
             and type(tensor) in (torch.Tensor, torch.nn.Parameter)
             and tensor.layout is torch.strided is value.layout
             and tensor.dtype == value.dtype
+            and (tensor.shape == value.shape or not self.host.sizes_vary())  # a size that varies is the entry's
             and tensor.device == value.device
         )
 

@@ -157,6 +157,9 @@ class Recording(FrameEvents):
                 self.escape(sym, self.site)
         return number
 
+    def sizes_vary(self) -> bool:
+        return self.shapes is not None
+
     def exact_sizes(self, tensors: list[torch.Tensor]) -> None:
         """Python sees something that follows from the sizes of these: they can't vary in this capture."""
         if self.shapes is not None:
