@@ -33,9 +33,9 @@ def summary(records: list[Record], engine: str) -> dict[str, Any]:
 def reason(verdict: Record) -> str:
     """What kept a case from being complete, in a form in which equal reasons read equal."""
     findings = verdict.get("findings") or []
-    text = f"{findings[0]['code']} {findings[0]['message']}" if findings else verdict.get("reason", "")
-    text = re.sub(r"`[^`]*`", "`…`", text)
-    return re.sub(r"\d+", "N", text)[:160]
+    text = findings[0]["message"] if findings else verdict.get("reason", "")
+    text = re.sub(r"\d+", "N", re.sub(r"`[^`]*`", "`…`", text))
+    return (f"{findings[0]['code']} {text}" if findings else text)[:160]
 
 
 def failures(records: list[Record], engine: str) -> list[tuple[str, str, list[Record]]]:

@@ -69,10 +69,8 @@ class Engine:
         try:
             got = case.observe(wrap)
         except self.breaks as error:
-            findings = [
-                {"code": f.code, "message": f.message, "line": f.location.range.start.line + 1}
-                for f in getattr(error, "findings", ())
-            ]
+            told = sorted(getattr(error, "findings", ()), key=lambda f: f.severity.rank)  # the causes before the notes
+            findings = [{"code": f.code, "message": f.message, "line": f.location.range.start.line + 1} for f in told]
             return {"status": "break", "reason": sentence(error), "findings": findings[:5]}
         except Exception as error:
             lines = traceback.format_exc().strip().splitlines()

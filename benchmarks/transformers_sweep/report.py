@@ -73,6 +73,14 @@ def markdown(records: list[Record]) -> str:
         lines.append(f"| {key} | " + " | ".join(str(rows[column][key]) for column in columns) + " |")
     shares = [f"{100 * rows[c]['complete'] / max(1, rows[c]['architectures']):.1f} %" for c in columns]
     lines += ["| **complete** | " + " | ".join(shares) + " |", ""]
+    for engine in engines:  # one may have been run on more architectures than the other
+        ran = [
+            [r for (_, at), r in merged(records).items() if at == m and r.get(engine, {}).get("status") in OUTCOMES]
+            for m in MODES
+        ]
+        whole = [sum(r[engine]["status"] == "complete" for r in found) for found in ran]
+        parts = [f"{n} of {len(found)} in {mode}" for n, found, mode in zip(whole, ran, MODES, strict=True)]
+        lines.append(f"- All that ran under {engine}: {' and '.join(parts)} mode complete.")
     for mode in MODES:
         for what, cost in costs(records, mode).items():
             lines.append(
@@ -83,9 +91,9 @@ def markdown(records: list[Record]) -> str:
         lines += ["", f"Not complete under {engine}:", ""]
         grouped: dict[tuple[str, str], list[str]] = defaultdict(list)
         for mode in MODES:
-            for record in counted(records, mode):
-                verdict = record[engine]
-                if verdict["status"] != "complete":
+            for record in (r for (_, at), r in merged(records).items() if at == mode):
+                verdict = record.get(engine, {"status": "complete"})
+                if verdict["status"] in OUTCOMES[1:]:
                     grouped[verdict["status"], reason(verdict)].append(f"{record['case']} ({mode})")
         for (status, text), names in sorted(grouped.items(), key=lambda item: -len(item[1])):
             lines.append(f"- **{status}** {', '.join(names)}: {text}")

@@ -30,6 +30,7 @@ _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "size": (lambda b, k: b.size(k), "{b}.size({k})"),
     "offset": (lambda b, k: b.storage_offset(), "{b}.storage_offset()"),
     "cached": (lambda b, k: b(*k[0], **dict(k[1])), "{b}(*{k}[0], **dict({k}[1]))"),
+    "setting": (lambda b, k: b(*k), "{b}(*{k})"),
     "cache_state": (lambda b, k: cache_state(b), "cache_state({b})"),
     "logs": (lambda b, k: b.isEnabledFor(k), "{b}.isEnabledFor({k})"),
     "context": (lambda b, k: b.get(k), "{b}.get({k})"),
@@ -146,6 +147,8 @@ class Source:
                 return f"{base}.storage_offset()"
             case "cached":
                 return f"{base}({', '.join([*map(repr, self.key[0]), *(f'{n}={v!r}' for n, v in self.key[1])])})"
+            case "setting":
+                return f"{base}({', '.join(map(repr, self.key))})"
             case "cache_state":
                 return f"{base}.cache_info()"
             case "logs":

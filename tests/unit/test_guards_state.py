@@ -355,3 +355,35 @@ def test_a_loop_over_a_varying_size() -> None:
         return total
 
     pair(f).calls(*[(torch.randn(n, 3),) for n in (2, 3, 4, 3)])
+
+
+def _set_cudnn(name: str, value: bool) -> Any:
+    setattr(torch.backends.cudnn, name, value)
+
+
+@pytest.mark.parametrize(
+    ("read", "change"),
+    [
+        (lambda: torch.backends.cudnn.enabled, lambda on: _set_cudnn("enabled", on)),
+        (lambda: torch.backends.cudnn.benchmark, lambda on: _set_cudnn("benchmark", on)),
+        (lambda: torch._C._get_cudnn_deterministic(), lambda on: _set_cudnn("deterministic", on)),
+        (torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.enable_flash_sdp),
+        (lambda: torch.backends.mkldnn.enabled, lambda on: torch.backends.mkldnn.set_flags(on)),
+    ],
+    ids=["enabled", "benchmark", "deterministic", "flash", "mkldnn"],
+)
+def test_settings_of_torch(read: Any, change: Any) -> None:
+    """What torch is set to, which its own global guard does not watch."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if read() else x - 1
+
+    before = read()
+    c = compiled(f)
+    try:
+        for on in (True, False, True, False):
+            change(on)
+            torch.testing.assert_close(c(X), X * 2 if on else X - 1)
+        assert hits(c) == 2
+    finally:
+        change(before)

@@ -17,7 +17,7 @@ import torch
 from magpy_core._compat.function_apply import applied_class
 from magpy_core.findings import HERE, Value
 from magpy_core.monitor import policy
-from magpy_core.opgraph.functions import STATE_READ_PREFIXES
+from magpy_core.opgraph.functions import STATE_READ_PREFIXES, reads_setting
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.draws import stream_of
@@ -78,6 +78,8 @@ class CallEvents(ArrayEvents):
         self.dispatch_call(site, fn, args, kwargs or {})
         if self.ops.op_depth:
             self.pending_torch = None  # inside an operation that is recorded as a whole
+        if self.pending_torch is not None and self.pending_call is None and reads_setting(fn) and not kwargs:
+            self.pending_call = (site, "setting", (fn, args))
 
     def dispatch_call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         tp = type(fn)
@@ -96,6 +98,8 @@ class CallEvents(ArrayEvents):
                 self.call_function_class(site, applied, args, kwargs)
             else:
                 self.dispatch_call(site, fn.__func__, (fn.__self__, *args), kwargs)
+        elif tp is types.MethodWrapperType and fn.__name__ == "__getattribute__" and type(fn.__self__) is types.ModuleType:
+            self.read_attr(fn.__self__, args[0], site)  # how torch.backends' modules find what is no setting
         elif tp in _BUILTIN_FUNCTION or is_a(fn, types.BuiltinFunctionType):
             if (applied := applied_class(fn)) is not None:
                 self.call_function_class(site, applied, args, kwargs)

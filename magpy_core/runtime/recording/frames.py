@@ -37,8 +37,7 @@ _LIBRARY_FILES = frozenset(
         "utils/_python_dispatch.py", "autograd/function.py", "autograd/profiler.py", "_utils.py", "types.py",
         "nn/_reduction.py", "nn/modules/_functions.py", "amp/autocast_mode.py", "jit/_trace.py", "jit/_script.py",
         "__init__.py", "random.py", "utils/_device.py", "utils/_stats.py", "_library/custom_ops.py", "compiler/__init__.py",
-        "_linalg_utils.py", "nn/attention/__init__.py", "backends/__init__.py", "fx/experimental/sym_node.py",
-        "backends/cuda/__init__.py",
+        "_linalg_utils.py", "nn/attention/__init__.py", "fx/experimental/sym_node.py",
     )]
     + [_STDLIB + f for f in (
         "warnings.py", "typing.py", "abc.py", "inspect.py", "linecache.py", "traceback.py", "tokenize.py", "re/__init__.py",

@@ -10,6 +10,8 @@ import functools
 import types
 from typing import Any
 
+import torch
+
 from magpy_core.findings import HERE, Value
 from magpy_core.monitor import policy
 from magpy_core.refgraph import kinds
@@ -18,6 +20,7 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.builtin_calls import BuiltinEvents
 
 CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
+_SETTINGS = (bool, int, float, str, type(None), torch.dtype)
 _HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
 
 
@@ -30,6 +33,19 @@ def _plain_tree(values: Any) -> bool:
 
 class OutsideCallEvents(BuiltinEvents):
     """What NumPy, random streams and unknown native code mean to a recording."""
+
+    def setting_read(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> None:
+        """A setting of torch was asked for: the capture holds while it is the same."""
+        if type(result) not in _SETTINGS or any(type(a) not in _SETTINGS for a in args):
+            return
+        key = (fn, args)
+        source = self._settings.get(key)
+        if source is None:
+            root = self.const_root(fn, f"torch's {fn.__name__.removeprefix('_')}").source
+            source = self._settings[key] = self.sources.make("setting", root, args)
+            self.refgraph.read(source, "eq", result, site)
+
+    _settings: dict[Any, Any]
 
     def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """NumPy on plain numbers is arithmetic; on arrays it reads memory that no guard watches."""

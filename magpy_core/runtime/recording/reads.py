@@ -153,6 +153,10 @@ class ReadEvents(EscapeEvents):
             self.read_tensor_attr(obj, name, site)
             return
         if tp is types.ModuleType or is_a(obj, types.ModuleType):
+            raw = None if tp is types.ModuleType else lookup.class_lookup(tp, name)[0]
+            if hasattr(type(raw), "__set__"):  # a setting that looks like a global: torch.backends.cudnn.enabled
+                self.class_fact(tp, name, site)
+                return
             self.read_module_global(obj, name, site)
             return
         if is_a(obj, type):

@@ -75,6 +75,7 @@ class Recording(FrameEvents):
         self._inference = []
         self._special_read = set()
         self._cached = []
+        self._settings = {}
         self._forked = []
         self._young: set[int] | None = None
         self._written_inside: set[str] = set()

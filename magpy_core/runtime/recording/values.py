@@ -140,6 +140,9 @@ class ValueEvents(CallEvents):
         if fn == "array" and not self.broken:
             self.keep_arrays(result)
             return result
+        if fn == "setting":
+            self.setting_read(site, args[0], args[1], result)
+            return result
         if fn == "draw":
             return self.drawn(site, args[0], args[1], result)
         if fn == "fast_path":
