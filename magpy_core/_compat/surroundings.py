@@ -6,6 +6,7 @@ All of these see or change single operations, ours among them. Key functions: ``
 
 from __future__ import annotations
 
+import copyreg
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,7 @@ from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 _TENSOR = torch.Tensor.__dict__
+copyreg._slotnames(torch.Tensor)  # type: ignore[attr-defined]  # the first copy or pickle of a tensor keeps this in the class
 # As torch made the class: a function mode looks the operators up there, so what is replaced runs where it would not.
 _ORIGINAL = dict(_TENSOR)
 _NATIVE = torch._C.TensorBase.__dict__
@@ -26,7 +28,17 @@ _NATIVE = torch._C.TensorBase.__dict__
 
 _MODULE = torch.nn.Module.__dict__
 #: What a recording takes for granted of every module (its call is summarised, its tables are looked into).
-_members = operator.itemgetter("__call__", "_call_impl", "_wrapped_call_impl", "__getattr__", "__setattr__", "__delattr__")
+_get_members = operator.itemgetter(
+    "__call__", "_call_impl", "_wrapped_call_impl", "__getattr__", "__setattr__", "__delattr__"
+)
+
+
+def _members(names: Any) -> tuple[Any, ...]:
+    """The members; a ``__call__`` of the runner's own, which finds the regions, counts as the one it stands for."""
+    call, *others = _get_members(names)
+    return (getattr(call, "magpy_original", call), *others)
+
+
 _ORIGINAL_MEMBERS = _members(_MODULE)
 
 
@@ -82,7 +94,7 @@ def same_surroundings() -> Callable[[], bool]:
     functions, dispatch = torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack
     tracing = torch._C._get_tracing_state
     members = tuple(_TENSOR.values())
-    of_modules = _members(_MODULE)
+    of_modules = _get_members(_MODULE)
     modes = _device_modes()
     depth = dispatch()
 
@@ -93,7 +105,7 @@ def same_surroundings() -> Callable[[], bool]:
             and forward_ad._current_level < 0
             and tracing() is None
             and tuple(_TENSOR.values()) == members
-            and _members(_MODULE) == of_modules
+            and _get_members(_MODULE) == of_modules
         )
 
     return check

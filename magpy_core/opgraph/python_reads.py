@@ -25,7 +25,7 @@ class PythonReads:
     graph: torch.fx.Graph
     scalars: ScalarTable
     data_shaped: set[int]
-    eager_only: list[tuple[str, str, Any]]
+    eager_only: list[tuple[Any, ...]]
 
     def node_of(self, tensor: torch.Tensor) -> torch.fx.Node:
         raise NotImplementedError

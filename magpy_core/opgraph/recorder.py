@@ -85,7 +85,9 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         self.sets_random = False  # whether the graph sets torch's random stream (and may put it back)
         self.first_change: torch.fx.Node | None = None  # the first operation that changes a graph input
         self._written: set[int] = set()  # memory that operations have written to
-        self.eager_only: list[tuple[str, str, Any]] = []  # code, text, site: why only the eager backend can run the graph
+        self.eager_only: list[
+            tuple[Any, ...]
+        ] = []  # code, text, site, a hint perhaps: why only the eager backend can run the graph
         self.entry_memory: dict[int, torch.Tensor] = {}  # the memory that tensors had whose `.data` was assigned, by id
         self._took_number = False  # whether the call being recorded takes a number that varies
         self._scalar_nodes: dict[int, torch.fx.Node] = {}

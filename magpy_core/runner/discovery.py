@@ -193,6 +193,7 @@ class Discovery:
 
         __call__.__name__, __call__.__qualname__ = original.__name__, original.__qualname__
         __call__.__annotations__ = dict(original.__annotations__)
+        __call__.magpy_original = original  # type: ignore[attr-defined]  # no foreign replacement: see _compat/surroundings.py
         base.__call__ = __call__
 
     def _uncaptured(self, original: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

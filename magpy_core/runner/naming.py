@@ -60,9 +60,12 @@ def made_for_this_call(caller: FrameType | None) -> bool:
         return False
     before = ""
     for instruction in dis.get_instructions(caller.f_code):
-        stored = instruction.argval[0] if isinstance(instruction.argval, tuple) else instruction.argval  # 3.13: two in one
-        if stored == function.id and instruction.opname.startswith("STORE_") and before.startswith("CALL"):
-            return True
+        if instruction.opname.startswith("STORE_") and before.startswith("CALL"):
+            stored = (
+                instruction.argval[0] if isinstance(instruction.argval, tuple) else instruction.argval
+            )  # 3.13: two in one
+            if stored == function.id:
+                return True
         before = instruction.opname
     return False
 

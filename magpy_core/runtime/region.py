@@ -243,8 +243,8 @@ class Region:
         """Turn a monitored run into a capture and findings."""
         capture = None
         if self.options.backend != "eager":
-            for code, text, site in recorded.recording.ops.eager_only:
-                recorded.recording.refuse(code, text, site=site)
+            for code, text, site, *hint in recorded.recording.ops.eager_only:
+                recorded.recording.refuse(code, text, site=site, hint=hint[0] if hint else "")
                 recorded.plan = None
         if recorded.plan is not None:
             capture = Capture(recorded, self.options.backend, len(args), tuple(kwargs), self.options.same_random)

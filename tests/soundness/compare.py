@@ -15,6 +15,7 @@ import types
 import weakref
 from typing import Any
 
+import numpy as np
 import torch
 
 _ATOMS = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), type(NotImplemented), torch.dtype, torch.device,
@@ -73,6 +74,10 @@ class Walk:
             if not same:
                 self.say(path, f"{a!r} != {b!r}")
             return
+        if is_a(a, np.generic):  # a number, which has no identity that counts
+            if a.dtype != b.dtype or repr(a) != repr(b):
+                self.say(path, f"{a!r} != {b!r}")
+            return
         if is_a(a, types.ModuleType):
             if self.modules is None or a is not self.modules[0] or b is not self.modules[1]:
                 if a is not b:
@@ -105,6 +110,9 @@ class Walk:
     def inside(self, path: str, a: Any, b: Any) -> None:
         if is_a(a, torch.Tensor):
             self.tensors(path, a, b)
+            return
+        if is_a(a, np.ndarray):
+            self.arrays(path, a, b)
             return
         if is_a(a, type):
             self.classes(path, a, b)
@@ -209,11 +217,22 @@ class Walk:
                 if is_a(member, types.MemberDescriptorType) and k.__flags__ & (1 << 9):
                     self.values(f"{path}.{name}", slot(a, name), slot(b, name))
 
+    def arrays(self, path: str, a: Any, b: Any) -> None:
+        if (a.dtype, a.shape, a.strides) != (b.dtype, b.shape, b.strides):
+            self.say(path, f"{a.dtype}{a.shape} with strides {a.strides} != {b.dtype}{b.shape} with strides {b.strides}")
+        elif a.dtype.hasobject:
+            self.values(path + ".tolist()", a.tolist(), b.tolist())
+        elif not (np.allclose(a, b, equal_nan=True) if self.close else a.tobytes() == b.tobytes()):
+            self.say(path, f"arrays differ: {a.tolist()!s:.60} != {b.tolist()!s:.60}")
+
     def errors(self, path: str, a: BaseException, b: BaseException) -> None:
         self.values(path + ".args", a.args, b.args)
         if str(a) != str(b):
             self.say(path, f"{a} != {b}")
         for name in ("__cause__", "__context__"):
+            links = (getattr(a, name), getattr(b, name))
+            if any(is_a(link, RecursionError) for link in links):
+                continue  # where the limit is met depends on how deep the caller is
             self.values(f"{path}.{name}", getattr(a, name), getattr(b, name))
         if a.__suppress_context__ != b.__suppress_context__:
             self.say(path, "__suppress_context__ differs")

@@ -83,7 +83,10 @@ def _without_guard(*ops: str) -> tuple[Patch, ...]:
 
         return checked
 
-    return ((GuardWriter, "check", make),)
+    def put_off(original: Callable[..., bool]) -> Callable[..., bool]:
+        return lambda self, read: not read.op.startswith(ops) and original(self, read)
+
+    return ((GuardWriter, "check", make), (GuardWriter, "_put_off", put_off))
 
 
 def _always(value: Any) -> Callable[[Any], Any]:
@@ -215,7 +218,7 @@ BUGS = [
     Bug("operations of a graph reordered", ((Segment, "module", _reordered),), ("inplace_views",)),
     Bug("a branch on data not asked again", ((Capture, "__init__", _without_branches),), ("branch_item",)),
     Bug("changes in place not seen (versions)", ((OpRecorder, "_changed", _unseen_change),), ("branch_inplace_before",)),
-    Bug("inputs not put back before a branch", ((capture, "_restore_input", _NOTHING),), ("branch_inplace_before",)),
+    Bug("inputs not put back before a branch", ((capture, "restore_input", _NOTHING),), ("branch_inplace_before",)),
     Bug("random stream not put back", ((capture, "restore_streams", _NOTHING),), ("branch_random_before",)),
     Bug("entry state taken after the write", ((RefGraph, "snapshot", _late_snapshot),), ("snapshot_after_mutation",)),
 ]  # fmt: skip

@@ -303,11 +303,14 @@ def test_two_threads_in_one_region() -> None:
 
 
 def test_two_threads_in_two_regions_while_one_records() -> None:
-    entered, go_on = threading.Event(), threading.Event()
+    # locks, as an Event's flag that another thread sets meanwhile is state of Python's that no entry state explains
+    entered, go_on = threading.Lock(), threading.Lock()
+    entered.acquire()
+    go_on.acquire()
 
     def slow(x: torch.Tensor) -> torch.Tensor:
-        entered.set()
-        assert go_on.wait(30)
+        entered.release()
+        assert go_on.acquire(timeout=30)
         return x + 1
 
     def quick(x: torch.Tensor) -> torch.Tensor:
@@ -317,9 +320,9 @@ def test_two_threads_in_two_regions_while_one_records() -> None:
     results: list[Any] = []
     t = threading.Thread(target=lambda: results.append(a(X)))
     t.start()
-    assert entered.wait(30)
+    assert entered.acquire(timeout=30)
     assert torch.equal(b(X), X * 2)  # plain Python meanwhile, and no wait
-    go_on.set()
+    go_on.release()
     t.join(30)
     assert torch.equal(results[0], X + 1)
     assert torch.equal(b(X), X * 2) and torch.equal(b(X), X * 2)

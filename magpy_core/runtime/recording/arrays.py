@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from magpy_core.findings import Unsupported
+from magpy_core.findings import HERE, Unsupported
 from magpy_core.monitor import policy
 from magpy_core.opgraph.arrays import ELEMENTWISE, READING, SHAPED, Hole, Kept, again, array_facts
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
@@ -63,7 +63,7 @@ class ArrayEvents(OutsideCallEvents):
         self.arrays_from_outside.append(value)
         owner = memory_owner(value)
         self.shared_memory[id(owner)] = owner  # a view that no event shows is refused
-        self.only_eager()
+        self.only_eager(outside=True)
         return True
 
     arrays_from_outside: list[Any]
@@ -109,9 +109,21 @@ class ArrayEvents(OutsideCallEvents):
         self.only_eager()
         return True
 
-    def only_eager(self) -> None:
-        text = "NumPy computes with the data of a tensor or of an array, where no compiler can follow."
-        self.ops.eager_only.append(("MP102", text, self.site))
+    def only_eager(self, outside: bool = False) -> None:
+        """Say, where it begins, why no compiler can take the graph."""
+        if self._said_eager:
+            return
+        self._said_eager = True
+        if outside:
+            text = f"{HERE} takes an array from outside, whose memory can change without a trace: no compiler can take it."
+            hint = "Make the tensor once, outside the region: a buffer (`register_buffer`) or an argument."
+            self.ops.eager_only.append(("MP105", text, self.site, hint))
+        else:
+            text = f"{HERE} works on a tensor's data in NumPy: no compiler can take that into the graph."
+            hint = "Compute with torch, or move what NumPy does out of the region."
+            self.ops.eager_only.append(("MP102", text, self.site, hint))
+
+    _said_eager = False
 
     def shares_tensor(self, array: Any, tensor: torch.Tensor) -> None:
         """``array`` is ``tensor.numpy()``."""

@@ -94,6 +94,8 @@ class ReadEvents(EscapeEvents):
         self.site = site
         value = cell_value(cell)
         if value is ABSENT:
+            if node.snapshot is None:
+                self.refuse_once("a variable from outside had no value")
             return
         if node.snapshot is not None and node.snapshot.content is not value:
             return

@@ -13,9 +13,9 @@ class Net(nn.Module):
         self.out = []
 
     def forward(self, x):
-        worker = threading.Thread(target=self.out.append, args=(1,))
+        worker = threading.Thread(target=self.out.append)  # expect: MP103 `threading.Thread(target=self.out.append)`
         worker.start()  # expect: MP103 `worker.start()`
-        worker.join()
+        worker.join()  # expect: MP103 `worker.join()`
         return self.layer(x)
 
 
