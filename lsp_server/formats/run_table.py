@@ -19,9 +19,16 @@ _NOT_MEASURED = "-"
 
 
 def table(report: Report, view: View) -> Table:
-    shown = Table(box=box.SIMPLE_HEAD, title="Regions, eager against compiled", title_justify="left", pad_edge=False)
-    shown.add_column("region", overflow="fold")
-    for name in ("calls", "eager ms", "compiled ms", "guards ms", "speed-up", "captures", "recompiles", "after step 3"):
+    shown = Table(
+        box=box.SIMPLE_HEAD,
+        title="Regions, eager against compiled",
+        title_justify="left",
+        pad_edge=False,
+        padding=0,
+    )
+    shown.add_column("region", overflow="fold", min_width=12)
+    # headings of two lines, so that nothing is cut in 80 columns
+    for name in ("calls", "eager\nms", "compiled\nms", "guards\nms", "speed-up", "captures", "recompiles", "after\nstep 3"):
         shown.add_column(name, justify="right", no_wrap=True)
     for region in report.regions:
         where = f"{view.path(region.file)}:{region.line}" if region.file and region.line else ""

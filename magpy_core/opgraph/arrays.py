@@ -6,8 +6,13 @@ with holes in them, and its inputs fill the holes. Key types: Hole; key function
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
+
+import torch
+
+from magpy_core.refgraph.kinds import is_a
 
 
 class Hole:
@@ -83,3 +88,27 @@ READING = (SHAPED - {"sort"}) | frozenset({  # the method `sort` sorts in place
     "arange", "argwhere", "array_split", "bincount", "diff", "flatnonzero", "histogram", "interp", "linspace",
     "median", "nonzero", "percentile", "quantile", "repeat", "searchsorted", "split", "unique",
 })  # fmt: skip
+
+
+# Native functions that keep or look at an object and never take its elements.
+_KEEPING = frozenset({"append", "appendleft", "insert", "add", "setdefault", "__setitem__", "__setattr__", "getattr",
+                      "setattr", "hasattr", "isinstance", "issubclass", "id", "type", "callable"})  # fmt: skip
+
+
+def iterates(fn: Any) -> bool:
+    """Whether this is native code that may take the elements of an array it is given."""
+    native = is_a(fn, (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType)) or (
+        is_a(fn, type) and not fn.__flags__ & (1 << 9)
+    )
+    return native and fn.__name__ not in _KEEPING and not is_a(getattr(fn, "__self__", None), torch.Tensor)
+
+
+def _view(name: str) -> Callable[[Any], Any]:
+    def view(array: Any) -> Any:
+        return getattr(array, name)
+
+    view.__name__ = name
+    return view
+
+
+VIEWS = {name: _view(name) for name in ("T", "real", "imag")}

@@ -53,3 +53,23 @@ def put_random_state(state: torch.Tensor) -> None:
 def set_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
     """``tensor.data = value``: the same tensor object, other memory."""
     tensor.data = value
+
+
+def may_become(tensor: torch.Tensor, value: torch.Tensor, sizes_vary: bool) -> bool:
+    """Whether ``tensor.data = value`` is plain: of what guards know, it changes shape and strides alone, and the shape only
+    where no size is a symbol (which would be the size at entry)."""
+    return (
+        type(value) in (torch.Tensor, torch.nn.Parameter)
+        and type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and tensor.layout is torch.strided is value.layout
+        and tensor.dtype == value.dtype
+        and (tensor.shape == value.shape or not sizes_vary)
+        and tensor.device == value.device
+    )
+
+
+def as_it_is(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor that guards take for ``tensor`` as it is now, on the same memory."""
+    if type(tensor) is torch.nn.Parameter:
+        return torch.nn.Parameter(tensor.detach(), tensor.requires_grad)
+    return tensor.detach().requires_grad_(tensor.requires_grad)

@@ -22,7 +22,7 @@ from magpy_core._compat.torch_state import put_back, set_aside
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph.conditions import condition
-from magpy_core.opgraph.made import set_data
+from magpy_core.opgraph.made import as_it_is, may_become, set_data
 from magpy_core.opgraph.python_reads import PythonReads
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph import kinds
@@ -317,28 +317,10 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         if attr == "grad":
             return ("set_field", attr)
         tensor, value = args if action == "set" else (args[0], None)
-        if attr == "data" and is_a(value, torch.Tensor) and self._may_become(tensor, value):
-            self.entry_memory.setdefault(id(tensor), self._as_it_is(tensor))
+        if attr == "data" and is_a(value, torch.Tensor) and may_become(tensor, value, self.host.sizes_vary()):
+            self.entry_memory.setdefault(id(tensor), as_it_is(tensor))
             return ("op", ("set_data", (self.to_fx(tensor), self.to_fx(value)), {}, [tensor, value], []))
         raise Unsupported("MP106", f"Assigning {HERE} inside the region can't be recorded safely yet.")
-
-    def _may_become(self, tensor: torch.Tensor, value: torch.Tensor) -> bool:
-        """Whether ``tensor.data = value`` is plain: of what guards know, it changes shape and strides alone."""
-        return (
-            type(value) in (torch.Tensor, torch.nn.Parameter)
-            and type(tensor) in (torch.Tensor, torch.nn.Parameter)
-            and tensor.layout is torch.strided is value.layout
-            and tensor.dtype == value.dtype
-            and (tensor.shape == value.shape or not self.host.sizes_vary())  # a size that varies is the entry's
-            and tensor.device == value.device
-        )
-
-    @staticmethod
-    def _as_it_is(tensor: torch.Tensor) -> torch.Tensor:
-        """A tensor that guards take for ``tensor`` as it is now, on the same memory."""
-        if type(tensor) is torch.nn.Parameter:
-            return torch.nn.Parameter(tensor.detach(), tensor.requires_grad)
-        return tensor.detach().requires_grad_(tensor.requires_grad)
 
     def _after(
         self, result: Any, before: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -16,7 +16,7 @@ import torch
 
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.monitor import policy
-from magpy_core.opgraph.arrays import ELEMENTWISE, READING, SHAPED, Hole, Kept, again, array_facts
+from magpy_core.opgraph.arrays import ELEMENTWISE, READING, SHAPED, VIEWS, Hole, Kept, again, array_facts, iterates
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
@@ -25,7 +25,6 @@ from magpy_core.runtime.recording.outside_calls import CALLBACKS, OutsideCallEve
 
 _MOST_COMPARED = 4096  # numbers of an array that are compared when Python needs them all
 _METADATA = frozenset({"shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides", "__class__", "__array_priority__"})
-VIEWS = frozenset({"T", "real", "imag"})
 _ELEMENTS = frozenset({list, tuple})
 _IN_PLACE = {f"{sign}=": getattr(operator, f"i{fn.__name__.rstrip('_')}") for sign, fn in BINARY.items()}
 _CONVERTED = (int, float, bool)
@@ -299,7 +298,7 @@ class ArrayEvents(OutsideCallEvents):
             return True
         module = getattr(fn, "__module__", None) or type(fn).__module__ or ""
         if not module.startswith("numpy"):
-            if self.data and not module.startswith("torch") and _iterates(fn):
+            if self.data and not module.startswith("torch") and iterates(fn):
                 for value in (*args, *kwargs.values()):
                     if id(value) in self.data and type(value) is _numpy("ndarray"):
                         self.escape_data(value, site)
@@ -468,7 +467,7 @@ class ArrayEvents(OutsideCallEvents):
         if not self.is_data(obj):
             return False
         if name in VIEWS and site is not None and site.opname == "LOAD_ATTR":
-            self.data_pending = (site, self.guarded(site, self.prepared, _VIEW[name], (obj,), {}))
+            self.data_pending = (site, self.guarded(site, self.prepared, VIEWS[name], (obj,), {}))
         elif name not in _METADATA and not callable(getattr(type(obj), name, None)):
             self.refuse("MP102", f"`.{name}` gives an array's memory to Python, where the graph can't follow.", site=site)
         return True
@@ -481,30 +480,6 @@ class ArrayEvents(OutsideCallEvents):
             if prepared is not None:
                 self.guarded(site, self.data_result, site, prepared, value)
             yield value
-
-
-# Native functions that keep or look at an object and never take its elements.
-_KEEPING = frozenset({"append", "appendleft", "insert", "add", "setdefault", "__setitem__", "__setattr__", "getattr",
-                      "setattr", "hasattr", "isinstance", "issubclass", "id", "type", "callable"})  # fmt: skip
-
-
-def _iterates(fn: Any) -> bool:
-    """Whether this is native code that may take the elements of an array it is given."""
-    native = is_a(fn, (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType)) or (
-        is_a(fn, type) and not fn.__flags__ & (1 << 9)
-    )
-    return native and fn.__name__ not in _KEEPING and not is_a(getattr(fn, "__self__", None), torch.Tensor)
-
-
-def _view(name: str) -> Callable[[Any], Any]:
-    def view(array: Any) -> Any:
-        return getattr(array, name)
-
-    view.__name__ = name
-    return view
-
-
-_VIEW = {name: _view(name) for name in VIEWS}
 
 
 def _method(name: str) -> Any:
