@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dis
 import os
+import subprocess
+import sys
 import types
 from collections.abc import Callable, Iterator
 
@@ -193,6 +195,20 @@ def test_generated_functions_do_the_same_when_instrumented(block: str) -> None:
     assert monitored == plain
 
 
+# Once a recording has installed its frame evaluator, the interpreter no longer writes the depth of a stack where it can be read.
+own_process = pytest.mark.skipif(
+    "MAGPY_OWN_PROCESS" not in os.environ, reason="runs in a process of its own: test_the_interpreters_real_stacks"
+)
+
+
+def test_the_interpreters_real_stacks() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
+    command += ["-k", "the_interpreter_has or every_layout or notices_a_wrong"]
+    ran = subprocess.run(command, env={**os.environ, "MAGPY_OWN_PROCESS": "1"}, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0 and "4 passed" in ran.stdout, ran.stdout + ran.stderr
+
+
+@own_process
 @settings(max_examples=150, deadline=None)
 @given(blocks, st.booleans())
 def test_the_interpreter_has_the_stack_that_the_analysis_says(block: str, generator: bool) -> None:
@@ -223,6 +239,7 @@ D().m(1, 2), g(g(1), k=g(2))
 """
 
 
+@own_process
 @pytest.mark.parametrize("generator", [False, True])
 def test_every_layout_is_met(generator: bool) -> None:
     probe = Probe()
@@ -232,6 +249,7 @@ def test_every_layout_is_met(generator: bool) -> None:
     assert probe.count > 400 and probe.nulls > 100
 
 
+@own_process
 def test_the_probe_notices_a_wrong_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
     def f(a: int) -> int:
         return max(a, 1)
