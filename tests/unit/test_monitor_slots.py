@@ -195,7 +195,7 @@ def test_generated_functions_do_the_same_when_instrumented(block: str) -> None:
     assert monitored == plain
 
 
-# Once a recording has installed its frame evaluator, the interpreter no longer writes the depth of a stack where it can be read.
+# Once a recording has installed its frame evaluator, the interpreter no longer writes a stack's depth where it can be read.
 own_process = pytest.mark.skipif(
     "MAGPY_OWN_PROCESS" not in os.environ, reason="runs in a process of its own: test_the_interpreters_real_stacks"
 )
