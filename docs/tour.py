@@ -141,12 +141,13 @@ title("8. findings")
 
 
 def early_exit(x: torch.Tensor) -> torch.Tensor:
-    if x.sum().item() > 0:
-        return x * 2
-    return x - 1
+    hidden = torch.tanh(x @ x.T)
+    if hidden.sum().item() > 0:
+        return hidden * 2
+    return hidden - 1
 
 
-seen = magpy_core.monitor(early_exit)(torch.ones(3))
+seen = magpy_core.monitor(early_exit)(torch.ones(3, 3))
 for finding in seen.findings:
     print(f"   {finding.code} {finding.name}, line {finding.location.range.start.line + 1}: {finding.message}")
 assert [f.code for f in seen.findings if f.severity.value == "warning"] == ["MP101"]

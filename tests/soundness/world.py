@@ -33,7 +33,8 @@ _PRELUDE_END = "# === "
 @dataclass(frozen=True)
 class Program:
     """One section. Options: ``refused`` (must not be captured: sound, but no capture is possible), ``nograd`` (results
-    are not differentiated), ``calls=N``, ``quick`` (run with the compiled backends too)."""
+    are not differentiated), ``plain`` (not captured today, and no loss), ``calls=N``, ``quick`` (run with the compiled
+    backends too)."""
 
     name: str
     source: str

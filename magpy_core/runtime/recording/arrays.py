@@ -288,7 +288,7 @@ class ArrayEvents(OutsideCallEvents):
             self.guarded(site, self._call, site, fn, args, kwargs)
             return True
         alone = len(args) == 1 and not kwargs
-        if fn is len or fn is torch.from_numpy or fn in _CONVERTED or fn in _ELEMENTS:
+        if fn is len or fn is torch.from_numpy or any(fn is known for known in (*_CONVERTED, *_ELEMENTS)):
             if not alone or not self.is_data(args[0]):
                 return False
             if fn is torch.from_numpy:

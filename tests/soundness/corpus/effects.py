@@ -18,7 +18,7 @@ def args(i):
     return (torch.ones(2, 3) * (i + 1),)
 
 
-# === file_like_text: calls=4
+# === file_like_text: plain calls=4
 f = io.StringIO()
 
 
@@ -32,7 +32,7 @@ def change_seek():
     f.seek(0)
 
 
-# === file_like_bytes: calls=4
+# === file_like_bytes: plain calls=4
 f = io.BytesIO(b"abcdef")
 
 
@@ -44,7 +44,7 @@ def change_seek():
     f.seek(0)
 
 
-# === file_like_printed: calls=4
+# === file_like_printed: plain calls=4
 f = io.StringIO()
 
 
@@ -58,7 +58,7 @@ def change_file():
     f = io.StringIO()
 
 
-# === file_like_own: calls=4
+# === file_like_own: plain calls=4
 class Log:
     def __init__(self):
         self.lines = []
@@ -80,7 +80,7 @@ def region(x):
     return x + len(f.lines)
 
 
-# === generator_half_consumed: calls=6
+# === generator_half_consumed: plain calls=6
 def numbers():
     n = 0
     try:
@@ -107,7 +107,7 @@ def change_close():
     g.close()
 
 
-# === generator_zipped: calls=4
+# === generator_zipped: plain calls=4
 g = (i * 2 for i in range(100))
 
 
@@ -136,7 +136,7 @@ def region(x):
     return x
 
 
-# === generator_kept: calls=4
+# === generator_kept: plain calls=4
 kept = []
 
 
@@ -165,7 +165,7 @@ def change_split():
     pair[1] = iter(values)
 
 
-# === enumerate_outside: calls=5
+# === enumerate_outside: plain calls=5
 e = enumerate([10.0, 20.0, 30.0, 40.0, 50.0, 60.0])
 
 
@@ -174,7 +174,7 @@ def region(x):
     return x * v + i
 
 
-# === map_outside: calls=4
+# === map_outside: plain calls=4
 seen = []
 m = map(seen.append, range(100))
 
@@ -184,7 +184,7 @@ def region(x):
     return x * len(seen)
 
 
-# === reversed_and_zip_outside: calls=4
+# === reversed_and_zip_outside: plain calls=4
 r = reversed([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
 z = zip("abcdef", range(6))
 
@@ -193,7 +193,7 @@ def region(x):
     return x * next(r), next(z)
 
 
-# === finalizer_inside: calls=4
+# === finalizer_inside: plain calls=4
 log = []
 
 
@@ -213,7 +213,7 @@ def region(x):
     return y
 
 
-# === finalizer_of_what_is_replaced: calls=4
+# === finalizer_of_what_is_replaced: plain calls=4
 log = []
 
 
@@ -240,7 +240,7 @@ def region(x):
     return x * h.t.n
 
 
-# === finalizer_of_what_is_popped: calls=6
+# === finalizer_of_what_is_popped: plain calls=6
 log = []
 
 
@@ -261,7 +261,7 @@ def region(x):
     return x * 2
 
 
-# === finalizer_of_what_is_dropped: calls=6
+# === finalizer_of_what_is_dropped: plain calls=6
 log = []
 
 
@@ -283,7 +283,7 @@ def region(x):
     return x * len(window)
 
 
-# === finalizer_resurrects: calls=4
+# === finalizer_resurrects: plain calls=4
 saved = []
 
 
@@ -315,7 +315,7 @@ def change_drop():
     strong.clear()
 
 
-# === weakref_callback: calls=5
+# === weakref_callback: plain calls=5
 log = []
 
 
@@ -333,7 +333,7 @@ def region(x):
     return x * len([r for r in refs if r() is not None])
 
 
-# === weakref_made_inside: calls=4
+# === weakref_made_inside: plain calls=4
 class Obj:
     pass
 
@@ -365,7 +365,7 @@ def change_drop():
     strong.pop()
 
 
-# === weak_key_dictionary: calls=5
+# === weak_key_dictionary: plain calls=5
 class Obj:
     pass
 
@@ -384,7 +384,7 @@ def change_drop():
     strong = [strong[0], Obj()]
 
 
-# === weak_set: calls=4
+# === weak_set: plain calls=4
 class Obj:
     pass
 
@@ -402,7 +402,7 @@ def change_drop():
     strong.pop()
 
 
-# === finalize_registered: calls=4
+# === finalize_registered: plain calls=4
 log = []
 
 
@@ -508,7 +508,7 @@ def region(x):
     return x * 2, lock.locked()
 
 
-# === manager_kept_open: calls=4
+# === manager_kept_open: plain calls=4
 log = []
 
 
@@ -618,7 +618,7 @@ def region(x):
     return x * o.v
 
 
-# === class_attribute_of_base: calls=5
+# === class_attribute_of_base: plain calls=5
 class Base:
     count = 0
     items = []
@@ -762,7 +762,7 @@ def change_set():
     v.set(v.get() + 1.0)
 
 
-# === contextvar_set: calls=4
+# === contextvar_set: plain calls=4
 v = contextvars.ContextVar("v", default=0)
 
 
@@ -771,7 +771,7 @@ def region(x):
     return x * v.get()
 
 
-# === thread_local: calls=4
+# === thread_local: plain calls=4
 local = threading.local()
 local.n = 1.0
 
@@ -785,7 +785,7 @@ def change_n():
     local.n = 5.0
 
 
-# === decimal_context: calls=4
+# === decimal_context: plain calls=4
 def region(x):
     return x * float(decimal.Decimal(1) / decimal.Decimal(7)), str(decimal.Decimal(1) / decimal.Decimal(7))
 
@@ -798,7 +798,7 @@ def region(x):
     return x * (sys.getrecursionlimit() > 10)
 
 
-# === thread_identity: calls=3
+# === thread_identity: plain calls=3
 def region(x):
     threading.current_thread().seen = x.shape[0]
     return x * (threading.get_ident() == threading.main_thread().ident)
@@ -968,7 +968,7 @@ def change_s():
     s.add(1)
 
 
-# === bytearray_and_memoryview: calls=4
+# === bytearray_and_memoryview: plain calls=4
 b = bytearray(b"abc")
 m = memoryview(b)
 

@@ -81,7 +81,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_unpacked
+# === array_unpacked: plain
 A = np.arange(3.0)
 
 
@@ -106,7 +106,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_in_a_list
+# === array_in_a_list: plain
 A = [np.arange(3.0)]
 
 
@@ -195,7 +195,7 @@ def change_k():
     k += 1
 
 
-# === array_by_callbacks
+# === array_by_callbacks: plain
 count = [0]
 
 
@@ -217,14 +217,14 @@ def region(x):
     return x + torch.from_numpy(a)
 
 
-# === array_gets_it_flat
+# === array_gets_it_flat: plain
 def region(x):
     a = np.zeros(3)
     a.flat[1] = x.sum().item()
     return x + torch.from_numpy(a)
 
 
-# === array_changed_after_sharing
+# === array_changed_after_sharing: plain
 def region(x):
     a = np.zeros(3)
     b = a[:]
@@ -233,7 +233,7 @@ def region(x):
     return x + t
 
 
-# === array_item_set_after_sharing
+# === array_item_set_after_sharing: plain
 def region(x):
     a = np.zeros(3)
     t = torch.as_tensor(a)
@@ -241,7 +241,7 @@ def region(x):
     return x + t
 
 
-# === array_read_after_sharing
+# === array_read_after_sharing: plain
 def region(x):
     a = np.zeros(3, dtype=np.float32)
     t = torch.from_numpy(a)
@@ -249,7 +249,7 @@ def region(x):
     return x * float(a[0])
 
 
-# === array_base_changed_after_sharing
+# === array_base_changed_after_sharing: plain
 def region(x):
     a = np.zeros(3)
     t = torch.from_numpy(a.reshape(3, 1))
@@ -257,7 +257,7 @@ def region(x):
     return x + t.flatten()
 
 
-# === array_bytes_written_after_sharing
+# === array_bytes_written_after_sharing: plain
 def region(x):
     a = np.zeros(3)
     m = memoryview(a)
@@ -301,7 +301,7 @@ def region(x):
     return x + 1, repr(y[0, 0])
 
 
-# === tensor_as_array_loop
+# === tensor_as_array_loop: plain
 def region(x):
     y = x.numpy()
     return x + 1, repr([v for v in y])
@@ -313,55 +313,55 @@ def region(x):
     return x + 1, repr(y.mean())
 
 
-# === tensor_as_array_add
+# === tensor_as_array_add: plain
 def region(x):
     y = x.numpy()
     return x + 1, repr((y + 1))
 
 
-# === tensor_as_array_func
+# === tensor_as_array_func: plain
 def region(x):
     y = x.numpy()
     return x + 1, repr(np.tanh(y))
 
 
-# === tensor_as_array_view
+# === tensor_as_array_view: plain
 def region(x):
     y = x.numpy()
     return x + 1, repr(y.T[0])
 
 
-# === tensor_as_array_builtin
+# === tensor_as_array_builtin: plain
 def region(x):
     y = x.numpy()
     return x + 1, repr(sum(y[0]))
 
 
-# === tensor_as_array_largest
+# === tensor_as_array_largest: plain
 def region(x):
     y = x.numpy()
     return x + 1, repr(max(y.flat))
 
 
-# === tensor_as_array_text
+# === tensor_as_array_text: plain
 def region(x):
     y = x.numpy()
     return x + 1, repr(f"{y}")
 
 
-# === tensor_as_array_memory
+# === tensor_as_array_memory: plain
 def region(x):
     y = x.numpy()
     return x + 1, repr(y.data[0, 0])
 
 
-# === tensor_as_array_interface
+# === tensor_as_array_interface: plain
 def region(x):
     y = x.numpy()
     return x + 1, bool(y.__array_interface__["data"][0])
 
 
-# === tensor_as_array_unpacked
+# === tensor_as_array_unpacked: plain
 def region(x):
     y = x.numpy()
     return x + 1, repr([*y])
@@ -379,7 +379,7 @@ def region(x):
     return x + 1, repr((1.0 in y))
 
 
-# === tensor_as_array_mapped
+# === tensor_as_array_mapped: plain
 def region(x):
     y = x.numpy()
     return x + 1, repr(list(map(abs, y)))
@@ -391,13 +391,13 @@ def region(x):
     return x + torch.from_numpy(y)
 
 
-# === tensor_as_array_compared
+# === tensor_as_array_compared: plain
 def region(x):
     y = x.numpy()
     return x + 1, repr((y > 1))
 
 
-# === tensor_as_array_pointer
+# === tensor_as_array_pointer: plain
 def region(x):
     y = x.numpy()
     return x + 1, bool(y.ctypes.data)
