@@ -52,6 +52,8 @@ DATA_SHAPED = frozenset({
 })  # fmt: skip
 # What makes tensors of data; of NumPy numbers the dtype too.
 FROM_DATA = frozenset({"tensor", "as_tensor", "asarray"})
+# Operations for which an array's shape and dtype, not its numbers, decide the result's shape (a mask's aside).
+FIXED_BY_ARRAYS = FROM_DATA | {"from_numpy", "__getitem__", "__setitem__", "legacy_constructor"}
 REFUSED = frozenset({
     "backward", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "__deepcopy__", "share_memory_",
     "set_", "resize_", "resize_as_", "pin_memory", "as_subclass", "_make_subclass", "sparse_resize_", "module_load",

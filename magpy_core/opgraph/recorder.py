@@ -43,6 +43,8 @@ class Host(Protocol):
     def share_array(self, array: Any) -> None: ...
     def shares_tensor(self, array: Any, tensor: torch.Tensor) -> None: ...
     def is_data(self, value: Any) -> bool: ...
+    def settle_arrays(self) -> None: ...
+    def check_written(self, tensor: torch.Tensor) -> None: ...
     def data_node(self, value: Any) -> Any: ...
     def outside_tensor(self, tensor: torch.Tensor) -> Source: ...
     def read_field(self, source: Source, tensor: torch.Tensor, name: str, value: Any) -> None: ...
@@ -89,6 +91,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             tuple[Any, ...]
         ] = []  # code, text, site, a hint perhaps: why only the eager backend can run the graph
         self.entry_memory: dict[int, torch.Tensor] = {}  # the memory that tensors had whose `.data` was assigned, by id
+        self._took_mask = self._took_array = False  # whether it takes a mask, an array that holds data
         self._took_number = False  # whether the call being recorded takes a number that varies
         self._scalar_nodes: dict[int, torch.fx.Node] = {}
         self._last_placeholder: torch.fx.Node | None = None
@@ -166,6 +169,11 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         if is_a(value, torch.Tensor):
             return self.node_of(value)
         if self.host.is_data(value):
+            if kinds.holds_memory(type(value)):
+                self._took_array = True
+                self._took_mask = self._took_mask or value.dtype.kind == "b"
+            else:
+                self._took_number = True
             return self.host.data_node(value)
         if type(value) in (int, float):
             sym = self.scalars.get(value)
@@ -251,7 +259,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
     def _before(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Convert the arguments while they still have their entry state."""
         self.host.torch_call_seen()
-        self._took_number = False
+        self._took_number = self._took_mask = self._took_array = False
         name = fns.function_name(func)
         if name.startswith(("get:", "set:", "del:")):
             return self._before_attribute(name, args)
@@ -292,6 +300,8 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         versions = [(t, t._version) for t in tensors if not t.is_inference()]
         fx_args = tuple(self.to_fx(a) for a in args)
         fx_kwargs = {k: self.to_fx(v) for k, v in kwargs.items()}
+        if name in ("set_", "resize_", "resize_as_", "swap_tensors"):
+            self.host.settle_arrays()
         in_place = name in fns.IN_PLACE or (name.endswith("_") and not name.endswith("__")) or "out" in kwargs
         if in_place and any(t.is_inference() and (self._is_input(t) or is_view(t)) for t in tensors):
             raise Unsupported("MP106", f"{HERE} changes an inference tensor from outside, of which no guard can tell.")
@@ -317,6 +327,8 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         if attr == "grad":
             return ("set_field", attr)
         tensor, value = args if action == "set" else (args[0], None)
+        if attr == "data":
+            self.host.settle_arrays()
         if attr == "data" and is_a(value, torch.Tensor) and may_become(tensor, value, self.host.sizes_vary()):
             self.entry_memory.setdefault(id(tensor), as_it_is(tensor))
             return ("op", ("set_data", (self.to_fx(tensor), self.to_fx(value)), {}, [tensor, value], []))
@@ -419,6 +431,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             or fns.shaped_by_data(name, fx_args, fx_kwargs)
             or self._masked(name, tensors, fx_args)
             or (self._took_number and fns.may_size(name))
+            or (self._took_array and name not in fns.FIXED_BY_ARRAYS and fns.may_size(name))
         )
         silent = fns.silently_written(func, fx_args, fx_kwargs)
         for t, version in versions:
@@ -436,6 +449,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         """``tensor`` was changed in place by ``node``: so was every graph input that shares its memory."""
         memory = storage_key(tensor)
         self._written.add(memory)
+        self.host.check_written(tensor)
         for t, source in list(self.guarded.values()):
             if id(t) in self.mutated:
                 if t is tensor:
@@ -446,6 +460,8 @@ class OpRecorder(PythonReads, TorchFunctionMode):
                 self.host.tensor_written(t, source)
 
     def _masked(self, name: str, tensors: list[torch.Tensor], fx_args: tuple[Any, ...]) -> bool:
+        if self._took_mask:
+            return True
         return name == "__getitem__" and any(t.dtype in (torch.bool, torch.uint8) for t in tensors if t is not tensors[-1])
 
     def _scalar_read(self, name: str, node: torch.fx.Node, result: Any) -> Any:

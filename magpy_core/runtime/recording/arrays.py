@@ -65,8 +65,6 @@ class ArrayEvents(OutsideCallEvents):
         self.only_eager(outside=True)
         return True
 
-    arrays_from_outside: list[Any]
-
     def holds_data(self, tree: Any, tensors: bool = False) -> bool:
         """Whether data of a tensor (or, on demand, a tensor itself) is somewhere in a call's arguments."""
         stack, budget = [tree], 10_000
@@ -259,11 +257,26 @@ class ArrayEvents(OutsideCallEvents):
         """A node changes ``array`` in place: so it does tensors that share its memory."""
         owner = memory_owner(array)
         if any(owner is memory_owner(outside) for outside in self.arrays_from_outside):
-            self.refuse("MP110", "A NumPy array from outside is changed; replay can't undo that yet.", site=site)
+            self.refuse("MP110", f"{HERE} changes an array from outside; replay can't undo that yet.", site=site)
         elif is_a(owner, torch.Tensor):
             self.ops.op_depth += 1  # what is asked of the tensor now is not the program's
             self.ops._changed(owner, node)
             self.ops.op_depth -= 1
+
+    def settle_arrays(self) -> None:
+        """A tensor gets other memory: what shares its memory now must be a value of the graph before it does."""
+        for value, node in list(self.data.values()):
+            if is_a(node, torch.Tensor):
+                self.data_node(value)
+
+    def check_written(self, tensor: torch.Tensor) -> None:
+        """A tensor was changed in place: its memory may be that of an array from outside."""
+        for array in self.arrays_from_outside:
+            owner = memory_owner(array)
+            start = owner.__array_interface__["data"][0] if type(owner) is _numpy("ndarray") else None
+            if start is None or start <= tensor.untyped_storage().data_ptr() < start + max(owner.nbytes, 1):
+                self.refuse("MP110", f"{HERE} changes an array from outside; replay can't undo that yet.", site=self.site)
+                return
 
     def materialize(self, array: Any) -> None:
         """An array of plain numbers gets data of a tensor: it is a value of the graph from now on."""

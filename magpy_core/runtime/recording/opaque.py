@@ -84,7 +84,7 @@ def legacy(cls: Any) -> Callable[..., Any]:
     def construct(data: Any) -> Any:
         return cls(data)
 
-    construct.__name__ = f"new_{cls.__name__}"
+    construct.__name__ = "legacy_constructor"
     return construct
 
 

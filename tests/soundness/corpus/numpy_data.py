@@ -738,3 +738,58 @@ def region(x):
 
 def region(x):
     return np.random.rand(2, 2), np.random.permutation(4)[0], np.random.normal(size=(2,)) * x.numpy()[0]
+
+
+# === numpy_outside_changed_by_torch: calls=6
+A = np.zeros(3, dtype="float32")
+
+
+def region(x):
+    t = torch.from_numpy(A)
+    t.add_(x)
+    if t.sum() > 12:
+        return t * 2
+    return t.clone()
+
+
+# === numpy_outside_changed: calls=6
+A = np.zeros(3, dtype="float32")
+
+
+def region(x):
+    A[0] += x[0].item()
+    np.add(A, 1, out=A)
+    return torch.from_numpy(A) * x
+
+
+# === numpy_memory_exchanged: calls=6
+def region(x):
+    n = x.numpy()
+    x.data = x * 2
+    return float(n[0]), n.sum(), x
+
+
+# === numpy_number_as_size: calls=7
+def region(x):
+    n = x.numpy().astype(int)[0]
+    z = torch.zeros(n, 2)
+    return z.shape[0], len(z), z.numel(), torch.ones(n).sum()
+
+
+# === numpy_mask_on_tensor: calls=7
+def region(x):
+    y = x[x.numpy() > 1.5]
+    return y.shape[0], y * 2
+
+
+# === numpy_index_on_tensor: calls=7
+def region(x):
+    i = np.nonzero(x.numpy() > 1.5)[0]
+    y = x[i]
+    return y.shape[0], y * 2, x[: i[0]] if len(i) else x
+
+
+# === numpy_repeats_from_data: calls=7
+def region(x):
+    y = torch.repeat_interleave(x, torch.from_numpy(x.numpy().astype("int64")))
+    return y.shape[0], np.repeat(x.numpy(), 2).shape
