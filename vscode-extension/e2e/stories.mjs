@@ -115,7 +115,7 @@ export async function marksGraphBreak(window, { workspace }) {
   await window.goToLine(lineOf(workspace, EARLY_EXIT, "def forward(self, recording"));
   await window.summary(/model: EarlyExitNet: \d+ graphs? · 1 break/).waitFor();
   const line = lineOf(workspace, EARLY_EXIT, BREAK);
-  const warning = await window.problem("MP101", "Control flow depends on", BREAK, `Ln ${line}, `);
+  const warning = await window.problem("MP101", "Which way Python goes depends on", BREAK, `Ln ${line}, `);
   await warning.waitFor();
   await warning.dblclick();
   await page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).waitFor();
