@@ -5,6 +5,7 @@ Tests that use it are marked ``torch_compile`` and run at the end, so that the t
 """
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -31,3 +32,8 @@ def torch_compile_is_marked(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if not before and _torch_has_compiled() and request.node.get_closest_marker("torch_compile") is None:
         pytest.fail("it has used torch.compile: mark it with pytest.mark.torch_compile")
+
+
+# A shell starts what it puts in the background with Ctrl-C ignored, and Python leaves it so: the tests of it need it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
