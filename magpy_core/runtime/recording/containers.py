@@ -34,6 +34,11 @@ _HANDING = _STORING | {
 _ORDERED = (kinds.LIST, kinds.TUPLE, kinds.DEQUE, kinds.DICT)
 
 
+_COMPARING = frozenset(
+    {"index", "count", "remove", "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
+)
+
+
 class ContainerEvents(WriteEvents):
     """Reads and writes that reach a container through a call."""
 
@@ -64,6 +69,8 @@ class ContainerEvents(WriteEvents):
         if name == "__len__":
             self.read_len(node, site)
             return
+        if name in _COMPARING:  # with each element, whatever is in it
+            self.read_deep(site, (obj, *args), {})
         if node.kind == kinds.DICT and name in ("setdefault", "pop") and args:
             self.read_dict_key(node, args[0], site)
             if name == "pop":

@@ -261,6 +261,7 @@ class ValueEvents(CallEvents):
             self.read_dict_key(node, item, site)
         elif node.kind in kinds.CONTAINERS:
             self.contents(node, site)
+            self.read_deep(site, (container, item), {})  # it is compared with each element, whatever is in it
 
     def truth(self, site: Any, value: Any) -> None:
         tp = type(value)

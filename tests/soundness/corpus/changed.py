@@ -279,3 +279,23 @@ def region(x):
 
 def change_fallback():
     Proxy.__getattr__ = lambda self, name: 5.0
+
+
+# === compared_with_nested: calls=4
+rows = [[1, 2], [3]]
+
+
+def region(x):
+    return x * rows.index([3]) + rows.count([1, 2]) + ([1, 2] in rows)
+
+
+def args(i):
+    return (torch.ones(2) * i,)
+
+
+def change_inner():
+    rows[0][0] = 5
+
+
+def change_back():
+    rows[0][0] = 1
