@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -75,6 +75,11 @@ HELPERS: dict[str, Any] = {
 HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _ASSIGN = re.compile(r"(v\d+) = (.+)")
 _NAME = re.compile(r"\bv\d+\b")
+_TARGETS = re.compile(r"((?:[vd]\d+_*(?:, )?)+) = (.+)")
+_ANY_NAME = re.compile(r"\b[vd]\d+_*\b")
+# What may be left out if nothing looks at the value: steps along a path, which do nothing else.
+_STEP = re.compile(r"\w+(\.__dict__|\.cell_contents|\[[^\[\]]*\])*|(namespace|dict_getitem|list_getitem|len)\([^()]*\)|"
+                   r"values = tuple\(\w+\.values\(\)\)")  # fmt: skip
 
 
 def inline_single_uses(lines: list[str], used_later: list[str]) -> list[str]:
@@ -98,6 +103,19 @@ def inline_single_uses(lines: list[str], used_later: list[str]) -> list[str]:
     return out
 
 
+def drop_unused(lines: list[str], used_later: list[str]) -> list[str]:
+    """Without the steps to values that nothing looks at any more."""
+    used = {name for line in used_later for name in _ANY_NAME.findall(line)}
+    out: list[str] = []
+    for line in reversed(lines):
+        assigned = _TARGETS.fullmatch(line)
+        if assigned is not None and used.isdisjoint(_ANY_NAME.findall(assigned[1])) and _STEP.fullmatch(assigned[2]):
+            continue
+        used.update(_ANY_NAME.findall(line))
+        out.append(line)
+    return out[::-1]
+
+
 class GuardWriter:
     """Writes statements into ``lines``; ``miss`` is the statement executed when a check fails."""
 
@@ -111,8 +129,12 @@ class GuardWriter:
         self._consts: dict[int, str] = {}
         self._keep: list[Any] = []
         self.checks = 0
-        self._plain_modules: list[Source] = []
-        self._entries: dict[str, dict[str, None]] = {}  # variable of a dict -> what must not hold of it, as tests of ``d``
+        self._plain_modules: list[Read] = []
+        # variable of a dict -> what must not hold of it, as tests of ``d``, and the reads each test stands for
+        self._entries: dict[str, dict[str, list[Read]]] = {}
+        self._entries_at = 0
+        self.reads_of: dict[int, Sequence[Read]] = {}  # index of a line in ``lines`` -> the reads that it checks
+        self._reading: Sequence[Read] = ()
         self._types: dict[int, type] = {}  # what ``type`` checks have fixed so far: source -> type
 
     # -- names -------------------------------------------------------------------------------------------------
@@ -192,6 +214,8 @@ class GuardWriter:
 
     def fail_if(self, condition: str, site: Any) -> None:
         note = self.where(site)
+        if self._reading:
+            self.reads_of[len(self.lines)] = self._reading
         self.lines.append(f"if {condition}: {self.miss}" + (f"  # {note}" if note else ""))
         self.checks += 1
 
@@ -201,12 +225,15 @@ class GuardWriter:
         reads = self._bulk_types(reads)
         for read in reads:
             if not self._put_off(read):
+                self._reading = (read,)
                 self.check(read)
-        for source in self._plain_modules:  # what nn.Module.__call__ itself looks at
-            tests = [f"d[{name!r}]" for name in HOOK_DICTS]
-            self._entries.setdefault(self.dict_of(source), {}).update(dict.fromkeys([*tests, "'forward' in d"]))
+        self._reading = ()
+        for read in self._plain_modules:  # what nn.Module.__call__ itself looks at
+            for test in (*(f"d[{name!r}]" for name in HOOK_DICTS), "'forward' in d"):
+                self._entry(self.dict_of(read.source), test, read)
             self.checks += 1
-        self._write_entries()
+        self._entries_at = len(self.lines)
+        self.lines += self._entry_lines(frozenset())
 
     def _put_off(self, read: Read) -> bool:
         """Checks of single entries of an object's namespace, or of a module's tables, that give no value on: dicts of which
@@ -223,18 +250,42 @@ class GuardWriter:
             test = f"d[{source.key!r}] is not {self.const(read.expected)}"
         else:
             return False
-        self._entries.setdefault(self.var(base), {})[test] = None
+        self._entry(self.var(base), test, read)
         self.checks += 1
         return True
 
-    def _write_entries(self) -> None:
+    def _entry(self, name: str, test: str, read: Read) -> None:
+        self._entries.setdefault(name, {}).setdefault(test, []).append(read)
+
+    def _entry_lines(self, covered: Container[int]) -> list[str]:
         alike: dict[tuple[str, ...], list[str]] = {}
         for name, tests in self._entries.items():
-            alike.setdefault(tuple(tests), []).append(name)
+            asked = tuple(test for test, reads in tests.items() if any(id(r) not in covered for r in reads))
+            if asked:
+                alike.setdefault(asked, []).append(name)
+        lines: list[str] = []
         for asked, names in alike.items():
-            self.lines.append(f"for d in ({', '.join(names)},):")
-            self.lines.append(f"    if {' or '.join(asked)}: {self.miss}")
-        self._entries = {}
+            lines += [f"for d in ({', '.join(names)},):", f"    if {' or '.join(asked)}: {self.miss}"]
+        return lines
+
+    def without(self, lines: list[str], covered: Container[int]) -> list[str]:
+        """The guard's ``lines``, once written, but for the checks of nothing but ``covered`` reads (by id)."""
+        entries = self._entry_lines(frozenset())
+        start, end = self._entries_at, self._entries_at + len(entries)
+        out: list[str] = []
+        for i, line in enumerate(lines):
+            reads = self.reads_of.get(i)
+            if reads is not None and all(id(r) in covered for r in reads):
+                continue
+            if i == start:
+                out += self._entry_lines(covered)
+            if not start <= i < end:
+                out.append(line)
+        return out
+
+    def name_of(self, source: Source) -> str | None:
+        """The variable or constant that holds a source's value, if anything asked for it."""
+        return self._dicts.get(id(source.base)) if source.kind == "dict" else self._vars.get(id(source))
 
     def _bulk_types(self, reads: list[Read]) -> list[Read]:
         """Types of all values of one dict (a ModuleList, a Sequential) are compared in one go after its keys are."""
@@ -261,6 +312,7 @@ class GuardWriter:
             self._keep.append(read.source)
             names.append(name)
         self.lines.append(f"{', '.join(names)} = values = tuple({self.var(source)}.values())")
+        self._reading = group
         self.fail_if(f"tuple(map(type, values)) != {self.const(tuple(r.expected for r in group))}", group[0].site)
         self.checks += len(group) - 1
 
@@ -296,7 +348,7 @@ class GuardWriter:
             state = self.const([len(expected), expected])
             self.fail_if(f"len({name}) != {state}[0] and names_changed({name}, {state})", site)
         elif op == "plain_module":
-            self._plain_modules.append(source)
+            self._plain_modules.append(read)
         elif op == "truth":
             self.fail_if(f"not {self.var(source)}" if expected else self.var(source), site)
         elif op == "keys":

@@ -170,6 +170,10 @@ class Source:
         key = self.key.evaluate(args, kwargs) if isinstance(self.key, Source) else self.key
         return _READERS[self.kind][0](self.base.evaluate(args, kwargs), key)
 
+    def step(self, base: Any) -> Any:
+        """The value, from that of ``base``; of a source whose key is not a source itself."""
+        return _READERS[self.kind][0](base, self.key)
+
     def render(self, base: str, key: str) -> str:
         return _READERS[self.kind][1].format(b=base, k=key)
 

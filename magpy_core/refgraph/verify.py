@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import types
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -139,7 +140,7 @@ class Entry:
         node = self.graph.node(obj)
         if node is not None and node.snapshot is not None:
             return list(node.snapshot.content)
-        return list(dict.items(obj))
+        return list(OrderedDict.items(obj)) if is_a(obj, OrderedDict) else list(dict.items(obj))
 
     def elements(self, obj: Any) -> Any:
         """The content of a sequence or set."""

@@ -38,12 +38,13 @@ from magpy_core.runtime.conditions import evaluator
 from magpy_core.runtime.parts import DRAWING, Guards, Replay, restore_input, shape_check
 from magpy_core.runtime.recording.base import Branch
 from magpy_core.runtime.recording.recording import Recorded
+from magpy_core.runtime.tagged import Tagged
+from magpy_core.runtime.text import functions, short_functions
 
 MISS: Any = type("MISS", (), {"__repr__": lambda self: "MISS"})()
 _COMPILING = threading.RLock()
 AGAIN: Any = type("AGAIN", (), {"__repr__": lambda self: "AGAIN"})()
 """``run`` raised half way and has left no trace: the call has to run as plain Python."""
-_GUARD_ERRORS = "(AttributeError, LookupError, TypeError, ValueError, ReferenceError, StopIteration, ArithmeticError)"
 
 
 class CaptureFailed(Exception):
@@ -99,10 +100,12 @@ class Capture:
         self._bare: dict[int, Callable[..., Any]] = {}
         self._checks: dict[int, tuple[list[Any], list[int]]] = {}
         self._facts = self._input_facts()
+        self._tagged = Tagged(self, self.refgraph.reads, MISS)
         self.guards, self.replay = self._generate()
         self.matches: Callable[[Any, Any], bool] = self._namespace["matches"]
         self.gather_inputs: Callable[[Any, Any], Any] = self._namespace["gather"]
         self.run: Callable[[Any, Any], Any] = self._namespace["run"]
+        self._tagged.begin()
 
     # -- structure ---------------------------------------------------------------------------------------------
 
@@ -258,22 +261,11 @@ class Capture:
     def _compile_text(
         self, w: GuardWriter, guard: list[str], gather: list[str], graph: list[str], replay: list[str], count: int
     ) -> tuple[Guards, Replay]:
-        def body(lines: list[str], indent: str) -> str:
-            return "".join(f"{indent}{line}\n" for line in lines)
-
-        shape_check = (
-            "        if not shapes_ok((" + ", ".join(self._input_text(gather)) + ")): return MISS\n"
-            if self.is_dynamic
-            else ""
-        )
-        guard = inline_single_uses(guard, [*graph, *replay, *gather])
-        text = (
-            "def run(args, kwargs):\n    try:\n" + body(guard, " " * 8) + shape_check
-            + f"    except {_GUARD_ERRORS}:\n        return MISS\n" + body(graph, " " * 4) + body(replay, " " * 4)
-            + "\ndef gather(args, kwargs):\n    try:\n" + body(guard, " " * 8) + body(gather, " " * 8)
-            + f"    except {_GUARD_ERRORS}:\n        return MISS\n"
-            + "\ndef matches(args, kwargs):\n    return gather(args, kwargs) is not MISS\n"
-        )  # fmt: skip
+        shapes = []
+        if self.is_dynamic:
+            shapes = [f"if not shapes_ok(({', '.join(self._input_text(gather))})): return MISS"]
+        used_later = [*graph, *replay, *gather]
+        text = functions(inline_single_uses(guard, used_later), shapes, graph, replay, gather)
         recording = self._recorded.recording
         if recording.draws:
             text = text.replace("def run(args, kwargs):", "def run_drawing(args, kwargs, before):")
@@ -288,8 +280,10 @@ class Capture:
             shapes_ok=lambda values: True, put_back=put_back,
         )  # fmt: skip
         self._namespace.update({f"graph{i}": self._stub(i) for i in range(len(self.segments))})
-        exec(compile(text, f"<magpy capture of {recording.region_id}>", "exec"), self._namespace)
-        guards = Guards(self._recorded, "\n".join(guard), count)
+        exec(compile(text, f"<{self.title}>", "exec"), self._namespace)
+        if not recording.draws:  # which are made before anything is checked
+            self._tagged.prepare(w, guard, used_later, lambda lines: short_functions(lines, shapes, graph, replay))
+        guards = Guards(self._recorded, "\n".join(inline_single_uses(guard, used_later)), count)
         return guards, Replay(self._plan, "\n".join(graph + replay))
 
     def _input_text(self, gather: list[str]) -> list[str]:
@@ -468,6 +462,20 @@ class Capture:
     def bare_callable(self) -> Callable[..., Any]:
         """The backend's callable of a complete capture, without guards and replay. It must have run once."""
         return self._bare[0]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every segment has been compiled."""
+        return all(i in self._bare for i, s in enumerate(self.segments) if s.outputs or s.has_work)
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """What the generated functions refer to, without these functions."""
+        return {k: v for k, v in self._namespace.items() if k not in ("run", "gather", "matches")}
+
+    @property
+    def title(self) -> str:
+        return f"magpy capture of {self._recorded.recording.region_id}"
 
     def globals_hold(self) -> bool:
         return bool(self._globals_ok())

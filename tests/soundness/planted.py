@@ -18,7 +18,9 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat import dict_tags
 from magpy_core.guards.codegen import GuardWriter
+from magpy_core.guards.first_level import FirstLevel
 from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.opgraph.segments import Segment
@@ -187,6 +189,21 @@ def _frozen_numbers(get: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _TRUE, _NOTHING = _true_check, _always(None)
+_EAGERLY = (dict_tags, "eagerly", _always(True))
+
+
+def _after(name: str) -> Callable[[Any], Any]:
+    """A method of FirstLevel that first empties one of its lists."""
+
+    def make(method: Any) -> Any:
+        def emptied(self: FirstLevel, *args: Any) -> Any:
+            getattr(self, name).clear()
+            return method(self, *args)
+
+        return emptied
+
+    return make
+
 
 BUGS = [
     Bug("a scalar's guard dropped", _without_guard("eq"), ("inlined_callee_guards",)),
@@ -222,6 +239,12 @@ BUGS = [
     Bug("random stream not put back", ((capture, "restore_streams", _NOTHING),), ("branch_random_before",)),
     Bug("entry state taken after the write", ((RefGraph, "snapshot", _late_snapshot),), ("snapshot_after_mutation",)),
 ]  # fmt: skip
+if dict_tags.supported():  # asked before any of these is planted: it tries the tags out
+    BUGS += [
+        Bug("tags that never change", (_EAGERLY, (dict_tags.Watch, "holds", _always(True))), ("watched_settings",)),
+        Bug("roots that are never looked at", (_EAGERLY, (FirstLevel, "write", _after("_roots"))), ("watched_elements",)),
+        Bug("tables' tags not looked at", (_EAGERLY, (FirstLevel, "watch", _after("_tables"))), ("watched_settings",)),
+    ]
 
 
 def schedules(bug: Bug, program: Program, tries: int) -> list[tuple[str, list[Step]]]:

@@ -1,0 +1,257 @@
+"""The first level of a guard: the part of it that holds as long as no watched dict is written to.
+
+Most of what a deep model's guard looks at lies in the ``__dict__`` of its modules and in the tables these hold. Once all
+of it has been checked, it stays true until one of those dicts is written to, or an object gets another class or another
+``__dict__``; dict version tags tell (``_compat/dict_tags.py``). What is left of the guard then: the ways to the roots (which
+must be the same objects), and what tags do not show (globals, lists, cells, slots, tensors' own properties). The full guard
+stays the truth: whatever looks different here is decided there. Key type: FirstLevel.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from magpy_core._compat import dict_tags
+from magpy_core._compat.dict_tags import Watch, instance_dict, type_is_fixed
+from magpy_core.guards.codegen import HOOK_DICTS, GuardWriter, drop_unused
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.graph import Read
+from magpy_core.refgraph.source import Source
+
+_ROOTS = frozenset({"const", "arg", "kwarg", "attr", "item", "dict_item", "list_item", "cell"})
+_STEPS = frozenset({"attr", "dict", "item", "dict_item", "list_item", "cell", "len"})
+_TUPLES = (tuple, torch.Size)
+_ENOUGH = 150  # checks less, from which on the tags cost less than what they save
+_NAMESPACE = ".__dict__"
+_UNREACHABLE = (AttributeError, LookupError, TypeError, ValueError, ReferenceError)
+CHANGED: Any = type("CHANGED", (), {"__repr__": lambda self: "CHANGED"})()
+"""What the guarded function gives when the first level can't tell."""
+
+
+class FirstLevel:
+    """What of ``reads`` the tags stand for, seen from the world as it is now (``args`` and ``kwargs`` of a call whose full
+    guard holds). ``volatile``: paths of namespaces, tables and roots that have changed too often."""
+
+    def __init__(
+        self, reads: Sequence[Read], args: tuple[Any, ...], kwargs: dict[str, Any], volatile: frozenset[str]
+    ) -> None:
+        self._args, self._kwargs, self._volatile = args, kwargs, volatile
+        self._values: dict[int, Any] = {}
+        self._known: dict[tuple[str, int], bool] = {}
+        self._namespaces: dict[int, dict[str, Any]] = {}
+        self._objects: list[tuple[Source, Any]] = []
+        self._tables: list[tuple[str, dict[Any, Any]]] = []
+        self._roots: list[tuple[Source, int]] = []
+        self._own_paths: list[str] = []  # of the objects with a namespace, in their order
+        self._table_paths: list[str] = []
+        self.covered = {id(read) for read in reads if self._may_cover(read)}
+        self.fixed = self._tensor_tables(reads)
+        self._args, self._kwargs = (), {}
+
+    def watch(self, on_death: Any) -> Watch:
+        """Begins now. Raises Unwatchable."""
+        objects = [(value, self._namespaces.get(id(source))) for source, value in self._objects]
+        return Watch(objects, [table for _, table in self._tables], on_death)
+
+    def forget(self) -> None:
+        """Let go of the objects surveyed; what is needed of them later are their paths and addresses."""
+        self._own_paths = [s.path + _NAMESPACE for s, _ in self._objects if id(s) in self._namespaces]
+        self._table_paths = [path for path, _ in self._tables]
+        self._values.clear()
+        self._namespaces.clear()
+        self._objects.clear()
+        self._tables.clear()
+        self.fixed.clear()
+
+    def moved(self, watch: Watch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[str]:
+        """The paths of what has changed, after ``forget``: of roots, or else of namespaces, or else of tables."""
+        roots: set[str] = set()
+        for source, address in self._roots:
+            try:
+                if id(source.evaluate(args, kwargs)) != address:
+                    roots.add(source.path)
+            except _UNREACHABLE:
+                roots.add(source.path)
+        if roots:
+            return roots
+        own, tables = watch.changed()
+        return {self._own_paths[i] for i in own} | {self._table_paths[i] for i in tables}
+
+    def write(self, writer: GuardWriter, lines: list[str], used_later: list[str]) -> tuple[list[str], dict[str, Any]] | None:
+        """The lines of a guard that are left, and the values of its fixed variables; None when it isn't worth it."""
+        if len(self.covered) < (1 if dict_tags.eagerly() else _ENOUGH):
+            return None
+        left = writer.without(lines, self.covered)
+        fixed: dict[str, Any] = {}
+        for source, table in self.fixed:
+            name = writer.name_of(source)
+            if name is not None and not name.startswith("C"):
+                fixed[name] = table
+        out: list[str] = []
+        checks = {name: address for source, address in self._roots if (name := writer.name_of(source)) is not None}
+        if len(checks) != len(self._roots):
+            return None
+        for line in left:
+            assigned = line.partition(" = ")[0]
+            if assigned in fixed:
+                continue
+            out.append(line)
+            for name in assigned.split(", "):
+                if name in checks:
+                    out.append(f"if id({name}) != {checks.pop(name)}: return CHANGED")
+        if checks:
+            return None
+        # after the shape of the call and torch's global state
+        out.insert(2, "if not unchanged(): return CHANGED")
+        return drop_unused(out, used_later), fixed
+
+    # -- what the tags stand for ---------------------------------------------------------------------------------
+
+    def _value(self, source: Source) -> Any:
+        """What is at ``source``. Raises LookupError where only the user's code, or more than a look, could tell."""
+        found = self._values.get(id(source), self)
+        if found is not self:
+            return found
+        base = source.base
+        if base is None:
+            found = source.evaluate(self._args, self._kwargs)
+        elif source.kind not in _STEPS or not (_is_key(source.key) or source.key is None):
+            raise LookupError(source.path)
+        else:
+            inside = self._value(base)
+            if source.kind in ("item", "len") and type(inside) not in (dict, list, *_TUPLES):
+                raise LookupError(source.path)
+            found = source.step(inside)
+        self._values[id(source)] = found
+        return found
+
+    def _may_cover(self, read: Read) -> bool:
+        try:
+            return self._covers(read)
+        except _UNREACHABLE:
+            return False
+
+    def _covers(self, read: Read) -> bool:
+        source, op, expected = read.source, read.op, read.expected
+        if op == "type":
+            return (self._held(source) and type_is_fixed(self._value(source))) or self._watched(source)
+        if op == "eq":
+            return self._held(source) and kinds.kind_of(expected) == kinds.SCALAR
+        if op in ("is", "identity", "tensor"):
+            return self._held(source)
+        if op == "absent":
+            return source.base is not None and _is_key(source.key) and self._contents(source.base)
+        if op in ("keys", "truth"):
+            return source.kind != "dict" and self._table(source, keys=op == "keys")
+        if op == "plain_module":
+            return self._hooks(source)
+        if op == "is_source":
+            return self._held(source) and self._held(expected)
+        return False
+
+    def _once(self, what: str, source: Source) -> bool:
+        key = (what, id(source))
+        known = self._known.get(key)
+        if known is None:
+            self._known[key] = False  # a path that leads back to itself
+            known = self._known[key] = getattr(self, f"_{what}_now")(source)
+        return known
+
+    def _held(self, source: Source) -> bool:
+        """Whether this is one and the same value as long as the tags are."""
+        return self._once("held", source)
+
+    def _held_now(self, source: Source) -> bool:
+        if source.kind == "const":
+            return True
+        base = source.base
+        if base is None or not _is_key(source.key):
+            return False
+        if source.kind == "attr":
+            return self._namespace(base)
+        if (
+            source.kind in ("item", "len")
+            and base.kind != "dict"
+            and self._held(base)
+            and type(self._value(base)) in _TUPLES
+        ):
+            return True
+        return source.kind in ("item", "dict_item") and self._contents(base)
+
+    def _contents(self, source: Source) -> bool:
+        """Whether the contents of the dict at ``source`` are fixed."""
+        if source.kind == "dict":
+            return source.base is not None and self._namespace(source.base)
+        return self._table(source)
+
+    def _watched(self, source: Source) -> bool:
+        """Whether the object at ``source`` keeps its class."""
+        return self._once("watched", source)
+
+    def _watched_now(self, source: Source) -> bool:
+        root = not self._held(source)
+        if root and (source.kind not in _ROOTS or source.path in self._volatile):
+            return False
+        value = self._value(source)
+        if type_is_fixed(value) or type(value).__weakrefoffset__ == 0 or kinds.is_a(value, (type, torch.Tensor)):
+            return False
+        own = instance_dict(value)
+        if own is not None and source.path + _NAMESPACE not in self._volatile:
+            self._namespaces[id(source)] = own
+        if root:
+            self._roots.append((source, id(value)))
+        self._objects.append((source, value))
+        return True
+
+    def _namespace(self, source: Source) -> bool:
+        return self._watched(source) and id(source) in self._namespaces
+
+    def _table(self, source: Source, *, keys: bool = True) -> bool:
+        """Whether the dict at ``source`` is directly in a fixed namespace, and its contents are fixed. ``keys`` asks for
+        their order as well, which an OrderedDict can change without a trace."""
+        return self._once("table", source) and (not keys or type(self._value(source)) is dict)
+
+    def _table_now(self, source: Source) -> bool:
+        base = source.base
+        in_namespace = source.kind == "attr" or (
+            source.kind in ("item", "dict_item") and base is not None and base.kind == "dict"
+        )
+        return in_namespace and self._held(source) and self._add_table(source.path, self._value(source))
+
+    def _add_table(self, path: str, table: Any) -> bool:
+        if path in self._volatile or type(table) not in (dict, OrderedDict):
+            return False
+        self._tables.append((path, table))
+        return True
+
+    def _hooks(self, source: Source) -> bool:
+        if not self._namespace(source):
+            return False
+        own = self._namespaces[id(source)]
+        return all(self._add_table(f"{source.path}.attr({name!r})", own[name]) for name in HOOK_DICTS)
+
+    def _tensor_tables(self, reads: Sequence[Read]) -> list[tuple[Source, dict[Any, Any]]]:
+        """Tables of nothing but tensors, which may be kept: the ways to them need not be walked. They do not keep a model
+        alive (a module that dies ends the watch), nor a tensor that was taken out of one of them."""
+        out: dict[int, tuple[Source, dict[Any, Any]]] = {}
+        for read in reads:
+            base = read.source.base
+            if (
+                read.op == "tensor"
+                and base is not None
+                and id(base) not in out
+                and base.kind != "dict"
+                and self._table(base)
+            ):
+                table = self._value(base)
+                if all(v is None or kinds.is_a(v, torch.Tensor) for v in table.values()):
+                    out[id(base)] = (base, table)
+        return list(out.values())
+
+
+def _is_key(key: Any) -> bool:
+    return type(key) in (str, int, bool, type(None))

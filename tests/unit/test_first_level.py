@@ -1,0 +1,247 @@
+"""The first level of guards: dict version tags stand for most of a guard, and never for anything that has changed."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import magpy_core
+from magpy_core._compat import dict_tags
+from magpy_core._compat.dict_tags import Unwatchable, Watch
+from magpy_core.guards.first_level import FirstLevel
+
+pytestmark = pytest.mark.skipif(not dict_tags.supported(), reason="this Python has no dict version tags")
+
+
+class Plain:
+    pass
+
+
+def plain(**values: Any) -> Any:
+    obj = Plain()
+    vars(obj).update(values)
+    return obj
+
+
+class Other:
+    pass
+
+
+CHANGES: dict[str, Callable[[Any], object]] = {
+    "attribute": lambda o: setattr(o, "a", 5),
+    "new attribute": lambda o: setattr(o, "b", 5),
+    "deleted attribute": lambda o: delattr(o, "a"),
+    "__dict__ written": lambda o: vars(o).__setitem__("a", 5),
+    "__dict__ replaced": lambda o: setattr(o, "__dict__", dict(vars(o))),
+    "class": lambda o: setattr(o, "__class__", Other),
+    "entry": lambda o: o.table.__setitem__("k", 5),
+    "entry added": lambda o: o.table.update(new=1),
+    "entry popped": lambda o: o.table.pop("k"),
+    "table cleared": lambda o: o.table.clear(),
+    "table replaced": lambda o: setattr(o, "table", dict(o.table)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_watch_sees(change: str) -> None:
+    objects = [plain(a=i, table={"k": i}) for i in range(5)]
+    watch = Watch([(o, vars(o)) for o in objects], [o.table for o in objects])
+    assert watch.holds() and watch.holds()
+    CHANGES[change](objects[3])
+    assert not watch.holds()
+
+
+def test_what_is_looked_at_often_does_not_change() -> None:
+    obj = plain(a=1, table={"k": 1})
+    watch = Watch([(obj, vars(obj))], [obj.table])
+    for _ in range(100):
+        assert (obj.a, obj.table["k"], len(obj.table), "x" in obj.table, list(vars(obj))) == (1, 1, 1, False, ["a", "table"])
+    assert watch.holds() and watch.changed() == ([], [])
+
+
+def test_says_what_changed() -> None:
+    objects = [plain(a=i, table={}) for i in range(4)]
+    watch = Watch([(o, vars(o)) for o in objects], [o.table for o in objects])
+    objects[2].table["new"] = 1
+    assert watch.changed() == ([], [2])
+    objects[1].a = 7
+    assert watch.changed() == ([1], []), "tables are only looked at below namespaces that hold"
+    objects[0].__class__ = Other
+    assert watch.changed() == ([], [])
+
+
+def test_ends_with_an_object() -> None:
+    objects = [plain(a=1) for _ in range(3)]
+    told: list[bool] = []
+    watch = Watch([(o, vars(o)) for o in objects], [], lambda: told.append(True))
+    del objects[1]
+    assert watch.dead and told == [True] and not watch.holds()
+    objects.clear()
+    assert told == [True], "once"
+
+
+@pytest.mark.parametrize("obj", [3, "text", (1, 2), type("Slots", (), {"__slots__": ("a",)})()], ids=repr)
+def test_what_can_not_be_watched(obj: Any) -> None:
+    with pytest.raises(Unwatchable):
+        Watch([(obj, None)], [])
+    with pytest.raises(Unwatchable):
+        Watch([], [type("Own", (dict,), {})()])
+
+
+# -- in a capture ------------------------------------------------------------------------------------------------------
+
+
+def deep() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(*(nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(20)))
+
+
+X = torch.ones(2, 4)
+
+
+def armed(target: Any, *args: Any, calls: int = 5) -> tuple[Any, Any]:
+    """A compiled target and its capture, once the first level has begun."""
+    compiled = magpy_core.compile(target, backend="eager")
+    for _ in range(calls):
+        compiled(*args)
+    (capture,) = magpy_core.captures(compiled)
+    assert isinstance(capture._tagged._level, FirstLevel), "the first level has not begun"
+    return compiled, capture
+
+
+def _replace(net: Any) -> None:
+    net[7]._modules["0"] = nn.Linear(4, 4)
+
+
+def _hook(net: Any) -> None:
+    net[3][0].register_forward_hook(lambda module, args, out: out * 3)
+
+
+def _parameter(net: Any) -> None:
+    net[5][0]._parameters["weight"] = nn.Parameter(torch.ones(4, 4))
+
+
+def _retyped(net: Any) -> None:
+    net[5][1].__class__ = nn.Sigmoid
+
+
+def _dict(net: Any) -> None:
+    net[5][1].__dict__ = nn.Sigmoid().__dict__ | {"forward": lambda x: x * 9}
+
+
+@pytest.mark.parametrize("change", [_replace, _hook, _parameter, _retyped, _dict])
+def test_changes_are_seen(change: Callable[[Any], None]) -> None:
+    net = deep()
+    compiled, _ = armed(net, X)
+    change(net)
+    for _ in range(6):
+        torch.testing.assert_close(compiled(X), net(X), rtol=0, atol=0)
+
+
+def test_most_of_the_guard_is_left_out() -> None:
+    def step(x: torch.Tensor) -> Any:
+        return net(x)
+
+    net = deep()
+    _, capture = armed(step, X)
+    assert len(capture._tagged._level.covered) > 0.8 * len(capture.guards) > 200
+    assert capture.matches((X,), {}) and not capture.matches((X.double(),), {}) and not capture.matches((X, X), {})
+
+
+def test_a_counter_is_left_to_the_full_guard() -> None:
+    net: Any = deep()
+
+    def step(x: torch.Tensor) -> Any:
+        net.calls = getattr(net, "calls", 0) + 1
+        net[2].last = net.calls
+        return net(x)
+
+    compiled = magpy_core.compile(step, backend="eager")
+    for _ in range(40):
+        compiled(X)
+    assert net.calls == net[2].last == 40
+    capture = max(magpy_core.captures(compiled), key=lambda c: c.hits)
+    assert capture._tagged._level is not None and capture._tagged._watch.holds()
+    assert any(path.endswith(".__dict__") for path in capture._tagged._volatile)
+
+
+def test_switching_back_and_forth_is_no_reason_to_give_up() -> None:
+    net = deep()
+    compiled = magpy_core.compile(net, backend="eager")
+    for _ in range(3):
+        for training in (True, False):
+            net.train(training)
+            for _ in range(20):
+                torch.testing.assert_close(compiled(X), net(X), rtol=0, atol=0)
+    captures = magpy_core.captures(compiled)
+    assert any(c._tagged._level is not None for c in captures) and not any(c._tagged._volatile for c in captures)
+
+
+def test_nothing_is_kept_alive() -> None:
+    holder = {"net": deep()}
+
+    def step(x: torch.Tensor) -> Any:
+        return holder["net"](x)
+
+    compiled, capture = armed(step, X)
+    gc.collect()
+    gc.disable()
+    try:
+        last = holder["net"][19][0]
+        part, weight = weakref.ref(last), weakref.ref(last.weight)
+        old = weakref.ref(holder["net"][0][0].weight)
+        del last
+        holder["net"][0][0]._parameters["weight"] = nn.Parameter(torch.ones(4, 4))
+        assert old() is None, "a parameter that was replaced is freed at once, as in plain Python"
+        del holder["net"][19]
+        assert part() is None and weight() is None
+        assert capture._tagged._level is None, "the first level has ended"
+        expected = holder["net"](X)
+        torch.testing.assert_close(compiled(X), expected, rtol=0, atol=0)
+        whole = weakref.ref(holder.pop("net"))
+        assert whole() is None, "nor does the model live on"
+    finally:
+        gc.enable()
+
+
+def test_other_threads() -> None:
+    net = deep()
+    compiled, _ = armed(net, X)
+    done = threading.Event()
+    waiting = threading.Thread(target=done.wait)
+    waiting.start()
+    try:
+        with torch.no_grad():
+            net[4][0].weight.mul_(2)
+        torch.testing.assert_close(compiled(X), net(X), rtol=0, atol=0)
+        _hook(net)
+        torch.testing.assert_close(compiled(X), net(X), rtol=0, atol=0)
+    finally:
+        done.set()
+        waiting.join()
+
+
+def test_a_profile_shows_the_users_operations_alone() -> None:
+    net = deep()
+    compiled, capture = armed(net, X)
+    with torch.profiler.profile() as profile:
+        compiled(X)
+    assert capture._tagged._level is not None or capture.hits
+    assert not {"aten::index_select", "aten::equal"} & {event.name for event in profile.events()}
+
+
+def test_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAGPY_DICT_TAGS", "0")
+    net = deep()
+    compiled = magpy_core.compile(net, backend="eager")
+    for _ in range(6):
+        torch.testing.assert_close(compiled(X), net(X), rtol=0, atol=0)
+    (capture,) = magpy_core.captures(compiled)
+    assert capture._tagged._level is None
