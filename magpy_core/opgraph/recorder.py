@@ -21,8 +21,8 @@ from magpy_core._compat.tensor_guards import no_torch_function, storage_key
 from magpy_core._compat.torch_state import put_back, set_aside
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph import functions as fns
+from magpy_core.opgraph.assigned import FLAG, Assigned
 from magpy_core.opgraph.conditions import condition
-from magpy_core.opgraph.made import as_it_is, may_become, set_data
 from magpy_core.opgraph.python_reads import PythonReads
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph import kinds
@@ -64,7 +64,7 @@ class Host(Protocol):
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None: ...
 
 
-class OpRecorder(PythonReads, TorchFunctionMode):
+class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
     """Function-level recorder of one recording."""
 
     host: Host
@@ -90,7 +90,8 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         self.eager_only: list[
             tuple[Any, ...]
         ] = []  # code, text, site, a hint perhaps: why only the eager backend can run the graph
-        self.entry_memory: dict[int, torch.Tensor] = {}  # the memory that tensors had whose `.data` was assigned, by id
+        self.entry_memory: dict[int, torch.Tensor] = {}  # where `.data` or `.requires_grad` changed: as it was, by id
+        self.entry_history: dict[int, tuple[bool, Any]] = {}
         self._took_mask = self._took_array = False  # whether it takes a mask, an array that holds data
         self._took_number = False  # whether the call being recorded takes a number that varies
         self._scalar_nodes: dict[int, torch.fx.Node] = {}
@@ -121,6 +122,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             return found[1]
         source = self.host.outside_tensor(tensor)
         self.guarded[id(tensor)] = (tensor, source)
+        self.keep_history(tensor)
         return source
 
     def node_of(self, tensor: torch.Tensor) -> torch.fx.Node:
@@ -268,6 +270,8 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             return ("quiet", None)  # a profiler's range changes nothing
         if short in fns.METADATA_CALLS:
             return ("meta", None)
+        if short == "requires_grad_":
+            return self._before_assignment(args[0], "requires_grad", kwargs.get("requires_grad", (*args, True)[1]))
         if short in fns.SHAPE_CALLS:
             return ("shape", None)
         if short in fns.REFUSED:
@@ -324,15 +328,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             if attr in fns.OPAQUE_READS:
                 raise Unsupported("MP102", f"{HERE} shows Python something of a tensor (`.{attr}`) that no guard can watch.")
             return ("op", (name, (self.to_fx(args[0]), attr), {}, [args[0]], []))
-        if attr == "grad":
-            return ("set_field", attr)
-        tensor, value = args if action == "set" else (args[0], None)
-        if attr == "data":
-            self.host.settle_arrays()
-        if attr == "data" and is_a(value, torch.Tensor) and may_become(tensor, value, self.host.sizes_vary()):
-            self.entry_memory.setdefault(id(tensor), as_it_is(tensor))
-            return ("op", ("set_data", (self.to_fx(tensor), self.to_fx(value)), {}, [tensor, value], []))
-        raise Unsupported("MP106", f"Assigning {HERE} inside the region can't be recorded safely yet.")
+        return self._before_assignment(args[0], attr, args[1] if action == "set" else None)
 
     def _after(
         self, result: Any, before: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -403,12 +399,8 @@ class OpRecorder(PythonReads, TorchFunctionMode):
 
     def _record(self, func: Callable[..., Any], result: Any, info: Any) -> Any:
         name, fx_args, fx_kwargs, tensors, versions = info
-        if name == "set_data":
-            node = self.graph.call_function(set_data, fx_args)
-            node.meta["magpy_site"] = self.host.site_mark()
-            text = f"{HERE} is assigned, which a compiled graph can't do."
-            self.eager_only.append(("MP106", text, node.meta["magpy_site"]))
-            self._changed(tensors[0], node)
+        if name in ("set_data", FLAG):
+            self._record_assignment(name, fx_args, tensors[0])
             return result
         if name.startswith("get:"):
             node = self.graph.call_function(getattr, fx_args)

@@ -16,6 +16,7 @@ import torch
 import torch.fx
 
 from magpy_core._compat.autograd import get_modes, set_modes, switches_modes
+from magpy_core._compat.settings import get_settings, set_setting, set_settings
 from magpy_core._compat.tensor_guards import storage_key, tensor_check
 from magpy_core._compat.torch_state import random_streams, restore_streams
 from magpy_core.backends.fakes import fakes_from_facts, make_fake_inputs
@@ -35,7 +36,7 @@ from magpy_core.refgraph.source import Source
 from magpy_core.replay.codegen import ReplayWriter
 from magpy_core.replay.ir import Outside
 from magpy_core.runtime.conditions import evaluator
-from magpy_core.runtime.parts import DRAWING, Guards, Replay, restore_input, shape_check
+from magpy_core.runtime.parts import DRAWING, Guards, Replay, restore_history, restore_input, shape_check
 from magpy_core.runtime.recording.base import Branch
 from magpy_core.runtime.recording.recording import Recorded
 
@@ -165,6 +166,7 @@ class Capture:
         recording.ops.guarded.clear()
         recording.ops.mutated.clear()
         recording.ops.entry_memory.clear()
+        recording.ops.entry_history.clear()
         recording.ops._keep.clear()
         recording.ops.inputs = [(n, s, None) for n, s, _ in recording.ops.inputs]  # type: ignore[misc]
         self._recorded.tensors = [(s, f, d, None) for s, f, d, _ in self._recorded.tensors]
@@ -283,8 +285,10 @@ class Capture:
         self._namespace |= w.table
         self._namespace.update(
             MISS=MISS, global_state=self._globals_ok, tensors=tensor_check(tensors, free), storage_key=storage_key,
-            restore_input=restore_input, random_streams=random_streams, restore_streams=restore_streams,
-            get_modes=get_modes, set_modes=set_modes, CaptureFailed=CaptureFailed, AGAIN=AGAIN,
+            restore_input=restore_input, restore_history=restore_history,
+            random_streams=random_streams, restore_streams=restore_streams,
+            get_modes=get_modes, set_modes=set_modes, get_settings=get_settings, set_settings=set_settings,
+            CaptureFailed=CaptureFailed, AGAIN=AGAIN,
             shapes_ok=lambda values: True, put_back=put_back,
         )  # fmt: skip
         self._namespace.update({f"graph{i}": self._stub(i) for i in range(len(self.segments))})
@@ -392,8 +396,11 @@ class Capture:
             moved = {n.args[0] for n in self._graph.nodes if n.target is set_data}
             contents = ""
             for node, _, tensor in ops.inputs:
+                name = input_names[node]
+                if ops.new_history(tensor):
+                    w.lines.append(f"required_{name} = {name}.requires_grad")
+                    undo += f"restore_history({name}, required_{name}); "
                 if id(tensor) in mutated:
-                    name = input_names[node]
                     if node in moved:  # first the memory it had, then what was in it
                         w.lines.append(f"memory_{name} = {name}.data")
                         undo += f"{name}.data = memory_{name}; "
@@ -406,6 +413,9 @@ class Capture:
         if (multi or raises) and any(switches_modes(n.target) for n in self._graph.nodes):
             w.lines.append("modes = get_modes()")
             undo = "set_modes(modes); " + undo
+        if (multi or raises) and any(n.target is set_setting for n in self._graph.nodes):
+            w.lines.append("settings = get_settings()")
+            undo = "set_settings(settings); " + undo
         return undo
 
     # -- running -----------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.function_apply import applied_class
+from magpy_core._compat.settings import setter_name
 from magpy_core.findings import HERE, Value
 from magpy_core.monitor import policy
 from magpy_core.opgraph.functions import STATE_READ_PREFIXES, reads_setting
@@ -83,9 +84,10 @@ class CallEvents(ArrayEvents):
 
     def dispatch_call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         tp = type(fn)
-        if self.data_call(site, fn, args, kwargs):
-            return
+        self.finished_data()
         if stream_of(fn) is not None and self.draw(site, fn, args, kwargs):
+            return
+        if self.data_call(site, fn, args, kwargs):
             return
         if tp is types.FunctionType:
             self.call_python(site, fn, args, kwargs)
@@ -266,7 +268,9 @@ class CallEvents(ArrayEvents):
             getattr(self, special)(site, fn, args, kwargs)
             return
         what = policy.verdict(fn)
-        if what == policy.TORCH:
+        if what == policy.TORCH and setter_name(fn) is not None and not self.ops.op_depth:
+            self.setting_written(site, fn, args, kwargs)
+        elif what == policy.TORCH:
             self.pending_torch = (site, fn)
         elif what == policy.PURE:
             if fn in CARRYING and self.carries(args, kwargs):

@@ -54,8 +54,8 @@ class Recorded:
         recording.release()
         kept: list[Any] = [
             recording.calls, recording.tensor_writes, recording.field_writes, recording.outputs, recording.restores,
-            ops.values, ops.guarded, ops.mutated, ops.entry_memory, ops.inputs, ops.scalar_inputs, ops._keep,
-            recording.arrays, recording.shared_memory, recording.data,
+            ops.values, ops.guarded, ops.mutated, ops.entry_memory, ops.entry_history, ops.inputs, ops.scalar_inputs,
+            ops._keep, recording.arrays, recording.shared_memory, recording.data,
         ]  # fmt: skip
         for held in kept:
             held.clear()
@@ -330,6 +330,7 @@ class Recording(FrameEvents):
         if self._autocast:
             self.refuse("MP106", "An autocast context entered inside the region stays open after it.")
         self.check_assumptions()
+        self.ops.settle_history()
         if error is not None:
             if not is_a(error, Exception):
                 self.refuse("MP307", f"The region was left by {type(error).__name__}.")

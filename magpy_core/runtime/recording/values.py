@@ -143,6 +143,9 @@ class ValueEvents(CallEvents):
         if fn == "setting":
             self.setting_read(site, args[0], args[1], result)
             return result
+        if fn == "set":
+            self.setting_changed(site, args[0], args[1])
+            return result
         if fn == "draw":
             return self.drawn(site, args[0], args[1], result)
         if fn == "fast_path":
