@@ -25,7 +25,7 @@ from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT, instance_dict
 from magpy_core.refgraph.source import Source
-from magpy_core.replay.ir import Plan
+from magpy_core.replay.ir import MadeInside, Plan
 from magpy_core.replay.plan import Planner
 from magpy_core.runtime.recording.base import Learned
 from magpy_core.runtime.recording.frames import FrameEvents
@@ -221,7 +221,10 @@ class Recording(FrameEvents):
         self._young = None
         for obj, refusal, site in self.only_inside.values():
             if not self.is_young(obj) and not self._explained(site):
-                self.refuse(refusal.code, refusal.message, hint=refusal.hint, site=site)
+                if is_a(refusal, MadeInside):
+                    self.refuse_again(refusal, site)
+                else:
+                    self.refuse(refusal.code, refusal.message, hint=refusal.hint, site=site)
         for obj, site in self.refgraph.assumed_internal.values():
             if id(obj) in self.refgraph.nodes:
                 continue
