@@ -61,6 +61,7 @@ class Host(Protocol):
     def tensor_length(self, number: Any) -> Any: ...
     def read_offset(self, source: Source, value: int) -> None: ...
     def operation_raised(self, name: str) -> None: ...
+    def handed(self, tensor: torch.Tensor) -> bool: ...
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None: ...
 
 
@@ -285,6 +286,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             return ("numpy", None)
         if short == "tolist" and self._listable(args[0]):
             return ("list", self.to_fx(args[0]))
+        if short == "__format__" and self._is_number(args[0]):
+            return ("text", self.to_fx(args[0]))
         if short in fns.OPAQUE_READS:
             raise Unsupported("MP102", fns.opaque_read(short))
         if short == "__hash__" or (short == "type" and len(args) == 1 and not kwargs):  # ``x.type()`` names dtype and device
@@ -350,6 +353,9 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             return result
         if what == "list":
             return self._record_list(tensor, info, result)
+        if what == "text":
+            self._put_into_text(tensor, info)
+            return result
         if what == "set_field":
             self.host.field_written(tensor, info, args[1] if len(args) > 1 else None)
             return result
@@ -430,7 +436,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             if t._version != version or (silent and self.values[id(t)][1] in silent):
                 self._changed(t, node)
         if name in fns.SCALAR_READS and type(result) in (int, float):
-            return self._scalar_read(name, node, result)
+            return self._scalar_read(name, node, result, tensors[0])
         if name in fns.SCALAR_READS or name in fns.TRUTH_READS or (type(result) is bool and tensors):
             self.host.branch(self.scalars.node(node, result), result, name)
             return result
@@ -456,8 +462,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             return True
         return name == "__getitem__" and any(t.dtype in (torch.bool, torch.uint8) for t in tensors if t is not tensors[-1])
 
-    def _scalar_read(self, name: str, node: torch.fx.Node, result: Any) -> Any:
-        if name == "__index__":
+    def _scalar_read(self, name: str, node: torch.fx.Node, result: Any, tensor: torch.Tensor) -> Any:
+        if name == "__index__" or not self.host.handed(tensor):
             self.host.branch(self.scalars.node(node, result), result, name)
             return result
         return self.scalars.bind(result, self.scalars.node(node, result))
