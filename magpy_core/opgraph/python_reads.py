@@ -68,6 +68,16 @@ class PythonReads:
             return number(result, "size", int(dim))
         return torch.Size([number(int(n), "size", d) for d, n in enumerate(result)])
 
+    def _decide_parts(self, node: torch.fx.Node, result: Any) -> None:
+        """As many parts as a size says that only the graph knows: the program's path holds for so many."""
+        if type(result) not in (tuple, list):
+            return
+        text = f"{HERE} gives as many parts as a shape that depends on tensor data says."
+        self.eager_only.append(("MP109", text, self.host.site_mark()))
+        count = self.graph.call_function(len, (node,))
+        count.meta["magpy_site"] = self.host.site_mark()
+        self.host.branch(self.scalars.node(count, len(result)), len(result), "value")
+
     def _listable(self, tensor: Any) -> bool:
         """Whether ``tensor.tolist()`` can be so many numbers read one by one. Of bool there is no copy to carry a symbol."""
         if id(tensor) in self.data_shaped or tensor.layout is not torch.strided or tensor.is_quantized:

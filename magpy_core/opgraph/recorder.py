@@ -422,7 +422,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         self.op_count += 1
         if name in fns.LENGTH_FROM_SIZE:
             if any(id(t) in self.data_shaped for t in tensors[:1]):
-                raise Unsupported("MP109", f"{HERE} gives as many parts as a shape that depends on tensor data says.")
+                self._decide_parts(node, result)
             self.host.exact_sizes(tensors[:1])
         shaped = (
             any(id(t) in self.data_shaped for t in tensors)
