@@ -25,6 +25,7 @@ from magpy_core.findings import Finding, Unsupported
 from magpy_core.guards.codegen import GuardWriter, inline_single_uses
 from magpy_core.guards.explain import TensorFacts
 from magpy_core.opgraph.conditions import only_for
+from magpy_core.opgraph.expected import OtherResult
 from magpy_core.opgraph.made import set_data
 from magpy_core.opgraph.raising import undo_needed
 from magpy_core.opgraph.segments import Segment, split
@@ -244,7 +245,8 @@ class Capture:
         result, effects = writer.values(self._plan)
         graph_lines, w.lines = w.lines, []
         # nothing outside has changed yet: whatever goes wrong, plain Python can still run the call from its beginning
-        failed = ["except CaptureFailed:", f"    {undo}raise", "except Exception:", f"    {undo}return AGAIN"]
+        failed = ["except CaptureFailed:", f"    {undo}raise", "except OtherResult:", f"    {undo}return MISS"]
+        failed += ["except Exception:", f"    {undo}return AGAIN"]
         failed += ["except BaseException:", f"    {undo}raise"] if undo else []
         graph_lines = [*before_lines, "try:", *(f"    {line}" for line in graph_lines or ["pass"]), *failed]
         w.lines += [line for lines in effects for line in lines]
@@ -288,7 +290,7 @@ class Capture:
             restore_input=restore_input, restore_history=restore_history,
             random_streams=random_streams, restore_streams=restore_streams,
             get_modes=get_modes, set_modes=set_modes, get_settings=get_settings, set_settings=set_settings,
-            CaptureFailed=CaptureFailed, AGAIN=AGAIN,
+            CaptureFailed=CaptureFailed, OtherResult=OtherResult, AGAIN=AGAIN,
             shapes_ok=lambda values: True, put_back=put_back,
         )  # fmt: skip
         self._namespace.update({f"graph{i}": self._stub(i) for i in range(len(self.segments))})

@@ -71,6 +71,9 @@ class OutsideCallEvents(BuiltinEvents):
     def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """NumPy on plain numbers is arithmetic; on arrays it reads memory that no guard watches."""
         owner = getattr(fn, "__self__", None)  # of a method
+        if self.ops.op_depth and policy.is_pure_numpy(fn):  # inside of what is one node, which computes this again
+            self.read_deep(site, (*args, *(() if is_a(owner, types.ModuleType) else (owner,))), kwargs)
+            return
         known = owner is None or is_a(owner, types.ModuleType) or self._plain((owner,))
         if known and policy.is_pure_numpy(fn) and self._plain((*args, *kwargs.values())):
             self.escape_all(site, args, kwargs)
@@ -136,6 +139,8 @@ class OutsideCallEvents(BuiltinEvents):
         raise NotImplementedError
 
     def host_call(self, site: Any, fn: Any, what: str) -> None:
+        if self.ops.op_depth and policy.is_decimal(fn):
+            return  # inside of what is one node: computed again, with the context of then
         name = policy.shown_name(fn)
         values = (Value("call", name),)
         if what == policy.IO and name.endswith(".__exit__") and self.broken:
