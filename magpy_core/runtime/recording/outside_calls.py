@@ -102,6 +102,9 @@ class OutsideCallEvents(BuiltinEvents):
     def draw(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Numbers are drawn from a random stream; False when it is one of the region's own, or their number is not plain."""
         stream = fn.__self__
+        if self.ops.op_depth:  # the node draws again, after all that are drawn ahead of the graph
+            self.host_call(site, fn, policy.HOST)
+            return True
         if is_hidden(stream):
             module = "random" if type(stream).__module__ == "random" else "numpy.random"
             base = self.sources.const(stream, module)

@@ -494,3 +494,24 @@ net.scale = 1.0
 def region(x):
     net.scale += 1
     return Scaled.apply(x, net)
+
+
+# === function_that_draws: refused calls=6
+import random
+
+
+class Noisy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * random.random() + float(np.random.rand())
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+import numpy as np
+
+
+def region(x):
+    return random.random(), Noisy.apply(x), random.random()
