@@ -76,7 +76,7 @@ class PythonReads:
         self.eager_only.append(("MP109", text, self.host.site_mark()))
         count = self.graph.call_function(len, (node,))
         count.meta["magpy_site"] = self.host.site_mark()
-        self.host.branch(self.scalars.node(count, len(result)), len(result), "value")
+        self.host.branch(self.scalars.node(count, len(result)), len(result), "parts")
 
     def _listable(self, tensor: Any) -> bool:
         """Whether ``tensor.tolist()`` can be so many numbers read one by one. Of bool there is no copy to carry a symbol."""

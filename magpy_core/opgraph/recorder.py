@@ -464,7 +464,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
 
     def _scalar_read(self, name: str, node: torch.fx.Node, result: Any, tensor: torch.Tensor) -> Any:
         if name == "__index__" or not self.host.handed(tensor):
-            self.host.branch(self.scalars.node(node, result), result, name)
+            self.host.branch(self.scalars.node(node, result), result, "item")
             return result
         return self.scalars.bind(result, self.scalars.node(node, result))
 

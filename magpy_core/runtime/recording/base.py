@@ -177,8 +177,11 @@ class RecordingState(Observer):
             place = self.places.now(site, self.site)
         told = self._told.setdefault(place.location, {})
         rank = (severity or lookup(code).severity).rank
-        key = code if self.places.running else f"{code} {message}"  # after the run, all is at its end
-        if key in told or (place.deeper and self.places.running and min(told.values(), default=rank + 1) <= rank):
+        # after the run, all that has no line of its own is at its end
+        key = code if self.places.running or site is not None else f"{code} {message}"
+        if told.get(key, rank + 1) <= rank or (
+            place.deeper and self.places.running and min(told.values(), default=rank + 1) <= rank
+        ):
             return
         told[key] = rank
         location = self.places.told(place)
