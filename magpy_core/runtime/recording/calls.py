@@ -213,6 +213,7 @@ class CallEvents(ArrayEvents):
         elif type(fn).__module__.startswith("torch"):
             self.pending_torch = (site, fn)
         elif policy.verdict(fn) == policy.PURE or type(fn).__module__ in ("operator", "re", "functools", "typing", "types"):
+            self.escape_all(site, args, kwargs)
             self.read_deep(site, args, kwargs)
         else:
             what = policy.verdict(fn)
@@ -334,7 +335,9 @@ class CallEvents(ArrayEvents):
             if type(cls) is not type:
                 self.class_fact(type(cls), "__call__", site)
             base = next(k for k in cls.__mro__ if not k.__flags__ & (1 << 9))
-            if base is not object and base.__module__ == "builtins":
+            makers = (lookup.class_lookup(cls, name)[0] for name in ("__new__", "__init__"))
+            native = cls is not functools.partial and not any(is_a(m, (types.FunctionType, staticmethod)) for m in makers)
+            if native or (base is not object and base.__module__ == "builtins"):
                 self.read_deep(site, args, kwargs)
                 self.escape_all(site, args, kwargs)
             return

@@ -1106,3 +1106,31 @@ def args(i):
 # === text_of_no_number: plain calls=4
 def region(x):
     return f"{x}", f"{x[None]}", "%s" % x[0]
+
+
+# === tensor_number_encoded: nograd calls=8
+import json
+
+
+def region(x):
+    n = x.sum().item()
+    return json.dumps({"total": n, "parts": [x.max().item()]}), json.JSONEncoder(indent=1).encode([n])
+
+
+def args(i):
+    return (torch.full((3,), float(i // 2)),)
+
+
+# === tensor_number_kept_by_native_object: nograd calls=8
+import functools
+import operator
+
+
+def region(x):
+    n = int(x.max()) % 2
+    scaled = functools.partial(operator.mul, n)
+    return operator.itemgetter(n)([x * 2, x * 3]), scaled(x), operator.methodcaller("sum", n - 1)(x[None])
+
+
+def args(i):
+    return (torch.full((3,), float(i // 2)),)
