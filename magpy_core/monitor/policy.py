@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import datetime
+import decimal
 import functools
 import io
 import os
@@ -86,6 +87,14 @@ def is_pure_numpy(fn: Any) -> bool:
     module = getattr(fn, "__module__", None) or "numpy"  # methods have none
     known = module in _NUMPY_MODULES or module.startswith(("numpy._core.", "numpy.core.", "numpy.lib."))
     return known and not getattr(fn, "__name__", "").startswith(_HOST_NUMPY)
+
+
+def is_decimal(fn: Any) -> bool:
+    """Whether this makes or computes with decimal numbers: a function of its arguments and the context in force."""
+    return fn is decimal.Decimal or decimal.Decimal in (
+        type(getattr(fn, "__self__", None)),
+        getattr(fn, "__objclass__", None),
+    )
 
 
 # Classes written in C whose objects are what they were made as, or whose state is watched otherwise.

@@ -6,8 +6,10 @@ with holes in them, and its inputs fill the holes. Key types: Hole; key function
 
 from __future__ import annotations
 
+import functools
+import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -88,6 +90,35 @@ READING = (SHAPED - {"sort"}) | frozenset({  # the method `sort` sorts in place
     "arange", "argwhere", "array_split", "bincount", "diff", "flatnonzero", "histogram", "interp", "linspace",
     "median", "nonzero", "percentile", "quantile", "repeat", "searchsorted", "split", "unique",
 })  # fmt: skip
+
+
+def _flat(values: Any) -> Iterator[Any]:
+    for v in values:
+        if type(v) in (tuple, list):
+            yield from _flat(v)
+        else:
+            yield v
+
+
+@functools.lru_cache(maxsize=1024)
+def _place_of_out(fn: Any) -> int | None:
+    """The position of the argument ``out``; a position behind all others if there is none, None if nobody knows."""
+    try:
+        names = list(inspect.signature(fn).parameters)
+    except (TypeError, ValueError):
+        return None
+    return names.index("out") if "out" in names else len(names)
+
+
+def may_write(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The arguments that a function or method of NumPy may write into."""
+    sorts = type(fn) is types.MethodDescriptorType and fn.__name__ == "sort"
+    if fn.__name__ not in READING or sorts:
+        return list(_flat((*args, *kwargs.values())))
+    place = _place_of_out(fn)
+    if place is None:
+        place = 1 if type(fn) is types.MethodDescriptorType else 0
+    return list(_flat((*args[place:], kwargs.get("out"))))
 
 
 # Native functions that keep or look at an object and never take its elements.

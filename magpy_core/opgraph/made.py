@@ -1,6 +1,6 @@
 """What a graph node runs where the program's own call can't be a node: constructors whose operators torch's dispatch hides.
 
-Each does exactly what the call does. Key functions: make_variable, make_parameter, set_data, set_seed.
+Each does exactly what the call does. Key functions: make_variable, make_parameter, set_data, set_requires_grad, set_seed.
 """
 
 from __future__ import annotations
@@ -68,8 +68,13 @@ def may_become(tensor: torch.Tensor, value: torch.Tensor, sizes_vary: bool) -> b
     )
 
 
-def as_it_is(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor that guards take for ``tensor`` as it is now, on the same memory."""
+def set_requires_grad(tensor: torch.Tensor, value: bool) -> None:
+    """``tensor.requires_grad = value``, and ``tensor.requires_grad_(value)``."""
+    tensor.requires_grad = value
+
+
+def as_it_is(tensor: torch.Tensor, requires_grad: bool) -> torch.Tensor:
+    """A tensor that guards take for ``tensor`` as it is now, on the same memory; but for whether it requires a gradient."""
     if type(tensor) is torch.nn.Parameter:
-        return torch.nn.Parameter(tensor.detach(), tensor.requires_grad)
-    return tensor.detach().requires_grad_(tensor.requires_grad)
+        return torch.nn.Parameter(tensor.detach(), requires_grad)
+    return tensor.detach().requires_grad_(requires_grad)

@@ -68,10 +68,34 @@ class PythonReads:
             return number(result, "size", int(dim))
         return torch.Size([number(int(n), "size", d) for d, n in enumerate(result)])
 
+    def _decide_parts(self, node: torch.fx.Node, result: Any) -> None:
+        """As many parts as a size says that only the graph knows: the program's path holds for so many."""
+        if type(result) not in (tuple, list):
+            return
+        text = f"{HERE} gives as many parts as a shape that depends on tensor data says."
+        self.eager_only.append(("MP109", text, self.host.site_mark()))
+        count = self.graph.call_function(len, (node,))
+        count.meta["magpy_site"] = self.host.site_mark()
+        self.host.branch(self.scalars.node(count, len(result)), len(result), "parts")
+
     def _listable(self, tensor: Any) -> bool:
         """Whether ``tensor.tolist()`` can be so many numbers read one by one. Of bool there is no copy to carry a symbol."""
-        plain = id(tensor) not in self.data_shaped and tensor.layout is torch.strided and not tensor.is_quantized
-        return plain and tensor.numel() <= _LONGEST_LIST and tensor.dtype != torch.bool and not tensor.is_complex()
+        if id(tensor) in self.data_shaped or tensor.layout is not torch.strided or tensor.is_quantized:
+            return False
+        plain = tensor.dtype != torch.bool and not tensor.is_complex()
+        return plain and tensor.numel() <= _LONGEST_LIST and bool(self.host.handed(tensor))
+
+    def _is_number(self, tensor: Any) -> bool:
+        """Whether the text of a tensor is that of its number."""
+        plain = type(tensor) is torch.Tensor and tensor.dim() == 0 and tensor.layout is torch.strided
+        return plain and tensor.dtype.is_complex is False and not tensor.is_quantized and not tensor.is_meta
+
+    def _put_into_text(self, tensor: torch.Tensor, node: Any) -> None:
+        """The text of a tensor's number holds for this very number."""
+        read = self.graph.call_method("item", (self.graph.call_method("detach", (node,)),))
+        read.meta["magpy_site"] = self.host.site_mark()
+        number = tensor.detach().item()
+        self.host.branch(self.scalars.node(read, number), number, "item")
 
     def _record_list(self, tensor: torch.Tensor, node: Any, result: Any) -> Any:
         """``tensor.tolist()``: each number is a value of the graph. Returns the list with the numbers that carry them."""

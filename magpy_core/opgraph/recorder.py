@@ -21,8 +21,8 @@ from magpy_core._compat.tensor_guards import no_torch_function, storage_key
 from magpy_core._compat.torch_state import put_back, set_aside
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph import functions as fns
+from magpy_core.opgraph.assigned import FLAG, Assigned
 from magpy_core.opgraph.conditions import condition
-from magpy_core.opgraph.made import as_it_is, may_become, set_data
 from magpy_core.opgraph.python_reads import PythonReads
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph import kinds
@@ -61,10 +61,11 @@ class Host(Protocol):
     def tensor_length(self, number: Any) -> Any: ...
     def read_offset(self, source: Source, value: int) -> None: ...
     def operation_raised(self, name: str) -> None: ...
+    def handed(self, tensor: torch.Tensor) -> bool: ...
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None: ...
 
 
-class OpRecorder(PythonReads, TorchFunctionMode):
+class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
     """Function-level recorder of one recording."""
 
     host: Host
@@ -90,7 +91,8 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         self.eager_only: list[
             tuple[Any, ...]
         ] = []  # code, text, site, a hint perhaps: why only the eager backend can run the graph
-        self.entry_memory: dict[int, torch.Tensor] = {}  # the memory that tensors had whose `.data` was assigned, by id
+        self.entry_memory: dict[int, torch.Tensor] = {}  # where `.data` or `.requires_grad` changed: as it was, by id
+        self.entry_history: dict[int, tuple[bool, Any]] = {}
         self._took_mask = self._took_array = False  # whether it takes a mask, an array that holds data
         self._took_number = False  # whether the call being recorded takes a number that varies
         self._scalar_nodes: dict[int, torch.fx.Node] = {}
@@ -121,6 +123,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             return found[1]
         source = self.host.outside_tensor(tensor)
         self.guarded[id(tensor)] = (tensor, source)
+        self.keep_history(tensor)
         return source
 
     def node_of(self, tensor: torch.Tensor) -> torch.fx.Node:
@@ -268,6 +271,8 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             return ("quiet", None)  # a profiler's range changes nothing
         if short in fns.METADATA_CALLS:
             return ("meta", None)
+        if short == "requires_grad_":
+            return self._before_assignment(args[0], "requires_grad", kwargs.get("requires_grad", (*args, True)[1]))
         if short in fns.SHAPE_CALLS:
             return ("shape", None)
         if short in fns.REFUSED:
@@ -281,6 +286,8 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             return ("numpy", None)
         if short == "tolist" and self._listable(args[0]):
             return ("list", self.to_fx(args[0]))
+        if short == "__format__" and self._is_number(args[0]):
+            return ("text", self.to_fx(args[0]))
         if short in fns.OPAQUE_READS:
             raise Unsupported("MP102", fns.opaque_read(short))
         if short == "__hash__" or (short == "type" and len(args) == 1 and not kwargs):  # ``x.type()`` names dtype and device
@@ -324,15 +331,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             if attr in fns.OPAQUE_READS:
                 raise Unsupported("MP102", f"{HERE} shows Python something of a tensor (`.{attr}`) that no guard can watch.")
             return ("op", (name, (self.to_fx(args[0]), attr), {}, [args[0]], []))
-        if attr == "grad":
-            return ("set_field", attr)
-        tensor, value = args if action == "set" else (args[0], None)
-        if attr == "data":
-            self.host.settle_arrays()
-        if attr == "data" and is_a(value, torch.Tensor) and may_become(tensor, value, self.host.sizes_vary()):
-            self.entry_memory.setdefault(id(tensor), as_it_is(tensor))
-            return ("op", ("set_data", (self.to_fx(tensor), self.to_fx(value)), {}, [tensor, value], []))
-        raise Unsupported("MP106", f"Assigning {HERE} inside the region can't be recorded safely yet.")
+        return self._before_assignment(args[0], attr, args[1] if action == "set" else None)
 
     def _after(
         self, result: Any, before: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -354,6 +353,9 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             return result
         if what == "list":
             return self._record_list(tensor, info, result)
+        if what == "text":
+            self._put_into_text(tensor, info)
+            return result
         if what == "set_field":
             self.host.field_written(tensor, info, args[1] if len(args) > 1 else None)
             return result
@@ -403,12 +405,8 @@ class OpRecorder(PythonReads, TorchFunctionMode):
 
     def _record(self, func: Callable[..., Any], result: Any, info: Any) -> Any:
         name, fx_args, fx_kwargs, tensors, versions = info
-        if name == "set_data":
-            node = self.graph.call_function(set_data, fx_args)
-            node.meta["magpy_site"] = self.host.site_mark()
-            text = f"{HERE} is assigned, which a compiled graph can't do."
-            self.eager_only.append(("MP106", text, node.meta["magpy_site"]))
-            self._changed(tensors[0], node)
+        if name in ("set_data", FLAG):
+            self._record_assignment(name, fx_args, tensors[0])
             return result
         if name.startswith("get:"):
             node = self.graph.call_function(getattr, fx_args)
@@ -424,7 +422,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
         self.op_count += 1
         if name in fns.LENGTH_FROM_SIZE:
             if any(id(t) in self.data_shaped for t in tensors[:1]):
-                raise Unsupported("MP109", f"{HERE} gives as many parts as a shape that depends on tensor data says.")
+                self._decide_parts(node, result)
             self.host.exact_sizes(tensors[:1])
         shaped = (
             any(id(t) in self.data_shaped for t in tensors)
@@ -438,7 +436,7 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             if t._version != version or (silent and self.values[id(t)][1] in silent):
                 self._changed(t, node)
         if name in fns.SCALAR_READS and type(result) in (int, float):
-            return self._scalar_read(name, node, result)
+            return self._scalar_read(name, node, result, tensors[0])
         if name in fns.SCALAR_READS or name in fns.TRUTH_READS or (type(result) is bool and tensors):
             self.host.branch(self.scalars.node(node, result), result, name)
             return result
@@ -464,9 +462,9 @@ class OpRecorder(PythonReads, TorchFunctionMode):
             return True
         return name == "__getitem__" and any(t.dtype in (torch.bool, torch.uint8) for t in tensors if t is not tensors[-1])
 
-    def _scalar_read(self, name: str, node: torch.fx.Node, result: Any) -> Any:
-        if name == "__index__":
-            self.host.branch(self.scalars.node(node, result), result, name)
+    def _scalar_read(self, name: str, node: torch.fx.Node, result: Any, tensor: torch.Tensor) -> Any:
+        if name == "__index__" or not self.host.handed(tensor):
+            self.host.branch(self.scalars.node(node, result), result, "item")
             return result
         return self.scalars.bind(result, self.scalars.node(node, result))
 

@@ -10,8 +10,13 @@ from typing import Any
 
 import torch.fx
 
+from magpy_core.findings import Unsupported
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph.source import Source
+
+
+class MadeInside(Unsupported):
+    """The region makes something that replay can't make, and puts it outside: perhaps to set itself up, once."""
 
 
 @dataclass(frozen=True)

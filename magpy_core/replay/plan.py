@@ -28,6 +28,7 @@ from magpy_core.replay.ir import (
     ErrorLinks,
     Expr,
     GraphValue,
+    MadeInside,
     Outside,
     Plan,
     Scalar,
@@ -84,7 +85,7 @@ class Planner:
             if not isinstance(value, _EQUAL_ANYWAY) and self.is_young(value):
                 what = next((noun for tp, noun in _NOUNS.items() if isinstance(value, tp)), "object")
                 name = getattr(value, "__qualname__", type(value).__name__)
-                raise Unsupported("MP110", f"The {what} `{name}` is made inside the region and leaves it.")
+                raise MadeInside("MP110", f"The {what} `{name}` is made inside the region and leaves it.")
             return Const(value)
         if node is not None:
             return Outside(node.source)

@@ -16,6 +16,7 @@ import torch
 import torch.fx
 
 from magpy_core._compat.autograd import get_modes, set_modes, switches_modes
+from magpy_core._compat.settings import get_settings, set_setting, set_settings
 from magpy_core._compat.tensor_guards import storage_key, tensor_check
 from magpy_core._compat.torch_state import random_streams, restore_streams
 from magpy_core.backends.fakes import fakes_from_facts, make_fake_inputs
@@ -24,6 +25,7 @@ from magpy_core.findings import Finding, Unsupported
 from magpy_core.guards.codegen import GuardWriter, inline_single_uses
 from magpy_core.guards.explain import TensorFacts
 from magpy_core.opgraph.conditions import only_for
+from magpy_core.opgraph.expected import OtherResult
 from magpy_core.opgraph.made import set_data
 from magpy_core.opgraph.raising import undo_needed
 from magpy_core.opgraph.segments import Segment, split
@@ -35,7 +37,7 @@ from magpy_core.refgraph.source import Source
 from magpy_core.replay.codegen import ReplayWriter
 from magpy_core.replay.ir import Outside
 from magpy_core.runtime.conditions import evaluator
-from magpy_core.runtime.parts import DRAWING, Guards, Replay, restore_input, shape_check
+from magpy_core.runtime.parts import DRAWING, Guards, Replay, restore_history, restore_input, shape_check
 from magpy_core.runtime.recording.base import Branch
 from magpy_core.runtime.recording.recording import Recorded
 from magpy_core.runtime.tagged import Tagged
@@ -168,6 +170,7 @@ class Capture:
         recording.ops.guarded.clear()
         recording.ops.mutated.clear()
         recording.ops.entry_memory.clear()
+        recording.ops.entry_history.clear()
         recording.ops._keep.clear()
         recording.ops.inputs = [(n, s, None) for n, s, _ in recording.ops.inputs]  # type: ignore[misc]
         self._recorded.tensors = [(s, f, d, None) for s, f, d, _ in self._recorded.tensors]
@@ -245,7 +248,8 @@ class Capture:
         result, effects = writer.values(self._plan)
         graph_lines, w.lines = w.lines, []
         # nothing outside has changed yet: whatever goes wrong, plain Python can still run the call from its beginning
-        failed = ["except CaptureFailed:", f"    {undo}raise", "except Exception:", f"    {undo}return AGAIN"]
+        failed = ["except CaptureFailed:", f"    {undo}raise", "except OtherResult:", f"    {undo}return MISS"]
+        failed += ["except Exception:", f"    {undo}return AGAIN"]
         failed += ["except BaseException:", f"    {undo}raise"] if undo else []
         graph_lines = [*before_lines, "try:", *(f"    {line}" for line in graph_lines or ["pass"]), *failed]
         w.lines += [line for lines in effects for line in lines]
@@ -275,8 +279,10 @@ class Capture:
         self._namespace |= w.table
         self._namespace.update(
             MISS=MISS, global_state=self._globals_ok, tensors=tensor_check(tensors, free), storage_key=storage_key,
-            restore_input=restore_input, random_streams=random_streams, restore_streams=restore_streams,
-            get_modes=get_modes, set_modes=set_modes, CaptureFailed=CaptureFailed, AGAIN=AGAIN,
+            restore_input=restore_input, restore_history=restore_history,
+            random_streams=random_streams, restore_streams=restore_streams,
+            get_modes=get_modes, set_modes=set_modes, get_settings=get_settings, set_settings=set_settings,
+            CaptureFailed=CaptureFailed, OtherResult=OtherResult, AGAIN=AGAIN,
             shapes_ok=lambda values: True, put_back=put_back,
         )  # fmt: skip
         self._namespace.update({f"graph{i}": self._stub(i) for i in range(len(self.segments))})
@@ -386,8 +392,11 @@ class Capture:
             moved = {n.args[0] for n in self._graph.nodes if n.target is set_data}
             contents = ""
             for node, _, tensor in ops.inputs:
+                name = input_names[node]
+                if ops.new_history(tensor):
+                    w.lines.append(f"required_{name} = {name}.requires_grad")
+                    undo += f"restore_history({name}, required_{name}); "
                 if id(tensor) in mutated:
-                    name = input_names[node]
                     if node in moved:  # first the memory it had, then what was in it
                         w.lines.append(f"memory_{name} = {name}.data")
                         undo += f"{name}.data = memory_{name}; "
@@ -400,6 +409,9 @@ class Capture:
         if (multi or raises) and any(switches_modes(n.target) for n in self._graph.nodes):
             w.lines.append("modes = get_modes()")
             undo = "set_modes(modes); " + undo
+        if (multi or raises) and any(n.target is set_setting for n in self._graph.nodes):
+            w.lines.append("settings = get_settings()")
+            undo = "set_settings(settings); " + undo
         return undo
 
     # -- running -----------------------------------------------------------------------------------------------

@@ -117,3 +117,10 @@ def shape_check(checks: list[tuple[Any, list[int]]]) -> Callable[[Any], bool]:
 def restore_input(tensor: torch.Tensor, backup: torch.Tensor) -> None:
     with torch.no_grad(), keep_version(tensor):
         tensor.copy_(backup)
+
+
+def restore_history(tensor: torch.Tensor, required: bool) -> None:
+    """A leaf again, that requires a gradient or does not, as before."""
+    if tensor.grad_fn is not None:
+        tensor.detach_()
+    tensor.requires_grad_(required)

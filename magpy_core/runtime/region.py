@@ -12,7 +12,17 @@ from typing import Any
 
 from magpy_core._compat.surroundings import foreign
 from magpy_core._compat.versions import UnsupportedVersion
-from magpy_core.findings import CaptureSummary, Finding, Location, Position, Range, Recompile, RegionSummary, Value
+from magpy_core.findings import (
+    CaptureSummary,
+    Finding,
+    Location,
+    Position,
+    Range,
+    Recompile,
+    RegionSummary,
+    Unsupported,
+    Value,
+)
 from magpy_core.guards.explain import Failure
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.runtime.capture import AGAIN, MISS, Capture, CaptureFailed
@@ -247,7 +257,10 @@ class Region:
                 recorded.recording.refuse(code, text, site=site, hint=hint[0] if hint else "")
                 recorded.plan = None
         if recorded.plan is not None:
-            capture = Capture(recorded, self.options.backend, len(args), tuple(kwargs), self.options.same_random)
+            try:
+                capture = Capture(recorded, self.options.backend, len(args), tuple(kwargs), self.options.same_random)
+            except Unsupported as error:
+                recorded.recording.unsupported(error)
         for finding in [*recorded.findings, *(capture_findings(self, capture) if capture else [])]:
             self.report(finding)
         self.breaks += 0 if capture is not None and capture.is_complete else 1

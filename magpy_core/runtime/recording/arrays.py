@@ -16,7 +16,7 @@ import torch
 
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.monitor import policy
-from magpy_core.opgraph.arrays import ELEMENTWISE, READING, SHAPED, VIEWS, Hole, Kept, again, array_facts, iterates
+from magpy_core.opgraph.arrays import ELEMENTWISE, SHAPED, VIEWS, Hole, Kept, again, array_facts, iterates, may_write
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
@@ -204,8 +204,7 @@ class ArrayEvents(OutsideCallEvents):
             self.decided(site, node, value)
         elif kind is _numpy("ndarray") and not value.dtype.hasobject:
             self.data[id(value)] = (value, node)
-            owner = memory_owner(value)
-            self.shared_memory[id(owner)] = owner  # a view that no event shows is refused
+            self.share_array(value)  # a view that no event shows is refused
             if not fixed:
                 self.decided(site, self.ops.graph.call_function(array_facts, (node,)), array_facts(value))
         elif kind is _numpy("bool_"):  # of which there are two objects
@@ -336,9 +335,12 @@ class ArrayEvents(OutsideCallEvents):
             raise Unsupported(
                 "MP102", f"`{name or type(fn).__name__}` is given tensors' data, where the graph can't follow."
             )
+        written = [v for v in may_write(fn, args, kwargs) if type(v) is _numpy("ndarray")]
+        for array in written:
+            if self.is_plain_array(array):
+                self.materialize(array)
         prepared = self.prepared(fn, args, kwargs)
-        written = [] if name in READING and "out" not in kwargs and fn is not _method("sort") else [
-            v for v in (*args, *kwargs.values()) if self.is_data(v) and type(v) is _numpy("ndarray")]  # fmt: skip
+        written = [v for v in written if self.is_data(v)]
         tensors = any(is_a(v, torch.Tensor) for v in (*args, *kwargs.values()))
         self.ops.op_depth += tensors  # ``__array__`` of a tensor is part of the call
         self.data_calls.append((site, prepared, written, tensors))
@@ -493,8 +495,3 @@ class ArrayEvents(OutsideCallEvents):
             if prepared is not None:
                 self.guarded(site, self.data_result, site, prepared, value)
             yield value
-
-
-def _method(name: str) -> Any:
-    array = _numpy("ndarray")
-    return getattr(array, name) if array is not None else None

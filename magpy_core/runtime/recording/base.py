@@ -21,6 +21,7 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import class_lookup
 from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.refgraph.source import Source
+from magpy_core.replay.ir import MadeInside
 from magpy_core.runtime.recording.places import Place, Places
 from magpy_core.runtime.recording.wording import a_type
 
@@ -34,6 +35,8 @@ class Learned:
     numbers: set[str] = field(default_factory=set)
     dims: dict[str, set[int]] = field(default_factory=dict)
     exact: set[str] = field(default_factory=set)
+    set_up: set[str] = field(default_factory=set)
+    """What earlier calls did that no replay can, and that a program may do once, to set itself up."""
 
 
 @dataclass
@@ -146,6 +149,17 @@ class RecordingState(Observer):
         """This run can't be captured, for a reason that may be gone at the next call."""
         self.passing = self.passing or why
 
+    def refuse_again(self, error: Unsupported, site: Any = None) -> None:
+        """This call does what replay can't: a program that sets itself up does so once, and the next call is captured. One
+        that does it again is refused."""
+        if error.message in self.learned.set_up:
+            self.refuse(error.code, error.message, hint=error.hint, site=site)
+            return
+        self.learned.set_up.add(error.message)
+        self.refuse_once(error.message)
+        self.note(error.code, f"{error.message} If that was to set things up, the next call is captured.",
+                  hint=error.hint, site=site, severity=Severity.INFORMATION)  # fmt: skip
+
     def note(
         self,
         code: str,
@@ -163,8 +177,11 @@ class RecordingState(Observer):
             place = self.places.now(site, self.site)
         told = self._told.setdefault(place.location, {})
         rank = (severity or lookup(code).severity).rank
-        key = code if self.places.running else f"{code} {message}"  # after the run, all is at its end
-        if key in told or (place.deeper and self.places.running and min(told.values(), default=rank + 1) <= rank):
+        # after the run, all that has no line of its own is at its end
+        key = code if self.places.running or site is not None else f"{code} {message}"
+        if told.get(key, rank + 1) <= rank or (
+            place.deeper and self.places.running and min(told.values(), default=rank + 1) <= rank
+        ):
             return
         told[key] = rank
         location = self.places.told(place)
@@ -178,6 +195,9 @@ class RecordingState(Observer):
     def unsupported(self, error: Unsupported) -> None:
         if not error.code:  # the consequence of something that has been told
             self.broken = True
+            return
+        if is_a(error, MadeInside):
+            self.refuse_again(error)
             return
         text = self.source_text(self.site)
         values = error.values or ((Value("expression", text),) if text else ())

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.function_apply import applied_class
+from magpy_core._compat.settings import setter_name
 from magpy_core.findings import HERE, Value
 from magpy_core.monitor import policy
 from magpy_core.opgraph.functions import STATE_READ_PREFIXES, reads_setting
@@ -25,10 +26,9 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT
 from magpy_core.runtime.recording.arrays import ArrayEvents
 from magpy_core.runtime.recording.builtin_calls import COPYING, SPECIAL
+from magpy_core.runtime.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, read_from, taker
 from magpy_core.runtime.recording.outside_calls import CALLBACKS
 
-_BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
-_DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
 _TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and the like
 _LRU = type(functools.lru_cache(lambda: None))
 _CONTAINER_TYPES = frozenset(
@@ -36,10 +36,6 @@ _CONTAINER_TYPES = frozenset(
 )
 # Types that pass the elements of their arguments on by identity.
 _HANDING_TYPES = frozenset({list, tuple, dict, enumerate, zip, reversed, collections.deque})
-# Native functions that hand what Python returns to them to the program as it is.
-_PASSING_ON = frozenset(
-    {getattr, next, iter, list, tuple, enumerate, zip, map, reversed, collections.deque, object, type, super}
-)
 # Iterators that use what a function returns to them to decide which elements they give.
 _JUDGES = frozenset({filter, itertools.filterfalse, itertools.takewhile, itertools.dropwhile, itertools.groupby})
 _ITERATING = frozenset({
@@ -56,15 +52,6 @@ _MUTATING_MODULES = frozenset({"_heapq", "_bisect", "_collections", "_operator"}
 _TO_TEXT = (str, repr, ascii, format)
 
 
-def _taker(fn: Any) -> str:
-    """What a callee does with what Python functions return to it (a key function, ``__len__``): native code "keeps" it for
-    itself or "passes" it on as it is; "" for Python code."""
-    tp = type(fn)
-    if not (tp in _BUILTIN_FUNCTION or tp in _DESCRIPTOR or (tp is type and not fn.__flags__ & (1 << 9))):
-        return ""
-    return "passes" if tp is not types.MethodWrapperType and fn in _PASSING_ON else "keeps"
-
-
 class CallEvents(ArrayEvents):
     """Observer method ``call`` and the policies behind it."""
 
@@ -72,7 +59,8 @@ class CallEvents(ArrayEvents):
         self.site = site
         self.printing = False
         self.pending_call = None
-        self.calls.append((site, _taker(fn)))
+        self.calls.append((site, taker(fn)))
+        self._number_of = read_from(fn, args)
         if self.pending_torch is not None:
             self.torch_call_missed()
         self.dispatch_call(site, fn, args, kwargs or {})
@@ -81,11 +69,20 @@ class CallEvents(ArrayEvents):
         if self.pending_torch is not None and self.pending_call is None and reads_setting(fn) and not kwargs:
             self.pending_call = (site, "setting", (fn, args))
 
+    _number_of: Any = None
+
+    def handed(self, tensor: torch.Tensor) -> bool:
+        """Whether the number that is being read from ``tensor`` goes to the program itself, by the call in progress: native
+        code (``math.sqrt(t)``, ``"%d" % t``) would take it where no event follows it."""
+        of, self._number_of = self._number_of, None
+        return of is tensor
+
     def dispatch_call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         tp = type(fn)
-        if self.data_call(site, fn, args, kwargs):
-            return
+        self.finished_data()
         if stream_of(fn) is not None and self.draw(site, fn, args, kwargs):
+            return
+        if self.data_call(site, fn, args, kwargs):
             return
         if tp is types.FunctionType:
             self.call_python(site, fn, args, kwargs)
@@ -100,12 +97,12 @@ class CallEvents(ArrayEvents):
                 self.dispatch_call(site, fn.__func__, (fn.__self__, *args), kwargs)
         elif tp is types.MethodWrapperType and fn.__name__ == "__getattribute__" and type(fn.__self__) is types.ModuleType:
             self.read_attr(fn.__self__, args[0], site)  # how torch.backends' modules find what is no setting
-        elif tp in _BUILTIN_FUNCTION or is_a(fn, types.BuiltinFunctionType):
+        elif tp in BUILTIN_FUNCTION or is_a(fn, types.BuiltinFunctionType):
             if (applied := applied_class(fn)) is not None:
                 self.call_function_class(site, applied, args, kwargs)
             else:
                 self.call_builtin(site, fn, args, kwargs)
-        elif tp in _DESCRIPTOR:
+        elif tp in DESCRIPTOR:
             self.call_descriptor(site, fn, args, kwargs)
         elif is_a(fn, type):
             self.call_class(site, fn, args, kwargs)
@@ -216,6 +213,7 @@ class CallEvents(ArrayEvents):
         elif type(fn).__module__.startswith("torch"):
             self.pending_torch = (site, fn)
         elif policy.verdict(fn) == policy.PURE or type(fn).__module__ in ("operator", "re", "functools", "typing", "types"):
+            self.escape_all(site, args, kwargs)
             self.read_deep(site, args, kwargs)
         else:
             what = policy.verdict(fn)
@@ -266,7 +264,9 @@ class CallEvents(ArrayEvents):
             getattr(self, special)(site, fn, args, kwargs)
             return
         what = policy.verdict(fn)
-        if what == policy.TORCH:
+        if what == policy.TORCH and setter_name(fn) is not None and not self.ops.op_depth:
+            self.setting_written(site, fn, args, kwargs)
+        elif what == policy.TORCH:
             self.pending_torch = (site, fn)
         elif what == policy.PURE:
             if fn in CARRYING and self.carries(args, kwargs):
@@ -335,7 +335,9 @@ class CallEvents(ArrayEvents):
             if type(cls) is not type:
                 self.class_fact(type(cls), "__call__", site)
             base = next(k for k in cls.__mro__ if not k.__flags__ & (1 << 9))
-            if base is not object and base.__module__ == "builtins":
+            makers = (lookup.class_lookup(cls, name)[0] for name in ("__new__", "__init__"))
+            native = cls is not functools.partial and not any(is_a(m, (types.FunctionType, staticmethod)) for m in makers)
+            if native or (base is not object and base.__module__ == "builtins"):
                 self.read_deep(site, args, kwargs)
                 self.escape_all(site, args, kwargs)
             return

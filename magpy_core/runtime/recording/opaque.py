@@ -11,8 +11,9 @@ import functools
 import inspect
 import sys
 import types
+import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from magpy_core._compat.function_apply import starts_custom_function
 from magpy_core.findings import HERE
 from magpy_core.monitor.record import is_own_file
 from magpy_core.opgraph.arrays import Kept, again
+from magpy_core.opgraph.expected import expecting
 from magpy_core.opgraph.made import (
     LARGEST_ARRAY,
     array_parts,
@@ -64,6 +66,24 @@ class _Applied:
     args: tuple[Any, ...]
     effects: int
     void: bool = False
+    checked: bool = False  # whether what it gives may follow from data
+    held: list[tuple[int, list[int]]] = field(default_factory=list)
+    """What the containers among its arguments hold, by id, if it is checked."""
+
+
+def _held(tree: Any) -> list[tuple[int, list[int]]]:
+    """Which objects the containers in ``tree`` hold."""
+    found: list[tuple[int, list[int]]] = []
+    waiting, seen = [tree], set()
+    while waiting:
+        container = waiting.pop()
+        if kinds.kind_of(container) not in kinds.CONTAINERS or id(container) in seen:
+            continue
+        seen.add(id(container))
+        parts = [*container, *container.values()] if is_a(container, dict) else list(container)
+        found.append((id(container), [id(v) for v in parts]))
+        waiting += parts
+    return found
 
 
 @functools.lru_cache(maxsize=1024)
@@ -72,6 +92,19 @@ def applier(cls: Any) -> Callable[..., Any]:
 
     def apply(*args: Any) -> Any:
         return cls.apply(*args)
+
+    apply.__name__ = f"apply_{cls.__name__}"
+    return apply
+
+
+def applier_with(cls: Any, modules: dict[int, Any]) -> Callable[..., Any]:
+    """The same for a call with modules among its arguments, at these positions: they belong to the program, which keeps
+    them alive."""
+    held = {i: weakref.ref(module) for i, module in modules.items()}
+
+    def apply(*args: Any) -> Any:
+        rest = iter(args)
+        return cls.apply(*(held[i]() if i in held else next(rest) for i in range(len(args) + len(held))))
 
     apply.__name__ = f"apply_{cls.__name__}"
     return apply
@@ -176,7 +209,25 @@ class OpaqueEvents(FlowEvents):
             text = f"The autograd.Function `{cls.__name__}` reads state from outside, which a compiled graph would freeze."
             self.ops.eager_only.append(("MP107", text, site))
         self.escape_all(site, args)
-        self.apply_as(site, applier(cls), args, {})
+        modules = {i: a for i, a in enumerate(args) if is_a(a, torch.nn.Module)}
+        if modules and not self._takes_modules(cls, list(modules.values()), site):
+            return
+        call = applier_with(cls, modules) if modules else applier(cls)
+        self.apply_as(site, call, tuple(a for i, a in enumerate(args) if i not in modules), {}, checked=True)
+
+    def _takes_modules(self, cls: Any, modules: list[Any], site: Any) -> bool:
+        """Whether a function can be given these modules again: they are the program's, and as they were at entry."""
+        nodes = [self.refgraph.node(module) for module in modules]
+        changed = any(n.snapshot is not None and n.snapshot.changes(n.forced) for n in self.refgraph.written())
+        if changed or self.field_writes or any(node is None for node in nodes):
+            self.refuse("MP107", f"The autograd.Function `{cls.__name__}` may read what the region has changed.", site=site)
+            return False
+        for node, module in zip(nodes, modules, strict=True):
+            assert node is not None
+            self.refgraph.read(node.source, "identity", module, site)
+        text = f"The autograd.Function `{cls.__name__}` is given a module, which a compiled graph can't hold."
+        self.ops.eager_only.append(("MP107", text, site))
+        return True
 
     def _reads_entry_state(self, methods: list[Any], site: Any) -> bool:
         """Whether these functions, called by a replay before it has written anything, see what they see in the program. What
@@ -195,13 +246,14 @@ class OpaqueEvents(FlowEvents):
         return True
 
     def apply_as(
-        self, site: Any, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], void: bool = False
-    ) -> None:
+        self, site: Any, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], void: bool = False,
+        checked: bool = False,
+    ) -> None:  # fmt: skip
         """The call about to run is one node of the graph, ``target(*args, **kwargs)``; what runs inside is part of it."""
         self.ops.op_depth += 1
         before = self.guarded_call(self.ops.prepare, target, args, kwargs)
         self.pending_torch = None
-        self._applied = _Applied(site, target, before, args, self._effects(), void)
+        self._applied = _Applied(site, target, before, args, self._effects(), void, checked, _held(args) if checked else [])
 
     # -- constructors that torch's own dispatch does not show --------------------------------------------------
 
@@ -256,7 +308,7 @@ class OpaqueEvents(FlowEvents):
         text = f"`{fn.name}`, a torch.jit function, is called: what it compiled can't be compiled again with the region."
         self.ops.eager_only.append(("MP112", text, site))
         self.escape_all(site, args, kwargs)
-        self.apply_as(site, scripted(fn), args, kwargs)
+        self.apply_as(site, scripted(fn), args, kwargs, checked=True)
 
     def _effects(self) -> int:
         written = sum(1 + len(n.forced) for n in self.refgraph.written())
@@ -272,10 +324,16 @@ class OpaqueEvents(FlowEvents):
         applied = self._applied
         if applied is not None and applied.site is site:
             self._applied = None
+            if applied.checked and applied.held != _held(applied.args):
+                self.refuse("MP107", f"{HERE} changes a container that it is given.", site=site)
             if self._effects() != applied.effects:
                 self.refuse("MP107", "The forward of an autograd.Function changes state outside the region.", site=site)
             shown = None if applied.void else result
-            after = self.guarded_result(self.ops._after, shown, applied.before, applied.target, applied.args, {})
+            target = applied.target
+            if applied.checked:
+                made = self.guarded_call(expecting, target, result, not self.sizes_vary())
+                target = made if callable(made) else target
+            after = self.guarded_result(self.ops._after, shown, applied.before, target, applied.args, {})
             self.ops.op_depth -= 1
             return result if applied.void else after
         for i in range(len(self._cached) - 1, -1, -1):
@@ -285,6 +343,9 @@ class OpaqueEvents(FlowEvents):
                 self.cached_result(site, fn, args, kwargs, info, result)
                 return result
         return super().call_result(site, result)
+
+    def sizes_vary(self) -> bool:
+        raise NotImplementedError
 
     def guarded_call(self, fn: Callable[..., Any], *args: Any) -> Any:
         raise NotImplementedError
@@ -318,7 +379,7 @@ class OpaqueEvents(FlowEvents):
             # its cache asks which tensor it is, which is another one at each call: a node that asks the cache, and fills it
             text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which a compiled graph can't do."
             self.ops.eager_only.append(("MP106", text, site))
-            self.apply_as(site, caching(fn), args, kwargs)
+            self.apply_as(site, caching(fn), args, kwargs, checked=True)
             return
         self.read_deep(site, args, kwargs)
         self._cached.append((site, fn, args, kwargs, fn.cache_info()))

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.settings import get_settings, set_setting, setter_name, settings
 from magpy_core.findings import HERE, Value
 from magpy_core.monitor import policy
 from magpy_core.refgraph import kinds
@@ -24,13 +25,6 @@ _SETTINGS = (bool, int, float, str, type(None), torch.dtype)
 _HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
 
 
-def _plain_tree(values: Any) -> bool:
-    """Numbers, text and None, in tuples or lists of any depth."""
-    return all(
-        type(v) in (int, float, bool, str, type(None)) or (type(v) in (tuple, list) and _plain_tree(v)) for v in values
-    )
-
-
 class OutsideCallEvents(BuiltinEvents):
     """What NumPy, random streams and unknown native code mean to a recording."""
 
@@ -40,16 +34,46 @@ class OutsideCallEvents(BuiltinEvents):
             return
         key = (fn, args)
         source = self._settings.get(key)
-        if source is None:
+        if source is None and self._set_one and (fn, args) not in list(settings()):
+            self.refuse("MP106", f"{HERE} asks for a setting of torch after the region has changed another one.", site=site)
+        elif source is None:
             root = self.const_root(fn, f"torch's {fn.__name__.removeprefix('_')}").source
             source = self._settings[key] = self.sources.make("setting", root, args)
             self.refgraph.read(source, "eq", result, site)
 
     _settings: dict[Any, Any]
+    _set_one = False  # whether the region has changed a setting
+
+    def setting_written(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A setting of torch is about to be changed, which is a node of the graph. What the others are from then on follows
+        from what they were, so all of them are guarded."""
+        self.pending_torch = None
+        if kwargs or any(type(a) not in _SETTINGS for a in args):
+            self.refuse("MP106", f"{HERE} changes a setting of torch in a way that can't be recorded.", site=site)
+            return
+        self.escape_all(site, args)
+        if not self._set_one:
+            self._set_one = True
+            try:
+                for (getter, where), value in zip(settings(), get_settings(), strict=True):
+                    self.setting_read(site, getter, where, value)
+            except RuntimeError as error:
+                self.refuse("MP106", f"{HERE} changes a setting of torch, of which two contradict: {error}", site=site)
+        self.pending_call = (site, "set", (fn, args))
+
+    def setting_changed(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
+        """The setter has returned."""
+        node = self.ops.graph.call_function(set_setting, (setter_name(fn), *args))
+        node.meta["magpy_site"] = site
+        text = f"{HERE} changes a setting of torch, which a compiled graph can't do."
+        self.ops.eager_only.append(("MP106", text, site))
 
     def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """NumPy on plain numbers is arithmetic; on arrays it reads memory that no guard watches."""
         owner = getattr(fn, "__self__", None)  # of a method
+        if self.ops.op_depth and policy.is_pure_numpy(fn):  # inside of what is one node, which computes this again
+            self.read_deep(site, (*args, *(() if is_a(owner, types.ModuleType) else (owner,))), kwargs)
+            return
         known = owner is None or is_a(owner, types.ModuleType) or self._plain((owner,))
         if known and policy.is_pure_numpy(fn) and self._plain((*args, *kwargs.values())):
             self.escape_all(site, args, kwargs)
@@ -78,6 +102,9 @@ class OutsideCallEvents(BuiltinEvents):
     def draw(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Numbers are drawn from a random stream; False when it is one of the region's own, or their number is not plain."""
         stream = fn.__self__
+        if self.ops.op_depth:  # the node draws again, after all that are drawn ahead of the graph
+            self.host_call(site, fn, policy.HOST)
+            return True
         if is_hidden(stream):
             module = "random" if type(stream).__module__ == "random" else "numpy.random"
             base = self.sources.const(stream, module)
@@ -85,13 +112,23 @@ class OutsideCallEvents(BuiltinEvents):
             base = node.source
         else:
             return False
-        if not _plain_tree((*args, *kwargs.values())):
+        if not self._plain_tree((*args, *kwargs.values())):
             return False
-        self.escape_all(site, args, kwargs)
+        self.escape_all(site, args, kwargs)  # how many, and of what: the draws are made before all else, so this is fixed
         self.read_deep(site, args, kwargs)
         source = self.sources.make("draw", base, copy.deepcopy((len(self.draws), fn.__name__, args, kwargs)))
         self.pending_call = (site, "draw", (source, fn))
         return True
+
+    def _plain_tree(self, values: Any) -> bool:
+        """Numbers, text and None, and arrays whose numbers are known or can be fixed; in tuples or lists of any depth."""
+        return all(
+            type(v) in (int, float, bool, str, type(None))
+            or (type(v) in (tuple, list) and self._plain_tree(v))
+            or self.is_plain_array(v)
+            or id(v) in self.data
+            for v in values
+        )
 
     def drawn(self, site: Any, source: Any, fn: Any, result: Any) -> Any:
         if type(result) in (int, float):
@@ -105,6 +142,8 @@ class OutsideCallEvents(BuiltinEvents):
         raise NotImplementedError
 
     def host_call(self, site: Any, fn: Any, what: str) -> None:
+        if self.ops.op_depth and policy.is_decimal(fn):
+            return  # inside of what is one node: computed again, with the context of then
         name = policy.shown_name(fn)
         values = (Value("call", name),)
         if what == policy.IO and name.endswith(".__exit__") and self.broken:

@@ -25,7 +25,7 @@ from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT, instance_dict
 from magpy_core.refgraph.source import Source
-from magpy_core.replay.ir import Plan
+from magpy_core.replay.ir import MadeInside, Plan
 from magpy_core.replay.plan import Planner
 from magpy_core.runtime.recording.base import Learned
 from magpy_core.runtime.recording.frames import FrameEvents
@@ -54,8 +54,8 @@ class Recorded:
         recording.release()
         kept: list[Any] = [
             recording.calls, recording.tensor_writes, recording.field_writes, recording.outputs, recording.restores,
-            ops.values, ops.guarded, ops.mutated, ops.entry_memory, ops.inputs, ops.scalar_inputs, ops._keep,
-            recording.arrays, recording.shared_memory, recording.data,
+            ops.values, ops.guarded, ops.mutated, ops.entry_memory, ops.entry_history, ops.inputs, ops.scalar_inputs,
+            ops._keep, recording.arrays, recording.shared_memory, recording.data,
         ]  # fmt: skip
         for held in kept:
             held.clear()
@@ -221,7 +221,10 @@ class Recording(FrameEvents):
         self._young = None
         for obj, refusal, site in self.only_inside.values():
             if not self.is_young(obj) and not self._explained(site):
-                self.refuse(refusal.code, refusal.message, hint=refusal.hint, site=site)
+                if is_a(refusal, MadeInside):
+                    self.refuse_again(refusal, site)
+                else:
+                    self.refuse(refusal.code, refusal.message, hint=refusal.hint, site=site)
         for obj, site in self.refgraph.assumed_internal.values():
             if id(obj) in self.refgraph.nodes:
                 continue
@@ -330,6 +333,7 @@ class Recording(FrameEvents):
         if self._autocast:
             self.refuse("MP106", "An autocast context entered inside the region stays open after it.")
         self.check_assumptions()
+        self.ops.settle_history()
         if error is not None:
             if not is_a(error, Exception):
                 self.refuse("MP307", f"The region was left by {type(error).__name__}.")

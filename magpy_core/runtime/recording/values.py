@@ -143,6 +143,9 @@ class ValueEvents(CallEvents):
         if fn == "setting":
             self.setting_read(site, args[0], args[1], result)
             return result
+        if fn == "set":
+            self.setting_changed(site, args[0], args[1])
+            return result
         if fn == "draw":
             return self.drawn(site, args[0], args[1], result)
         if fn == "fast_path":
@@ -306,7 +309,8 @@ class ValueEvents(CallEvents):
         if self._is_settled(sym):
             return  # it follows from what has been asked: the graph has been cut there
         last = next(iter(reversed(self.ops.graph.nodes)), None)
-        number = what in ("value", "__index__", "item")
+        number = what in ("value", "__index__", "item", "parts")
+        code = "MP101" if not number else "MP109" if what == "parts" else "MP102"
         asserted = not number and site is not None and only_raises(site, outcome)
         condition = None if asserted else self.ops.condition(sym)
         self.branches.append(Branch(sym, outcome, last, site, asserted or self.whole, condition))
@@ -315,7 +319,7 @@ class ValueEvents(CallEvents):
         if condition is not None:
             use = self.describe_use(sym) if number else f"Control flow depends on {self.describe_read(sym)}"
             self.note(
-                "MP102" if number else "MP101",
+                code,
                 f"{use}, data of the region's inputs: it is looked at before the graph runs; each value is another capture.",
                 hint="The graph is not cut. Keep what varies a lot in a tensor, or out of the region.",
                 values=(Value("outcome", repr(outcome)),),
@@ -334,11 +338,11 @@ class ValueEvents(CallEvents):
                     f"Which way Python goes depends on {self.describe_read(sym)}: it is looked at after the graph has run."
                 )
             hint = "Nothing needs to be done. A check outside the region would cost less."
-            self.note("MP102" if number else "MP101", text, hint=hint, values=(Value("outcome", repr(outcome)),), site=site,
+            self.note(code, text, hint=hint, values=(Value("outcome", repr(outcome)),), site=site,
                       severity=Severity.INFORMATION)  # fmt: skip
         elif number:
             self.note(
-                "MP102",
+                code,
                 f"{self.describe_use(sym)}, so the graph is cut here.",
                 hint="Keep the value in a tensor, or read it after the region.",
                 site=site,

@@ -9,11 +9,12 @@ from typing import Any, NoReturn
 import torch
 from torch import nn
 
-from magpy_core.findings import HERE, Unsupported
+from magpy_core.findings import HERE
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import Snapshot, instance_dict, take
+from magpy_core.replay.ir import MadeInside
 from magpy_core.runtime.recording.reads import ReadEvents
 from magpy_core.runtime.recording.wording import a_type
 
@@ -101,7 +102,7 @@ class WriteEvents(ReadEvents):
             kind = "class" if is_a(obj, type) else "function"
             text = f"`{name}` is set on the {kind} `{obj.__qualname__}`, which replay can't repeat yet."
             hint = "Keep the value on an instance or in a global variable."
-            self.only_inside.setdefault(id(obj), (obj, Unsupported("MP110", text, hint=hint), site))
+            self.only_inside.setdefault(id(obj), (obj, MadeInside("MP110", text, hint=hint), site))
             return
         if is_a(obj, types.ModuleType):
             root = self.const_root(obj, obj.__name__)

@@ -8,7 +8,7 @@ critic = nn.Linear(4, 1)
 
 
 def penalty(x):  # region
-    x = x.detach().requires_grad_()
+    x = x.detach().requires_grad_()  # expect: MP106 `x.detach().requires_grad_()`
     score = critic(x).sum()
     score.backward(retain_graph=True)  # expect: MP106 `score.backward(retain_graph=True)`
     return x.grad.norm()  # expect: MP106 `x.grad`

@@ -14,6 +14,7 @@ class Attention(nn.Module):
     def forward(self, x):
         mask = torch.from_numpy(self.mask)  # expect: MP105 `torch.from_numpy(self.mask)`
         scale = torch.FloatTensor([x.mean(), 1.0, 1.0, 1.0])  # expect: MP105 `torch.FloatTensor([x.mean(), 1.0, 1.0, 1.0])`
+        # expect[-1]: MP102 `torch.FloatTensor([x.mean(), 1.0, 1.0, 1.0])`
         return self.layer(x) + mask + scale
 
 

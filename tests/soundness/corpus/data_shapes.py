@@ -269,3 +269,30 @@ def region(x):
 def region(x):
     y = x.repeat_interleave((x[:, 0] > 0).long(), dim=0)
     return y.sum() * y.shape[0]
+
+
+# === parts_of_a_shape_from_data: calls=10
+def region(x):
+    found = (x > 1).nonzero()[:, 0]
+    rows = [x[i] * 2 for i in found]
+    first = x.unique().split(2)
+    return rows, len(first), first[0] + 1, x.unique().chunk(2)
+
+
+def args(i):
+    return (torch.tensor([1.0, 2.0, 3.0, 1.5]) * (1 + (i // 2) % 3 / 2),)
+
+
+# === parts_that_change_something: calls=10
+seen = []
+
+
+def region(x):
+    for row in x[x > 1].unbind():
+        seen.append(row.shape)
+        x = x + row
+    return x, len(seen)
+
+
+def args(i):
+    return (torch.tensor([1.0, 2.0, 3.0, 1.5]) * (1 + (i // 3) % 2 / 4 - (i % 2) / 3),)

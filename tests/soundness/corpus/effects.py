@@ -980,3 +980,53 @@ def region(x):
 
 def change_b():
     b[0] = 3
+
+
+# === set_up_once: calls=8
+class Net(nn.Module):
+    made = 0
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(3, 2)
+        self.ready = False
+        self.scale = 2.0
+        self.log = []
+
+    def forward(self, x):
+        if not self.ready:
+            Net.made += 1
+            self.ready = True
+            self.double = lambda y: y * self.scale
+            self.inner.register_forward_hook(lambda m, a, out: out + 1)
+        return self.double(self.inner(x))
+
+
+net = Net()
+
+
+def region(x):
+    return net(x), Net.made
+
+
+def args(i):
+    return (torch.full((2, 3), float(i)),)
+
+
+def change_again():
+    net.ready = False
+    net.inner._forward_hooks.clear()
+
+
+# === set_up_at_every_call: refused calls=6
+class Count:
+    made = 0
+
+
+def region(x):
+    Count.made += 1
+    return x * 2, Count.made
+
+
+def args(i):
+    return (torch.full((3,), float(i)),)

@@ -323,3 +323,195 @@ def change_size():
 
 def change_items():
     other.items.append(5)
+
+
+# === function_of_a_size_from_data: calls=10
+class Positive(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x[x > 2] * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        out = torch.zeros_like(x)
+        out[x > 2] = g * 2
+        return out
+
+
+def region(x):
+    y = Positive.apply(x)
+    return y * 2, y.shape[0]
+
+
+def args(i):
+    return ((torch.arange(4.0) + i // 2 % 3).requires_grad_(True),)
+
+
+# === function_of_a_dtype_from_data: calls=10
+class Widened(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.double() if x.sum() > 8 else x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.float()
+
+
+def region(x):
+    y = Widened.apply(x)
+    return y * 2 if y.dtype == torch.float64 else y * 3
+
+
+def args(i):
+    return ((torch.arange(4.0) + i // 2 % 3).requires_grad_(True),)
+
+
+# === function_that_gives_a_number: calls=10
+class Counted(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2, x.max().item()
+
+    @staticmethod
+    def backward(ctx, g, n):
+        return g * 2
+
+
+def region(x):
+    y, n = Counted.apply(x)
+    return y, n + 1
+
+
+def args(i):
+    return ((torch.arange(4.0) + i // 2 % 3).requires_grad_(True),)
+
+
+# === function_that_fills_a_list: refused calls=6
+class Filling(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, log):
+        log.append(x.sum().item())
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2, None
+
+
+def region(x):
+    log = []
+    y = Filling.apply(x, log)
+    return y * log[0]
+
+
+# === function_that_computes_in_numpy: calls=8
+import decimal
+
+import numpy as np
+
+
+class Rounded(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        m, e = np.frexp(x.detach().numpy())
+        parts = [decimal.Decimal(float(v) * 16).quantize(decimal.Decimal(1), rounding=decimal.ROUND_HALF_UP) for v in m]
+        return torch.from_numpy(np.array([int(v) for v in parts]) * 2.0**e)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.float()
+
+
+def region(x):
+    return Rounded.apply(x) + 1
+
+
+def args(i):
+    return ((torch.arange(4.0) / 3 + i // 2 % 3).requires_grad_(True),)
+
+
+# === function_given_a_module: calls=8
+class Through(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, net, scale):
+        ctx.save_for_backward(x)
+        ctx.net, ctx.scale = net, scale
+        return net(x) * scale
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            torch.autograd.backward(ctx.net(x), g * ctx.scale)
+        return x.grad, None, None
+
+
+inner = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Dropout(0.5))
+holder = [inner]
+
+
+def region(x):
+    return Through.apply(x, holder[0], 2.0) + 1
+
+
+def args(i):
+    return ((torch.arange(4.0)[None] + i).requires_grad_(True),)
+
+
+def change_module():
+    holder[0] = torch.nn.Linear(4, 3)
+
+
+def change_mode():
+    inner.train(not inner.training)
+
+
+def change_weight():
+    with torch.no_grad():
+        inner[0].weight += 1
+
+
+# === function_given_a_changed_module: calls=6
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, net):
+        ctx.scale = net.scale
+        return x * net.scale
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.scale, None
+
+
+net = torch.nn.Identity()
+net.scale = 1.0
+
+
+def region(x):
+    net.scale += 1
+    return Scaled.apply(x, net)
+
+
+# === function_that_draws: refused calls=6
+import random
+
+
+class Noisy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * random.random() + float(np.random.rand())
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+import numpy as np
+
+
+def region(x):
+    return random.random(), Noisy.apply(x), random.random()

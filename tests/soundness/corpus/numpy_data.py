@@ -793,3 +793,59 @@ def region(x):
 def region(x):
     y = torch.repeat_interleave(x, torch.from_numpy(x.numpy().astype("int64")))
     return y.shape[0], np.repeat(x.numpy(), 2).shape
+
+
+# === numpy_written_by_copyto: calls=6
+def region(x):
+    m = np.zeros(3, dtype=np.float32)
+    np.copyto(m, x.numpy())
+    return torch.from_numpy(m) + 1
+
+
+# === numpy_written_by_out: calls=6
+def region(x):
+    m, n = np.zeros(3, dtype=np.float32), np.zeros(3, dtype=np.float32)
+    np.add(x.numpy(), 1, out=m)
+    np.multiply(x.numpy(), 2, n)
+    return torch.tensor(m), torch.tensor(n)
+
+
+# === numpy_written_along_an_axis: calls=6
+def region(x):
+    m = np.zeros((1, 3), dtype=bool)
+    np.put_along_axis(m, (x.numpy()[None] > 2.2).astype(np.int64), True, 1)
+    return torch.tensor(m, dtype=torch.bool), x
+
+
+# === numpy_written_through_a_view: plain calls=6
+def region(x):
+    m = np.zeros(3, dtype=np.float32)
+    np.copyto(m[:2], x.numpy()[:2])
+    np.fill_diagonal(m.reshape(3, 1), x.numpy()[2])
+    x.numpy().sum(out=m[2:].reshape(()))
+    return torch.tensor(m)
+
+
+# === numpy_view_of_a_plain_one: calls=6
+def region(x):
+    m = np.zeros(3, dtype=np.float32)
+    a, b = np.broadcast_arrays(x.numpy(), m)
+    m[0] = 5
+    return torch.tensor(a) + torch.tensor(b)
+
+
+# === numpy_draw_as_many_as_drawn: calls=8
+def region(x):
+    n = int(2 * np.random.rand(1).item()) + 1
+    picked = np.random.choice(np.arange(4), n, replace=False)
+    mask = np.zeros(4, dtype=bool)
+    np.put_along_axis(mask, picked, True, 0)
+    return x.sum() * torch.tensor(mask), len(picked)
+
+
+# === numpy_draw_of_data: plain calls=8
+def region(x):
+    n = int(x[0])
+    return x * torch.tensor(np.random.choice(np.arange(n) + 1, 2, replace=True)).sum(), np.random.permutation(x.numpy() * 2)[
+        0
+    ].item()

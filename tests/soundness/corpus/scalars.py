@@ -1047,3 +1047,90 @@ def region(x, a):
 
 def args(i):
     return torch.ones(2) * i, "sam"
+
+
+# === tensor_number_taken_by_native_code: nograd calls=8
+import math
+import operator
+
+
+def region(x):
+    total = x.sum()
+    return math.sqrt(total), "%d" % total, "%.2f and %d" % (total, x.max()), math.floor(total), "%(n)d" % {"n": total}
+
+
+def args(i):
+    return (torch.full((3,), float(i // 2)),)
+
+
+# === tensor_number_as_a_key: nograd calls=8
+def region(x, y):
+    first = sorted([x, y], key=torch.Tensor.item)
+    second = max([x, y], key=operator.methodcaller("item"))
+    third = sorted([x[None], y[None]], key=torch.Tensor.tolist)
+    return first[0] * 2, second * 3, third[1] + 1, list(map(float, [x, y]))
+
+
+def args(i):
+    return torch.tensor(float(i // 2)), torch.tensor(float(4 - i // 2))
+
+
+# === tensor_number_in_text: nograd calls=8
+def region(x):
+    total, kept = x.sum(), []
+    for value in (total, x.long().max(), total > 3, total * float("nan")):
+        kept.append(f"{value}")
+    return f"{total:.2f}!", "{:d}".format(x.long().sum()), kept, format(total, "g")
+
+
+def args(i):
+    return (torch.full((3,), float(i // 2)),)
+
+
+# === text_of_a_check: calls=10
+def check(cond, text):
+    if not cond:
+        raise ValueError(text)
+
+
+def region(x):
+    n = (x > 1).sum()
+    check(n * 2 >= 2, f"too few: {n}")
+    return x * 2
+
+
+def args(i):
+    return (torch.arange(4.0) * (1 if i % 5 != 4 else 0) + (i % 3 == 2),)
+
+
+# === text_of_no_number: plain calls=4
+def region(x):
+    return f"{x}", f"{x[None]}", "%s" % x[0]
+
+
+# === tensor_number_encoded: nograd calls=8
+import json
+
+
+def region(x):
+    n = x.sum().item()
+    return json.dumps({"total": n, "parts": [x.max().item()]}), json.JSONEncoder(indent=1).encode([n])
+
+
+def args(i):
+    return (torch.full((3,), float(i // 2)),)
+
+
+# === tensor_number_kept_by_native_object: nograd calls=8
+import functools
+import operator
+
+
+def region(x):
+    n = int(x.max()) % 2
+    scaled = functools.partial(operator.mul, n)
+    return operator.itemgetter(n)([x * 2, x * 3]), scaled(x), operator.methodcaller("sum", n - 1)(x[None])
+
+
+def args(i):
+    return (torch.full((3,), float(i // 2)),)

@@ -1,0 +1,66 @@
+"""Calls that are one node of a graph, and what is known of their results: whatever runs inside may decide on data.
+
+The program has seen the result's dtype and shape, and goes on accordingly; so a replay whose call gives something else is no
+replay of that path. Key type: OtherResult; key function: ``expecting``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from magpy_core._compat.tensor_guards import no_torch_function
+from magpy_core.findings import HERE, Unsupported
+from magpy_core.refgraph.kinds import same_scalar
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
+_TENSORS = (torch.Tensor, torch.nn.Parameter)
+
+
+class OtherResult(Exception):
+    """A node's call gives a result that the recorded path does not fit."""
+
+
+def _facts(value: Any, sizes: bool) -> Any:
+    kind = type(value)
+    if kind in _TENSORS:
+        shape: Any = value.dim()
+        if sizes:
+            shape = (tuple(value.shape), value.stride() if value.layout is torch.strided else ())
+        return (kind, value.dtype, value.device, value.layout, value.requires_grad, shape)
+    if kind in (tuple, list):
+        return (kind, [_facts(v, sizes) for v in value])
+    if kind in _PLAIN:
+        return value
+    raise Unsupported("MP107", f"{HERE} gives a {kind.__name__}, of which nobody can tell whether it is as it was.")
+
+
+def _same(a: Any, b: Any) -> bool:
+    if type(a) in (tuple, list) and type(a) is type(b):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return a is b or (type(a) in _PLAIN and same_scalar(a, b))
+
+
+def _is_real(value: Any) -> bool:
+    """No tensor of a compiler that traces the graph: it finds out for itself what follows from data."""
+    if type(value) in (tuple, list):
+        return all(map(_is_real, value))
+    return not isinstance(value, torch.Tensor) or type(value) in _TENSORS
+
+
+def expecting(call: Callable[..., Any], result: Any, sizes: bool) -> Callable[..., Any]:
+    """``call`` with the check that it gives what it has given: the same kinds, dtypes and plain values, and with ``sizes``
+    the same shapes. Raises Unsupported for a result of which that can't be told."""
+    with no_torch_function():
+        facts = _facts(result, sizes)
+
+    def expect(*args: Any, **kwargs: Any) -> Any:
+        given = call(*args, **kwargs)
+        if _is_real(given) and not _same(_facts(given, sizes), facts):
+            raise OtherResult(getattr(call, "__name__", "a call"))
+        return given
+
+    expect.__name__ = expect.__qualname__ = call.__name__
+    return expect
