@@ -18,11 +18,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from tests.soundness.world import slots_of
+
 _ATOMS = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), type(NotImplemented), torch.dtype, torch.device,
           torch.layout, torch.memory_format, range, enum.Enum)  # fmt: skip
 # The last two are what autograd.Function hangs on classes for itself.
 _SKIPPED_CLASS_NAMES = frozenset({"__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "_abc_impl",
                                  "_autograd_function_id", "_backward_cls"})  # fmt: skip
+_PLAIN = frozenset({int, str, bool, bytes, type(None)})
 _LIMIT = 20
 
 
@@ -42,6 +45,7 @@ class Walk:
         self.right: dict[int, int] = {}
         self.storages: tuple[dict[int, int], dict[int, int]] = ({}, {})
         self.keep: list[Any] = []
+        self.slots: dict[type, list[str]] = {}  # of the classes met; nothing changes them during a comparison
 
     def say(self, path: str, text: str) -> None:
         if len(self.out) < _LIMIT:
@@ -61,6 +65,11 @@ class Walk:
 
     def values(self, path: str, a: Any, b: Any) -> None:
         if len(self.out) >= _LIMIT:
+            return
+        tp = type(a)
+        if tp is type(b) and tp in _PLAIN:  # most of what there is
+            if a != b:
+                self.say(path, f"{a!r} != {b!r}")
             return
         if type(a) is not type(b) and not self.same_class(type(a), type(b)):
             self.say(path, f"type {type(a).__qualname__} != {type(b).__qualname__} ({short(a)} != {short(b)})")
@@ -212,10 +221,11 @@ class Walk:
         da, db = instance_dict(a), instance_dict(b)
         if da is not None and db is not None:
             self.dicts(path + ".__dict__", da, db)
-        for k in type(a).__mro__:
-            for name, member in k.__dict__.items():
-                if is_a(member, types.MemberDescriptorType) and k.__flags__ & (1 << 9):
-                    self.values(f"{path}.{name}", slot(a, name), slot(b, name))
+        names = self.slots.get(type(a))
+        if names is None:
+            names = self.slots[type(a)] = slots_of(type(a))
+        for name in names:
+            self.values(f"{path}.{name}", slot(a, name), slot(b, name))
 
     def arrays(self, path: str, a: Any, b: Any) -> None:
         if (a.dtype, a.shape, a.strides) != (b.dtype, b.shape, b.strides):

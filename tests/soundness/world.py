@@ -49,9 +49,8 @@ class Program:
 
     def execute(self, world: World) -> None:
         """Make the program's names in a new world."""
-        exec(compile(self.prelude, self.file, "exec"), world.namespace)
-        source = "\n" * self.line + self.source
-        exec(compile(source, self.file, "exec"), world.namespace)
+        for code in _compiled(self, world.side):
+            exec(code, world.namespace)
 
     def roots(self, world: World) -> dict[str, Any]:
         """What changes are looked for in."""
@@ -69,6 +68,14 @@ class Program:
 
     def __str__(self) -> str:
         return self.name
+
+
+@functools.cache
+def _compiled(program: Program, side: str) -> tuple[types.CodeType, types.CodeType]:
+    """The code of a program's worlds of one side. The other side has code objects of its own: nothing that is kept with a
+    code object, as instrumented clones are, reaches the world that is compared with."""
+    source = "\n" * program.line + program.source
+    return compile(program.prelude, program.file, "exec"), compile(source, program.file, "exec")
 
 
 def programs() -> list[Program]:

@@ -234,13 +234,10 @@ class ValueEvents(CallEvents):
         return bool(reads) or any(value is constant for constant in site.code.co_consts)
 
     def is_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
-        """A private copy of a small int has an identity of its own; the number that it stands for has not."""
-        if type(lhs) is not int or type(rhs) is not int or not self.scalars:
+        """A private copy of a number has an identity of its own; what counts is that of the number it stands for."""
+        if not self.scalars or (self.scalars.get(lhs) is None and self.scalars.get(rhs) is None):
             return result
-        if self.scalars.get(lhs) is None and self.scalars.get(rhs) is None:
-            return result
-        same = int(str(lhs)) is int(str(rhs)) if -5 <= lhs <= 256 and -5 <= rhs <= 256 else lhs is rhs
-        return same is (site.name == "is")
+        return (self.scalars.original(lhs) is self.scalars.original(rhs)) is (site.name == "is")
 
     def contains(self, site: Any, item: Any, container: Any) -> None:
         if is_a(container, torch.Tensor):
