@@ -8,9 +8,11 @@ every call compares results, gradients, exceptions, everything printed, logged o
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import logging
 import random
+import sys
 import types
 import warnings
 from collections import Counter
@@ -24,7 +26,7 @@ import torch
 import magpy_core
 from tests.soundness.compare import differences, instance_dict
 from tests.soundness.module_changes import surroundings
-from tests.soundness.world import Arguments, Change, Program, World, named_change
+from tests.soundness.world import Arguments, Change, Program, World, named_change, world_module
 
 
 @dataclass(frozen=True)
@@ -208,6 +210,19 @@ def run(
 
     ``whole``: decisions on data cut no graph, as under ``fullgraph=True``, but what can't be captured still runs plainly.
     """
+    gc.freeze()  # only what this run makes is looked through below
+    try:
+        return _run(program, schedule, backend, compiler, whole)
+    finally:
+        # what the finalizers of one program print must not appear in the output of the next
+        sys.modules.pop(world_module(program), None)
+        gc.collect()
+        gc.unfreeze()
+
+
+def _run(
+    program: Program, schedule: Sequence[Step], backend: str, compiler: Callable[..., Any] | None, whole: bool
+) -> Report:
     report = Report(program)
     eager, compiled = World(program, "eager"), World(program, "compiled")
     reference: Callable[..., Any] = eager.namespace["region"]

@@ -100,7 +100,7 @@ class World:
 
     def __init__(self, program: Program, side: str) -> None:
         self.program = program
-        self.module = types.ModuleType(f"world_{program.name}")
+        self.module = types.ModuleType(world_module(program))
         self.side = side
         self.ambient: dict[str, Any] = {}
         self.rewrite: dict[str, Callable[[Arguments], Arguments]] = {}  # changes of the arguments in force, by name
@@ -133,6 +133,11 @@ class World:
         for rewrite in self.rewrite.values():
             made = rewrite(made)
         return made
+
+
+def world_module(program: Program) -> str:
+    """The name under which a program's worlds are imported."""
+    return f"world_{program.name}"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.layout import native_state
 from magpy_core.findings import HERE, Finding, Location, Severity, Unsupported, Value, lookup
 from magpy_core.monitor.events import Observer
 from magpy_core.monitor.positions import is_user_file, site_location, text_at
@@ -24,6 +26,11 @@ from magpy_core.refgraph.source import Source
 from magpy_core.runtime.recording.places import Place, Places
 from magpy_core.runtime.recording.wording import a_type
 
+# What the C state of objects of these classes is made of; SimpleNamespace keeps its attributes in a ``__dict__`` that is looked at.
+_FIELDS: dict[type, tuple[str, ...]] = {
+    slice: ("start", "stop", "step"), range: ("start", "stop", "step"), types.SimpleNamespace: (),
+    types.MethodType: ("__func__", "__self__"), functools.partial: ("func", "args", "keywords"),
+}  # fmt: skip
 _PY_CONTENT_LIMIT = 20_000  # elements of one container that a guard may watch
 
 
@@ -319,10 +326,28 @@ class RecordingState(Observer):
                 refgraph.read(source, "type", type(value), site)
             if kind == kinds.OPAQUE and not can_peek(value):
                 refgraph.read(source, "is", value, site)
+            elif kind == kinds.OBJECT:
+                self.native_facts(source, value, site)
         else:
             refgraph.read(source, "tensor", type(value), site)
         refgraph.add(value, source)
         return value
+
+    def native_facts(self, source: Source, value: Any, site: Any) -> None:
+        """An object that keeps something in C, where any native code may read it unseen: an instance of a subclass of ``int``
+        or ``str``, a ``re.Match``. Only the same object has the same, unless all it has is in fields."""
+        native = native_state(type(value))
+        if native is None:
+            return
+        fields = _FIELDS.get(type(value))
+        if fields is None:
+            self.refgraph.read(source, "is", value, site)
+            fields = ("args",) if issubclass(native, BaseException) else ()
+        for name in fields:
+            part = getattr(value, name)
+            self.value(self.sources.make("field", source, name), part, site, exact=True)
+            if kinds.kind_of(part) in (kinds.TUPLE, kinds.DICT) and (node := self.refgraph.node(part)) is not None:
+                self.contents(node, site)
 
     def contents(self, node: Node, site: Any, values: bool = True, *, carry: bool = False) -> None:
         """The whole (entry) content of an external container is read: length, order, keys and elements.

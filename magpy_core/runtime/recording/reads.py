@@ -331,8 +331,8 @@ class ReadEvents(EscapeEvents):
         if self.data_item(site, obj, key):
             return
         self.escape_all(site, key)
-        if self.shared_memory:
-            self.memory_read(site, obj)
+        if self.memory_read(site, obj):
+            return
         if kinds.kind_of(obj) in (kinds.SCALAR, kinds.IDENTITY):
             return
         if kinds.kind_of(obj) == kinds.OBJECT or type(obj).__module__ != "builtins":
@@ -351,10 +351,6 @@ class ReadEvents(EscapeEvents):
                 hint="Keep the data in a tensor or a list, or look the item up outside the region.",
                 site=site,
             )
-        elif node.kind == kinds.OBJECT and type(obj) in (types.MappingProxyType, range):
-            if type(obj) is range:
-                return
-            self.refuse("MP111", f"{HERE} reads an item of a mapping proxy, which no guard can watch.", site=site)
 
     def read_dict_key(self, node: Node, key: Any, site: Any) -> None:
         obj = node.obj
