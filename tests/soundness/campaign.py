@@ -1,7 +1,7 @@
 """Many seeds of random changes: ``python -m tests.soundness.campaign --seed S --seeds K --calls N --results FILE``.
 
-Every seed runs ``tests.soundness.fuzz`` in a process of its own, so a crash is one seed's result and nothing is carried from one
-to the next. A seed's result is one JSON line appended to FILE; a seed that is in it for this engine, backend and N is not
+Every seed runs ``tests.soundness.fuzz`` in a process of its own, so a crash is one seed's result and nothing is carried from
+one to the next. A seed's result is one JSON line appended to FILE; a seed that is in it for this engine, backend and N isn't
 run again, so a campaign can be stopped and gone on with at any time, or be split among machines by seeds.
 ``--total`` adds the lines up, by engine: a call counts for the engine it was made on, which is told by a hash of its source.
 Key types: Job; key functions: run_seed, campaign, totals.

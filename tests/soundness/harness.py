@@ -108,9 +108,7 @@ def call(world: World, fn: Callable[..., Any], i: int, args: tuple[Any, ...], kw
     handler = _Logs(out.logs)
     handling = "handling" in world.program.options
     root = logging.getLogger()
-    level = root.level
     root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
     try:
         with (
             contextlib.redirect_stdout(text), contextlib.redirect_stderr(text),
@@ -124,13 +122,20 @@ def call(world: World, fn: Callable[..., Any], i: int, args: tuple[Any, ...], kw
                     out.error = error
     finally:
         root.removeHandler(handler)
-        root.setLevel(level)
+        _log_everything()  # the program may have set another level
     out.rng, out.python_rng, out.numpy_rng = torch.get_rng_state(), random.getstate(), _numpy_stream()
     out.text = text.getvalue()
     out.warned = [(w.category.__name__, str(w.message), *_place(w)) for w in warned]
     if "nograd" not in world.program.options and out.error is None:
         out.grad_error = _backward(out.result)
     return out
+
+
+def _log_everything() -> None:
+    """Set only where it changes something: setting a level empties the caches of all loggers, which are many."""
+    root = logging.getLogger()
+    if root.level != logging.DEBUG:
+        root.setLevel(logging.DEBUG)
 
 
 def seed_streams(seed: int) -> None:
@@ -210,12 +215,15 @@ def run(
 
     ``whole``: decisions on data cut no graph, as under ``fullgraph=True``, but what can't be captured still runs plainly.
     """
+    level = logging.getLogger().level
+    _log_everything()
     gc.freeze()  # only what this run makes is looked through below
     try:
         return _run(program, schedule, backend, compiler, whole)
     finally:
         # what the finalizers of one program print must not appear in the output of the next
         sys.modules.pop(world_module(program), None)
+        logging.getLogger().setLevel(level)
         gc.collect()
         gc.unfreeze()
 

@@ -26,7 +26,7 @@ from magpy_core.refgraph.source import Source
 from magpy_core.runtime.recording.places import Place, Places
 from magpy_core.runtime.recording.wording import a_type
 
-# What the C state of objects of these classes is made of; SimpleNamespace keeps its attributes in a ``__dict__`` that is looked at.
+# What the C state of objects of these classes is made of. SimpleNamespace has a ``__dict__``, which is looked at.
 _FIELDS: dict[type, tuple[str, ...]] = {
     slice: ("start", "stop", "step"), range: ("start", "stop", "step"), types.SimpleNamespace: (),
     types.MethodType: ("__func__", "__self__"), functools.partial: ("func", "args", "keywords"),
@@ -212,6 +212,8 @@ class RecordingState(Observer):
         if node is None:
             name = label or getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or type(obj).__name__
             node = self.refgraph.add(obj, self.sources.const(obj, str(name)))
+            if is_a(obj, type):
+                self.class_seen(obj, self.site)
         return node
 
     def node_for(self, obj: Any) -> Node | None:
@@ -241,6 +243,9 @@ class RecordingState(Observer):
             elif hasattr(type(raw), "__get__"):
                 self.value(source, raw, site)  # a descriptor of the user's own: its methods read it
             self.function_fact(raw)
+
+    def class_seen(self, cls: type, site: Any) -> None:
+        raise NotImplementedError
 
     def class_shape(self, tp: type, site: Any) -> None:
         """No attribute was added to or removed from the classes of ``tp`` (a data descriptor could shadow an instance)."""
@@ -315,6 +320,8 @@ class RecordingState(Observer):
             refgraph.read(source, "is", value, site)
             if id(value) not in refgraph.nodes:
                 refgraph.add(value, self.sources.const(value, source.describe()))
+                if is_a(value, type):
+                    self.class_seen(value, site)
             return value
         node = refgraph.nodes.get(id(value))
         if node is not None:
@@ -334,8 +341,8 @@ class RecordingState(Observer):
         return value
 
     def native_facts(self, source: Source, value: Any, site: Any) -> None:
-        """An object that keeps something in C, where any native code may read it unseen: an instance of a subclass of ``int``
-        or ``str``, a ``re.Match``. Only the same object has the same, unless all it has is in fields."""
+        """An object that keeps something in C, where native code may read it unseen: an instance of a subclass of ``int`` or
+        ``str``, a ``re.Match``. Only the same object has the same, unless all it has is in fields."""
         native = native_state(type(value))
         if native is None:
             return

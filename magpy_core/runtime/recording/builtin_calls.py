@@ -15,6 +15,7 @@ from magpy_core.findings import HERE
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.runtime.recording.base import Output
 from magpy_core.runtime.recording.containers import ContainerEvents
 from magpy_core.runtime.recording.wording import a_type
@@ -133,6 +134,7 @@ class BuiltinEvents(ContainerEvents):
                 todo += [*dict.keys(obj), *dict.values(obj)] if kind == kinds.DICT else _ITERATORS[kind](obj)
 
     def _address_of(self, obj: Any, site: Any) -> None:
+        self.text_of_definition(obj, site)
         if kinds.kind_of(obj) in (kinds.OBJECT, kinds.OPAQUE):
             raw, _ = lookup.class_lookup(type(obj), "__str__")
             text, _ = lookup.class_lookup(type(obj), "__repr__")
@@ -172,8 +174,11 @@ class BuiltinEvents(ContainerEvents):
             return
         obj = args[0]
         node = self.node_for(obj)
-        if node is not None and not is_a(obj, (type, types.ModuleType)):
+        if node is not None and not is_a(obj, (type, types.ModuleType, types.FunctionType)):
             self.getset(node, obj, "__dict__", site)
+            table = instance_dict(obj)
+            if fn is dir and table is not None and (names := self.refgraph.node(table)) is not None:
+                self.contents(names, site, values=False)
         elif node is not None:
             self.refuse(
                 "MP111",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from magpy_core.findings import HERE
@@ -156,7 +157,9 @@ class ContainerEvents(WriteEvents):
                 self.memory_read(site, v)
                 if kind == kinds.OBJECT:
                     self.operator_facts(v, site)
-                if kind == kinds.OPAQUE and id(v) in nodes and hasattr(type(v), "__next__"):
+                elif type(v) is types.FunctionType and id(v) in nodes:
+                    self.function_fact(v)
+                elif kind == kinds.OPAQUE and id(v) in nodes and hasattr(type(v), "__next__"):
                     self.read_iterator(v, site)
                 continue
             seen.add(id(v))
