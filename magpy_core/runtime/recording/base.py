@@ -242,6 +242,8 @@ class RecordingState(Observer):
                 self.refgraph.read(source, "is", raw, site)
             elif hasattr(type(raw), "__get__"):
                 self.value(source, raw, site)  # a descriptor of the user's own: its methods read it
+                if type(raw).__flags__ & (1 << 9):
+                    self.class_fact(type(raw), "__get__", site)
             self.function_fact(raw)
 
     def class_seen(self, cls: type, site: Any) -> None:

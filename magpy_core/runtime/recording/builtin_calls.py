@@ -160,6 +160,10 @@ class BuiltinEvents(ContainerEvents):
             self.escape_hidden(site)  # numbers pass between the callback and native code
         for a in args:
             self.iterate_value(a, site, carry=fn is iter)
+            if fn is not iter and kinds.kind_of(a) in kinds.CONTAINERS:
+                for v in a:
+                    if kinds.kind_of(v) == kinds.OBJECT:
+                        self.operator_facts(v, site)
         self.read_deep(site, (), kwargs)
 
     def iterate_value(self, obj: Any, site: Any, *, carry: bool = True) -> None:
@@ -173,6 +177,8 @@ class BuiltinEvents(ContainerEvents):
         if not args:
             return
         obj = args[0]
+        if fn is dir:
+            self.class_fact(type(obj), "__dir__", site)
         node = self.node_for(obj)
         if node is not None and not is_a(obj, (type, types.ModuleType, types.FunctionType)):
             self.getset(node, obj, "__dict__", site)

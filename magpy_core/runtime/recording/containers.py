@@ -43,9 +43,6 @@ _COMPARING = frozenset(
 class ContainerEvents(WriteEvents):
     """Reads and writes that reach a container through a call."""
 
-    def operator_facts(self, obj: Any, site: Any) -> None:
-        raise NotImplementedError
-
     def escape_from_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Numbers that vary stay symbolic where the method only hands them over."""
         if name not in _HANDING:
@@ -60,6 +57,9 @@ class ContainerEvents(WriteEvents):
         kind = kinds.kind_of(obj)
         if self.scalars:
             self.escape_from_method(site, obj, name, args, kwargs)
+        for a in args:
+            if kinds.kind_of(a) == kinds.OBJECT:
+                self.operator_facts(a, site)
         if name not in _LOOKS_AT_NONE:
             self.read_deep(site, args, kwargs, shallow=True, carry=name in _HANDING and kind in _ORDERED)
         if node is None:

@@ -39,6 +39,8 @@ class DefinitionEvents(EscapeEvents):
             return
         self.value(source, raw, site)
         self.function_fact(raw)
+        if type(raw).__flags__ & _HEAP_TYPE and hasattr(type(raw), "__get__") and kinds.kind_of(raw) == kinds.OBJECT:
+            self.class_fact(type(raw), "__get__", site)
 
     def shadowed_fact(self, owner: type, name: str, raw: Any, site: Any) -> None:
         """A class holds ``name`` too, but the object's own comes first: so long as the class's is no data descriptor."""
@@ -49,7 +51,7 @@ class DefinitionEvents(EscapeEvents):
 
     def class_seen(self, cls: type, site: Any) -> None:
         """A class is used as an object: the methods of a metaclass of the program's decide what anything with it does."""
-        meta = type(cls)
+        meta: Any = type(cls)
         if meta in self._metaclasses or meta.__module__.partition(".")[0] in (*_LIBRARY_METACLASSES, "builtins"):
             return
         self._metaclasses.add(meta)
@@ -96,6 +98,22 @@ class DefinitionEvents(EscapeEvents):
             for key, raw in list(cls.__dict__.items()):
                 if key not in ("__dict__", "__weakref__"):
                     self.class_value(self.sources.attr(source, key), raw, site)
+
+    def operator_facts(self, obj: Any, site: Any) -> None:
+        """Any special method of the object's class may run: they must stay the ones they are."""
+        tp = type(obj)
+        self.class_shape(tp, site)
+        if tp in self._special_read:
+            return
+        self._special_read.add(tp)
+        for k in tp.__mro__:
+            if k.__flags__ & (1 << 9) and not k.__module__.startswith("torch."):
+                for name, value in list(k.__dict__.items()):
+                    if name.startswith("__") and type(value) is types.FunctionType:
+                        self.refgraph.read(self.sources.attr(self.const_root(k).source, name), "is", value, site)
+                        self.function_fact(value)
+
+    _special_read: set[type]
 
     def text_of_definition(self, obj: Any, site: Any) -> None:
         """Native code makes text of a class or function: it has its name in it."""

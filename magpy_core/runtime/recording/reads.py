@@ -31,6 +31,7 @@ _FIXED_FIELDS = frozenset(
 )
 
 
+_TUPLE_FIELD = type(collections.namedtuple("_OfOne", "field").field)  # type: ignore[attr-defined]
 _POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # of NumPy arrays
 
 
@@ -227,12 +228,23 @@ class ReadEvents(DefinitionEvents):
                 self.class_value(self.sources.attr(self.const_root(found.owner).source, name), found.value, site)
         elif where == "getset":
             self.getset(node, obj, name, site)
+        elif where == "data":
+            self.data_descriptor(node, found.value, name, site)
         elif where in ("absent", "python"):
             self.absent_attr(node, obj, name, site)
             if is_a(obj, nn.Module):
                 for table in ("_parameters", "_buffers", "_modules"):
                     source = self.sources.attr(node.source, table)
                     self.refgraph.read(self.sources.item(source, name), "absent", None, site)
+
+    def data_descriptor(self, node: Node, raw: Any, name: str, site: Any) -> None:
+        """A descriptor of the object's class gives the attribute; one in C does it unseen."""
+        if type(raw) is _TUPLE_FIELD:
+            self.read_sequence_item(node, raw.__reduce__()[1][0], site)
+        elif type(raw).__flags__ & (1 << 9) or (type(raw) is property and is_a(raw.fget, types.FunctionType)):
+            return  # its reads are seen
+        elif type(raw) is not property or raw.fget is not None:
+            self.refuse("MP111", f"{HERE} reads `.{name}`, a property in C that no guard can watch.", site=site)
 
     def absent_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
         """The instance itself has no attribute ``name`` (unless the region removed it)."""
@@ -289,6 +301,11 @@ class ReadEvents(DefinitionEvents):
         self.escape_all(site, key)
         if self.memory_read(site, obj):
             return
+        for part in (key.start, key.stop, key.step) if type(key) is slice else (key,):
+            if kinds.kind_of(part) == kinds.OBJECT:
+                self.operator_facts(part, site)
+        if is_a(obj, type):
+            self.read_class_attr(obj, "__class_getitem__", site)
         if kinds.kind_of(obj) in (kinds.SCALAR, kinds.IDENTITY):
             return
         if kinds.kind_of(obj) == kinds.OBJECT or type(obj).__module__ != "builtins":
