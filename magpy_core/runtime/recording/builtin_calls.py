@@ -92,7 +92,7 @@ class BuiltinEvents(ContainerEvents):
 
     def b_setattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) >= 2 and is_a(args[1], str):
-            self.write_attr(args[0], args[1], site)
+            self.write_attr(args[0], args[1], site, deleted=fn is delattr)
 
     def b_id(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) != 1:
