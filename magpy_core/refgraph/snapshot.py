@@ -118,7 +118,9 @@ class Snapshot:
                 return Change("set_attr", key, d[key])
             if self.slots is not None and key in self.slots:
                 value = slot_value(obj, key)
-                return Change("del_slot", key) if value is ABSENT else Change("set_slot", key, value)
+                if value is not ABSENT:
+                    return Change("set_slot", key, value)
+                return Change("del_slot", key) if self.slots[key] is not ABSENT else None
             return Change("del_attr", key) if self.attrs is not None and key not in self.attrs else None
         if op == "set_item" and self.kind == kinds.DICT:
             value = dict.get(obj, key, ABSENT)

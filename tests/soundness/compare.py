@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import sys
 import types
 import weakref
 from typing import Any
@@ -89,7 +90,7 @@ class Walk:
             return
         if is_a(a, types.ModuleType):
             if self.modules is None or a is not self.modules[0] or b is not self.modules[1]:
-                if a is not b:
+                if a is not b and not self.own_modules(path, a, b):
                     self.say(path, "different modules")
             return
         if a is b and is_a(a, (types.BuiltinFunctionType, type, types.CodeType)):
@@ -107,6 +108,14 @@ class Walk:
                 return
         if a is not b:  # a shared object (a logger, a function of a library) can't differ from itself
             self.inside(path, a, b)
+
+    def own_modules(self, path: str, a: Any, b: Any) -> bool:
+        """Modules that the programs made are compared like other objects; those that are imported are shared."""
+        if a.__name__ != b.__name__ or sys.modules.get(a.__name__) in (a, b):
+            return False
+        if not self.bound(path, a, b):
+            self.dicts(path, vars(a), vars(b))
+        return True
 
     def same_class(self, a: type, b: type) -> bool:
         return (

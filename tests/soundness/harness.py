@@ -12,6 +12,7 @@ import gc
 import io
 import logging
 import random
+import re
 import sys
 import types
 import warnings
@@ -154,9 +155,14 @@ def _numpy_stream() -> Any:
 _NATIVE = ("", 0)
 
 
+_OF_NUMPY = re.compile("(invalid value|divide by zero|overflow|underflow) encountered in |Mean of empty slice")
+
+
 def _place(warning: warnings.WarningMessage) -> tuple[str, int]:
-    """Where a warning is given. What torch's native code warns of has the line of whoever called it: known limit."""
-    native = "(Triggered internally at" in str(warning.message)
+    """Where a warning is given. What torch's native code and NumPy's arithmetic warn of has the line of whoever called it,
+    and is given once more where a graph ran in vain: known limit."""
+    text = str(warning.message)
+    native = "(Triggered internally at" in text or (warning.category is RuntimeWarning and _OF_NUMPY.match(text))
     return _NATIVE if native else (warning.filename, warning.lineno)
 
 
@@ -300,6 +306,8 @@ def _compare(eager: World, compiled: World, a: Outcome, b: Outcome, history: Any
     out = []
     # torch's native code gives some warnings once in a process, so to the first of the two worlds only
     a.warned = [w for w in a.warned if w in b.warned or w[2:] != _NATIVE]
+    if any(w[2:] == _NATIVE for w in b.warned):
+        a.warned, b.warned = _once(a.warned), _once(b.warned)
     for name in ("text", "logs", "warned", "grad_error"):
         x, y = getattr(a, name), getattr(b, name)
         if x != y:
@@ -317,6 +325,12 @@ def _compare(eager: World, compiled: World, a: Outcome, b: Outcome, history: Any
     if b.error is not None and a.error is None:
         out.append(f"compiled raised {b.error!r}")
     return out
+
+
+def _once(warned: list[Any]) -> list[Any]:
+    """The warnings of native code are there once, before all others."""
+    native = sorted({w for w in warned if w[2:] == _NATIVE})
+    return [*native, *(w for w in warned if w[2:] != _NATIVE)]
 
 
 def standard_schedules(program: Program) -> list[tuple[str, list[Step]]]:

@@ -20,8 +20,8 @@ from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node, RefGraph
 from magpy_core.refgraph.iterators import can_peek
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.lookup import class_lookup
-from magpy_core.refgraph.snapshot import instance_dict
+from magpy_core.refgraph.lookup import class_lookup, missing
+from magpy_core.refgraph.snapshot import cell_value, instance_dict
 from magpy_core.refgraph.source import Source
 from magpy_core.runtime.recording.places import Place, Places
 from magpy_core.runtime.recording.wording import a_type
@@ -242,9 +242,16 @@ class RecordingState(Observer):
                 self.refgraph.read(source, "is", raw, site)
             elif hasattr(type(raw), "__get__"):
                 self.value(source, raw, site)  # a descriptor of the user's own: its methods read it
-                if type(raw).__flags__ & (1 << 9):
-                    self.class_fact(type(raw), "__get__", site)
+                self.descriptor_fact(raw, site)
             self.function_fact(raw)
+
+    def descriptor_fact(self, raw: Any, site: Any) -> None:
+        """A descriptor of a class of the user's does what that class's methods say."""
+        tp = type(raw)
+        if tp.__flags__ & (1 << 9) and kinds.kind_of(raw) == kinds.OBJECT:
+            for name in ("__get__", "__set__", "__delete__"):
+                if not missing(class_lookup(tp, name)[0]):
+                    self.class_fact(tp, name, site)
 
     def class_seen(self, cls: type, site: Any) -> None:
         raise NotImplementedError
@@ -274,7 +281,10 @@ class RecordingState(Observer):
         if not fn.__module__ or not fn.__module__.startswith("torch."):
             self.refgraph.read(self.sources.make("field", root, "__code__"), "is", fn.__code__, self.site)
         for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
-            self.refgraph.add(cell, self.sources.const(cell, name))
+            node = self.refgraph.add(cell, self.sources.const(cell, name))
+            if name == "__class__" and node.snapshot is None and not (fn.__module__ or "").startswith("torch."):
+                source = self.sources.make("cell", node.source, None)  # ``super()`` reads it, which no event shows
+                self.refgraph.read(source, "is", cell_value(cell), self.site)
         if fn.__defaults__:
             self.refgraph.read(self.sources.make("field", root, "__defaults__"), "is", fn.__defaults__, self.site)
             base = self.sources.make("field", root, "__defaults__")
@@ -299,7 +309,8 @@ class RecordingState(Observer):
         refgraph = self.refgraph
         kind = kinds.kind_of(value)
         if kind == kinds.SCALAR:
-            if type(value) in kinds.NUMBER_TYPES and source.path in self.learned.numbers:
+            # a NaN is only found again in a container by its identity, so the program keeps the one it has
+            if type(value) in kinds.NUMBER_TYPES and source.path in self.learned.numbers and value == value:
                 sym = self.scalars.get(value)
                 if sym is not None:
                     if exact:

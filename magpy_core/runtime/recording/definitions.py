@@ -39,8 +39,7 @@ class DefinitionEvents(EscapeEvents):
             return
         self.value(source, raw, site)
         self.function_fact(raw)
-        if type(raw).__flags__ & _HEAP_TYPE and hasattr(type(raw), "__get__") and kinds.kind_of(raw) == kinds.OBJECT:
-            self.class_fact(type(raw), "__get__", site)
+        self.descriptor_fact(raw, site)
 
     def shadowed_fact(self, owner: type, name: str, raw: Any, site: Any) -> None:
         """A class holds ``name`` too, but the object's own comes first: so long as the class's is no data descriptor."""
