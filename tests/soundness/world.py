@@ -259,8 +259,12 @@ def cell_is_full(cell: types.CellType) -> bool:
 
 def slots_of(cls: type) -> list[str]:
     """Names of the ``__slots__`` of Python classes."""
-    return [n for k in cls.__mro__ for n, m in k.__dict__.items()
-            if isinstance(m, types.MemberDescriptorType) and k.__flags__ & (1 << 9) and n != "__vectorcalloffset__"]  # fmt: skip
+    return [
+        n
+        for k in cls.__mro__
+        for n, m in k.__dict__.items()
+        if isinstance(m, types.MemberDescriptorType) and k.__flags__ & (1 << 9) and n != "__vectorcalloffset__"
+    ]
 
 
 def slot_value(obj: Any, name: str) -> Any:
