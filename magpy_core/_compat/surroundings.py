@@ -76,6 +76,11 @@ def foreign() -> str:
     return ""
 
 
+def saved_tensor_hooks() -> bool:
+    """Whether functions of the program see every tensor that autograd keeps."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
+
+
 def watched(tensors: Any) -> bool:
     """``torch.overrides.has_torch_function``, as it is without the innermost mode."""
     if torch._C._len_torch_function_stack() > 1:

@@ -87,7 +87,10 @@ def is_tensor_base(cls: type) -> bool:
 
 
 def keep_version(tensor: torch.Tensor) -> Any:
-    """Context manager: what is written to ``tensor`` inside does not count as a change for autograd."""
+    """Context manager: what is written to ``tensor`` inside does not count as a change for autograd, which knows nothing
+    of tensors made in inference mode."""
+    if tensor.is_inference():
+        return torch.inference_mode()
     return torch.autograd._unsafe_preserve_version_counter(tensor)  # type: ignore[attr-defined]
 
 

@@ -44,10 +44,10 @@ def same_elements(container: Any, expected: tuple[Any, ...]) -> bool:
 
 def names_changed(namespace: Any, state: list[Any]) -> bool:
     """Whether a class gained or lost an attribute that could matter. Names Python itself caches on classes
-    (``__slotnames__`` by pickle, ``__abstractmethods__``) do not; the fast path then compares with the new size."""
+    (``__slotnames__`` by pickle, ``__abstractmethods__``) do not; the fast path then compares with the new names."""
     if not same_names(namespace, state[1]):
         return True
-    state[0] = len(namespace)
+    state[0] = tuple(namespace)
     return False
 
 
@@ -345,8 +345,8 @@ class GuardWriter:
             self._equal(self.var(source), expected, site)
         elif op == "names":
             name = self.var(source)
-            state = self.const([len(expected), expected])
-            self.fail_if(f"len({name}) != {state}[0] and names_changed({name}, {state})", site)
+            state = self.const([(), expected])
+            self.fail_if(f"tuple({name}) != {state}[0] and names_changed({name}, {state})", site)
         elif op == "plain_module":
             self._plain_modules.append(read)
         elif op == "truth":

@@ -116,7 +116,8 @@ def _native_base(tp: type) -> type | None:
     for k in tp.__mro__:
         if not k.__flags__ & (1 << 9):  # a static type
             plain = k.__module__ in _VALUE_MODULES or k.__module__.partition(".")[0] == "torch"
-            return k if not plain and verdict(k) == UNKNOWN else None
+            # streams themselves are seen to where they are called; a class of the user's that builds on one is not
+            return k if not plain and verdict(k) in (UNKNOWN, *([IO] if k is not tp else [])) else None
         for v in k.__dict__.values():
             if (type(v) in _NATIVE_METHODS and v.__objclass__ is k) or type(v).__name__ == "instancemethod":
                 module = k.__module__

@@ -82,7 +82,7 @@ class ScalarTable:
     """The symbols of one recording, found by the identity of the Python number the program holds."""
 
     def __init__(self) -> None:
-        self._by_id: dict[int, tuple[Any, Sym]] = {}
+        self._by_id: dict[int, tuple[Any, Sym, Any]] = {}  # the copy, its symbol, the number it stands for
         self._leaves: dict[int, Sym] = {}
         self._calls: dict[tuple[Any, ...], Sym] = {}
 
@@ -101,8 +101,13 @@ class ScalarTable:
             copy = fresh_int(value)
         else:
             raise TypeError(f"only int and float carry a symbol, not {type(value).__name__}")
-        self._by_id[id(copy)] = (copy, sym)
+        self._by_id[id(copy)] = (copy, sym, self.original(value))
         return copy
+
+    def original(self, value: Any) -> Any:
+        """The number that the program would hold without us: what ``value`` is a private copy of, or ``value`` itself."""
+        entry = self._by_id.get(id(value))
+        return entry[2] if entry is not None else value
 
     def source(self, source: Source, hint: Any) -> Sym:
         sym = self._leaves.get(id(source))
@@ -122,7 +127,7 @@ class ScalarTable:
 
     def leaves(self) -> list[Sym]:
         """Every leaf that some number of the program depends on."""
-        return list(dict.fromkeys(leaf for _, sym in self._by_id.values() for leaf in sym.leaves()))
+        return list(dict.fromkeys(leaf for _, sym, _ in self._by_id.values() for leaf in sym.leaves()))
 
     def lift(self, value: Any) -> Any:
         """``value``'s symbol, or the constant itself."""

@@ -80,6 +80,14 @@ def kind_of(value: Any) -> int:
     return kind_of_type(type(value))
 
 
+_ORDERED: Any = collections.OrderedDict()
+DICT_VIEWS: tuple[type, ...] = (
+    types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items()),
+    type(_ORDERED.keys()), type(_ORDERED.values()), type(_ORDERED.items()),
+)  # fmt: skip
+"""Windows on a dict, which do not give the dict away."""
+
+
 def _holds_memory(tp: type) -> bool:
     return any(
         k in (bytearray, memoryview, array.array)

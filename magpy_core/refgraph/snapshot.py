@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import types
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +84,7 @@ class Snapshot:
         if self.kind == kinds.DEQUE and self.obj.maxlen is not None and {op for op, _ in forced} == {"append"}:
             # what a full deque pushed out can't be told from the difference alone: one value may be there twice
             return [Change("extend", value=[v for _, v in forced])]
-        out = self._moved_items(forced) or self._differences()
+        out = self._moved_items(forced) or self._differences(self._moved_attributes(forced))
         if any(c.op == "replace" for c in out):
             return out
         done = {(c.op, id(c.key) if not is_a(c.key, (str, int)) else c.key) for c in out}
@@ -112,13 +112,15 @@ class Snapshot:
     def _forced(self, op: str, key: Any) -> Change | None:
         """The effect of a write by name, from the state now."""
         obj = self.obj
-        if op == "set_attr":
+        if op in ("set_attr", "del_attr"):
             d = instance_dict(obj) or {}
             if key in d:
                 return Change("set_attr", key, d[key])
             if self.slots is not None and key in self.slots:
                 value = slot_value(obj, key)
-                return Change("del_slot", key) if value is ABSENT else Change("set_slot", key, value)
+                if value is not ABSENT:
+                    return Change("set_slot", key, value)
+                return Change("del_slot", key) if self.slots[key] is not ABSENT else None
             return Change("del_attr", key) if self.attrs is not None and key not in self.attrs else None
         if op == "set_item" and self.kind == kinds.DICT:
             value = dict.get(obj, key, ABSENT)
@@ -139,7 +141,12 @@ class Snapshot:
             return Change("del_cell") if value is ABSENT else Change("set_cell", value=value)
         return None
 
-    def _differences(self) -> list[Change]:
+    def _moved_attributes(self, forced: Sequence[tuple[str, Any]]) -> set[str]:
+        """Attributes that were deleted and set again: these are the last ones now, wherever they were before."""
+        now, before = instance_dict(self.obj) or {}, self.attrs or {}
+        return {k for op, k in forced if op == "del_attr" and k in now and k in before}
+
+    def _differences(self, moved: Collection[str] = ()) -> list[Change]:
         out: list[Change] = []
         if self.kind == kinds.LIST:
             out += _sequence_changes(self.content, list.__getitem__(self.obj, slice(None)))
@@ -159,7 +166,8 @@ class Snapshot:
         if self.attrs is not None:
             d = instance_dict(self.obj)
             assert d is not None
-            out += [Change("set_attr", k, v) for k, v in d.items() if self.attrs.get(k, ABSENT) is not v]
+            out += [Change("del_attr", k) for k in moved]
+            out += [Change("set_attr", k, v) for k, v in d.items() if k in moved or self.attrs.get(k, ABSENT) is not v]
             out += [Change("del_attr", k) for k in self.attrs if k not in d]
         if self.slots is not None:
             for name, old in self.slots.items():

@@ -203,6 +203,7 @@ class Planner:
     def effects(self, contents: Callable[[Node], None]) -> list[Effect]:
         """Effects of every written node; ``contents(node)`` guards the whole entry content where an effect needs it."""
         out: list[Effect] = []
+        self._through_namespaces(contents)
         for node in list(self.refgraph.written()):
             assert node.snapshot is not None
             if node.source.kind == "dict":
@@ -214,6 +215,19 @@ class Planner:
                     contents(node)
                 out.append(self.effect(node, change))
         return out
+
+    def _through_namespaces(self, contents: Callable[[Node], None]) -> None:
+        """What was written to an object's own ``__dict__`` was written to the object, even where it changed nothing."""
+        written = list(self.refgraph.written())
+        owners = {id(node.source): node for node in written}
+        for node in written:
+            owner = owners.get(id(node.source.base)) if node.source.kind == "dict" else None
+            if owner is None:
+                continue
+            attributes = {"set_item": "set_attr", "maybe_item": "set_attr", "del_item": "del_attr"}
+            owner.forced += [(attributes[op], k) for op, k in node.forced if op in attributes and type(k) is str]
+            if any(op not in attributes for op, _ in node.forced):
+                contents(node)
 
     def _echo(self, node: Node, change: Change) -> bool:
         """Writing a value back to the place it was read from is no effect."""

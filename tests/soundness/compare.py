@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import sys
 import types
 import weakref
 from typing import Any
@@ -18,11 +19,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from tests.soundness.world import slots_of
+
 _ATOMS = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), type(NotImplemented), torch.dtype, torch.device,
           torch.layout, torch.memory_format, range, enum.Enum)  # fmt: skip
 # The last two are what autograd.Function hangs on classes for itself.
 _SKIPPED_CLASS_NAMES = frozenset({"__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "_abc_impl",
                                  "_autograd_function_id", "_backward_cls"})  # fmt: skip
+_PLAIN = frozenset({int, str, bool, bytes, type(None)})
 _LIMIT = 20
 
 
@@ -42,6 +46,7 @@ class Walk:
         self.right: dict[int, int] = {}
         self.storages: tuple[dict[int, int], dict[int, int]] = ({}, {})
         self.keep: list[Any] = []
+        self.slots: dict[type, list[str]] = {}  # of the classes met; nothing changes them during a comparison
 
     def say(self, path: str, text: str) -> None:
         if len(self.out) < _LIMIT:
@@ -62,6 +67,11 @@ class Walk:
     def values(self, path: str, a: Any, b: Any) -> None:
         if len(self.out) >= _LIMIT:
             return
+        tp = type(a)
+        if tp is type(b) and tp in _PLAIN:  # most of what there is
+            if a != b:
+                self.say(path, f"{a!r} != {b!r}")
+            return
         if type(a) is not type(b) and not self.same_class(type(a), type(b)):
             self.say(path, f"type {type(a).__qualname__} != {type(b).__qualname__} ({short(a)} != {short(b)})")
             return
@@ -80,7 +90,7 @@ class Walk:
             return
         if is_a(a, types.ModuleType):
             if self.modules is None or a is not self.modules[0] or b is not self.modules[1]:
-                if a is not b:
+                if a is not b and not self.own_modules(path, a, b):
                     self.say(path, "different modules")
             return
         if a is b and is_a(a, (types.BuiltinFunctionType, type, types.CodeType)):
@@ -98,6 +108,14 @@ class Walk:
                 return
         if a is not b:  # a shared object (a logger, a function of a library) can't differ from itself
             self.inside(path, a, b)
+
+    def own_modules(self, path: str, a: Any, b: Any) -> bool:
+        """Modules that the programs made are compared like other objects; those that are imported are shared."""
+        if a.__name__ != b.__name__ or sys.modules.get(a.__name__) in (a, b):
+            return False
+        if not self.bound(path, a, b):
+            self.dicts(path, vars(a), vars(b))
+        return True
 
     def same_class(self, a: type, b: type) -> bool:
         return (
@@ -212,10 +230,11 @@ class Walk:
         da, db = instance_dict(a), instance_dict(b)
         if da is not None and db is not None:
             self.dicts(path + ".__dict__", da, db)
-        for k in type(a).__mro__:
-            for name, member in k.__dict__.items():
-                if is_a(member, types.MemberDescriptorType) and k.__flags__ & (1 << 9):
-                    self.values(f"{path}.{name}", slot(a, name), slot(b, name))
+        names = self.slots.get(type(a))
+        if names is None:
+            names = self.slots[type(a)] = slots_of(type(a))
+        for name in names:
+            self.values(f"{path}.{name}", slot(a, name), slot(b, name))
 
     def arrays(self, path: str, a: Any, b: Any) -> None:
         if (a.dtype, a.shape, a.strides) != (b.dtype, b.shape, b.strides):

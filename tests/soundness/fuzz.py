@@ -3,12 +3,14 @@
 Each schedule has steady calls, a change, calls, a second change and so on; some changes come back at the end, when a capture
 for them exists. A change's kind is drawn first, then its place, so that rare kinds are tried as often as common ones.
 ``--calls`` counts changed calls: those before which something was changed. Every difference is printed, shortened, with what
-repeats it (``--repeat PROGRAM:NUMBER``). Key functions: random_schedule, fuzz, main.
+repeats it (``--repeat PROGRAM:NUMBER``). ``tests.soundness.campaign`` runs many seeds and keeps their results.
+Key functions: random_schedule, fuzz, main.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import time
@@ -50,9 +52,9 @@ def random_schedule(program: Program, rng: random.Random, changes: Changes | Non
 
     steps = [Step()] * rng.randint(1, 3)
     made: list[Change] = []
-    for _ in range(rng.choice((1, 2, 2, 3, 5))):
+    for _ in range(rng.choice((1, 2, 3, 3, 4, 6))):
         made.append(pick())
-        steps += [Step(made[-1])] + [Step()] * rng.choice((0, 0, 1, 2))
+        steps += [Step(made[-1])] + [Step()] * rng.choice((0, 0, 0, 1, 1, 2))
     if rng.random() < 0.3:
         steps += [Step(made[0]), Step()]
     return steps
@@ -140,6 +142,7 @@ def main() -> int:
     parser.add_argument("--repeat", default="", help="PROGRAM:NUMBER, as printed with a difference")
     parser.add_argument("--backend", default="eager")
     parser.add_argument("--seconds", type=float, default=0.0)
+    parser.add_argument("--json", action="store_true", help="the result as one line of JSON")
     parser.add_argument("--kinds", action="store_true", help="print how often each kind of change was made")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -154,8 +157,13 @@ def main() -> int:
     bad, total, kinds = fuzz(options.calls, options.seed, options.only, options.backend, options.seconds)
     if options.kinds:
         print("\n".join(f"{count:>7} {kind}" for kind, count in kinds.most_common()))
-    print(", ".join(f"{v} {k}" for k, v in total.items()))
-    print(f"{len(bad)} schedules differ (seed {options.seed})")
+    if options.json:
+        differences = [f"{r.program.name}: {r.differences[0]}" for r in bad]
+        differences += ["the harness failed"] * total["failures of the harness"]
+        print(json.dumps({"total": total, "kinds": kinds, "differences": differences}))
+    else:
+        print(", ".join(f"{v} {k}" for k, v in total.items()))
+        print(f"{len(bad)} schedules differ (seed {options.seed})")
     return 1 if bad or total["failures of the harness"] else 0
 
 

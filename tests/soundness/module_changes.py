@@ -326,12 +326,15 @@ class _DoublingRelu(TorchFunctionMode):
 
 @contextlib.contextmanager
 def _setting(read: Callable[[], Any], write: Callable[[Any], Any], value: Any) -> Iterator[None]:
+    """``value`` set by ``write`` for a while; nothing is written where that is the value already."""
     before = read()
-    write(value)
+    if before != value:
+        write(value)
     try:
         yield
     finally:
-        write(before)
+        if read() != before:
+            write(before)
 
 
 @contextlib.contextmanager

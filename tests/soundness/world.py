@@ -49,9 +49,8 @@ class Program:
 
     def execute(self, world: World) -> None:
         """Make the program's names in a new world."""
-        exec(compile(self.prelude, self.file, "exec"), world.namespace)
-        source = "\n" * self.line + self.source
-        exec(compile(source, self.file, "exec"), world.namespace)
+        for code in _compiled(self, world.side):
+            exec(code, world.namespace)
 
     def roots(self, world: World) -> dict[str, Any]:
         """What changes are looked for in."""
@@ -69,6 +68,14 @@ class Program:
 
     def __str__(self) -> str:
         return self.name
+
+
+@functools.cache
+def _compiled(program: Program, side: str) -> tuple[types.CodeType, types.CodeType]:
+    """The code of a program's worlds of one side. The other side has code objects of its own: nothing that is kept with a
+    code object, as instrumented clones are, reaches the world that is compared with."""
+    source = "\n" * program.line + program.source
+    return compile(program.prelude, program.file, "exec"), compile(source, program.file, "exec")
 
 
 def programs() -> list[Program]:
@@ -93,7 +100,7 @@ class World:
 
     def __init__(self, program: Program, side: str) -> None:
         self.program = program
-        self.module = types.ModuleType(f"world_{program.name}")
+        self.module = types.ModuleType(world_module(program))
         self.side = side
         self.ambient: dict[str, Any] = {}
         self.rewrite: dict[str, Callable[[Arguments], Arguments]] = {}  # changes of the arguments in force, by name
@@ -126,6 +133,11 @@ class World:
         for rewrite in self.rewrite.values():
             made = rewrite(made)
         return made
+
+
+def world_module(program: Program) -> str:
+    """The name under which a program's worlds are imported."""
+    return f"world_{program.name}"
 
 
 @dataclass(frozen=True)
@@ -247,8 +259,12 @@ def cell_is_full(cell: types.CellType) -> bool:
 
 def slots_of(cls: type) -> list[str]:
     """Names of the ``__slots__`` of Python classes."""
-    return [n for k in cls.__mro__ for n, m in k.__dict__.items()
-            if isinstance(m, types.MemberDescriptorType) and k.__flags__ & (1 << 9)]  # fmt: skip
+    return [
+        n
+        for k in cls.__mro__
+        for n, m in k.__dict__.items()
+        if isinstance(m, types.MemberDescriptorType) and k.__flags__ & (1 << 9) and n != "__vectorcalloffset__"
+    ]
 
 
 def slot_value(obj: Any, name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.layout import native_state
 from magpy_core.findings import HERE, Finding, Location, Severity, Unsupported, Value, lookup
 from magpy_core.monitor.events import Observer
 from magpy_core.monitor.positions import is_user_file, site_location, text_at
@@ -18,13 +20,18 @@ from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node, RefGraph
 from magpy_core.refgraph.iterators import can_peek
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.lookup import class_lookup
-from magpy_core.refgraph.snapshot import instance_dict
+from magpy_core.refgraph.lookup import class_lookup, missing
+from magpy_core.refgraph.snapshot import cell_value, instance_dict
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import MadeInside
 from magpy_core.runtime.recording.places import Place, Places
 from magpy_core.runtime.recording.wording import a_type
 
+# What the C state of objects of these classes is made of. SimpleNamespace has a ``__dict__``, which is looked at.
+_FIELDS: dict[type, tuple[str, ...]] = {
+    slice: ("start", "stop", "step"), range: ("start", "stop", "step"), types.SimpleNamespace: (),
+    types.MethodType: ("__func__", "__self__"), functools.partial: ("func", "args", "keywords"),
+}  # fmt: skip
 _PY_CONTENT_LIMIT = 20_000  # elements of one container that a guard may watch
 
 
@@ -225,6 +232,8 @@ class RecordingState(Observer):
         if node is None:
             name = label or getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or type(obj).__name__
             node = self.refgraph.add(obj, self.sources.const(obj, str(name)))
+            if is_a(obj, type):
+                self.class_seen(obj, self.site)
         return node
 
     def node_for(self, obj: Any) -> Node | None:
@@ -253,7 +262,19 @@ class RecordingState(Observer):
                 self.refgraph.read(source, "is", raw, site)
             elif hasattr(type(raw), "__get__"):
                 self.value(source, raw, site)  # a descriptor of the user's own: its methods read it
+                self.descriptor_fact(raw, site)
             self.function_fact(raw)
+
+    def descriptor_fact(self, raw: Any, site: Any) -> None:
+        """A descriptor of a class of the user's does what that class's methods say."""
+        tp = type(raw)
+        if tp.__flags__ & (1 << 9) and kinds.kind_of(raw) == kinds.OBJECT:
+            for name in ("__get__", "__set__", "__delete__"):
+                if not missing(class_lookup(tp, name)[0]):
+                    self.class_fact(tp, name, site)
+
+    def class_seen(self, cls: type, site: Any) -> None:
+        raise NotImplementedError
 
     def class_shape(self, tp: type, site: Any) -> None:
         """No attribute was added to or removed from the classes of ``tp`` (a data descriptor could shadow an instance)."""
@@ -280,7 +301,10 @@ class RecordingState(Observer):
         if not fn.__module__ or not fn.__module__.startswith("torch."):
             self.refgraph.read(self.sources.make("field", root, "__code__"), "is", fn.__code__, self.site)
         for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
-            self.refgraph.add(cell, self.sources.const(cell, name))
+            node = self.refgraph.add(cell, self.sources.const(cell, name))
+            if name == "__class__" and node.snapshot is None and not (fn.__module__ or "").startswith("torch."):
+                source = self.sources.make("cell", node.source, None)  # ``super()`` reads it, which no event shows
+                self.refgraph.read(source, "is", cell_value(cell), self.site)
         if fn.__defaults__:
             self.refgraph.read(self.sources.make("field", root, "__defaults__"), "is", fn.__defaults__, self.site)
             base = self.sources.make("field", root, "__defaults__")
@@ -305,7 +329,8 @@ class RecordingState(Observer):
         refgraph = self.refgraph
         kind = kinds.kind_of(value)
         if kind == kinds.SCALAR:
-            if type(value) in kinds.NUMBER_TYPES and source.path in self.learned.numbers:
+            # a NaN is only found again in a container by its identity, so the program keeps the one it has
+            if type(value) in kinds.NUMBER_TYPES and source.path in self.learned.numbers and value == value:
                 sym = self.scalars.get(value)
                 if sym is not None:
                     if exact:
@@ -328,6 +353,8 @@ class RecordingState(Observer):
             refgraph.read(source, "is", value, site)
             if id(value) not in refgraph.nodes:
                 refgraph.add(value, self.sources.const(value, source.describe()))
+                if is_a(value, type):
+                    self.class_seen(value, site)
             return value
         node = refgraph.nodes.get(id(value))
         if node is not None:
@@ -339,10 +366,28 @@ class RecordingState(Observer):
                 refgraph.read(source, "type", type(value), site)
             if kind == kinds.OPAQUE and not can_peek(value):
                 refgraph.read(source, "is", value, site)
+            elif kind == kinds.OBJECT:
+                self.native_facts(source, value, site)
         else:
             refgraph.read(source, "tensor", type(value), site)
         refgraph.add(value, source)
         return value
+
+    def native_facts(self, source: Source, value: Any, site: Any) -> None:
+        """An object that keeps something in C, where native code may read it unseen: an instance of a subclass of ``int`` or
+        ``str``, a ``re.Match``. Only the same object has the same, unless all it has is in fields."""
+        native = native_state(type(value))
+        if native is None:
+            return
+        fields = _FIELDS.get(type(value))
+        if fields is None:
+            self.refgraph.read(source, "is", value, site)
+            fields = ("args",) if issubclass(native, BaseException) else ()
+        for name in fields:
+            part = getattr(value, name)
+            self.value(self.sources.make("field", source, name), part, site, exact=True)
+            if kinds.kind_of(part) in (kinds.TUPLE, kinds.DICT) and (node := self.refgraph.node(part)) is not None:
+                self.contents(node, site)
 
     def contents(self, node: Node, site: Any, values: bool = True, *, carry: bool = False) -> None:
         """The whole (entry) content of an external container is read: length, order, keys and elements.

@@ -15,6 +15,7 @@ from magpy_core.findings import HERE
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.runtime.recording.base import Output
 from magpy_core.runtime.recording.containers import ContainerEvents
 from magpy_core.runtime.recording.wording import a_type
@@ -91,7 +92,7 @@ class BuiltinEvents(ContainerEvents):
 
     def b_setattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) >= 2 and is_a(args[1], str):
-            self.write_attr(args[0], args[1], site)
+            self.write_attr(args[0], args[1], site, deleted=fn is delattr)
 
     def b_id(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) != 1:
@@ -133,6 +134,7 @@ class BuiltinEvents(ContainerEvents):
                 todo += [*dict.keys(obj), *dict.values(obj)] if kind == kinds.DICT else _ITERATORS[kind](obj)
 
     def _address_of(self, obj: Any, site: Any) -> None:
+        self.text_of_definition(obj, site)
         if kinds.kind_of(obj) in (kinds.OBJECT, kinds.OPAQUE):
             raw, _ = lookup.class_lookup(type(obj), "__str__")
             text, _ = lookup.class_lookup(type(obj), "__repr__")
@@ -158,6 +160,10 @@ class BuiltinEvents(ContainerEvents):
             self.escape_hidden(site)  # numbers pass between the callback and native code
         for a in args:
             self.iterate_value(a, site, carry=fn is iter)
+            if fn is not iter and kinds.kind_of(a) in kinds.CONTAINERS:
+                for v in a:
+                    if kinds.kind_of(v) == kinds.OBJECT:
+                        self.operator_facts(v, site)
         self.read_deep(site, (), kwargs)
 
     def iterate_value(self, obj: Any, site: Any, *, carry: bool = True) -> None:
@@ -171,9 +177,14 @@ class BuiltinEvents(ContainerEvents):
         if not args:
             return
         obj = args[0]
+        if fn is dir:
+            self.class_fact(type(obj), "__dir__", site)
         node = self.node_for(obj)
-        if node is not None and not is_a(obj, (type, types.ModuleType)):
+        if node is not None and not is_a(obj, (type, types.ModuleType, types.FunctionType)):
             self.getset(node, obj, "__dict__", site)
+            table = instance_dict(obj)
+            if fn is dir and table is not None and (names := self.refgraph.node(table)) is not None:
+                self.contents(names, site, values=False)
         elif node is not None:
             self.refuse(
                 "MP111",

@@ -8,6 +8,7 @@ import copy
 import functools
 import itertools
 import operator
+import re
 import types
 import weakref
 from typing import Any
@@ -396,7 +397,7 @@ class CallEvents(ArrayEvents):
             self.read_iterator(obj, site)
         elif kind == kinds.OPAQUE or type(obj).__module__ in ("_io", "io", "_thread", "re", "numpy"):
             self.opaque_method(site, obj, name, args, kwargs, fn)
-        else:
+        elif not self.memory_read(site, obj):
             owner = lookup.class_lookup(type(obj), name)[1]
             if owner is not None and policy.is_host_module(owner.__module__):  # random.random, of a hidden generator
                 self.host_call(site, fn, policy.HOST)
@@ -448,9 +449,8 @@ class CallEvents(ArrayEvents):
         if is_a(obj, contextvars.ContextVar):
             self.context_variable(obj, name, args, site)
             return
-        if is_a(obj, (types.MappingProxyType, memoryview)) or type(obj).__name__ in (
-            "dict_keys", "dict_values", "dict_items", "odict_keys", "odict_values", "odict_items", "Match", "Pattern",
-        ):  # fmt: skip
+        if type(obj) in (*kinds.DICT_VIEWS, memoryview, re.Match, re.Pattern):
+            self.memory_read(site, obj)
             self.read_deep(site, args, kwargs)
             return
         if module in ("_io", "io"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from magpy_core.findings import HERE
@@ -42,9 +43,6 @@ _COMPARING = frozenset(
 class ContainerEvents(WriteEvents):
     """Reads and writes that reach a container through a call."""
 
-    def operator_facts(self, obj: Any, site: Any) -> None:
-        raise NotImplementedError
-
     def escape_from_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Numbers that vary stay symbolic where the method only hands them over."""
         if name not in _HANDING:
@@ -59,6 +57,9 @@ class ContainerEvents(WriteEvents):
         kind = kinds.kind_of(obj)
         if self.scalars:
             self.escape_from_method(site, obj, name, args, kwargs)
+        for a in args:
+            if kinds.kind_of(a) == kinds.OBJECT:
+                self.operator_facts(a, site)
         if name not in _LOOKS_AT_NONE:
             self.read_deep(site, args, kwargs, shallow=True, carry=name in _HANDING and kind in _ORDERED)
         if node is None:
@@ -156,7 +157,9 @@ class ContainerEvents(WriteEvents):
                 self.memory_read(site, v)
                 if kind == kinds.OBJECT:
                     self.operator_facts(v, site)
-                if kind == kinds.OPAQUE and id(v) in nodes and hasattr(type(v), "__next__"):
+                elif type(v) is types.FunctionType and id(v) in nodes:
+                    self.function_fact(v)
+                elif kind == kinds.OPAQUE and id(v) in nodes and hasattr(type(v), "__next__"):
                     self.read_iterator(v, site)
                 continue
             seen.add(id(v))

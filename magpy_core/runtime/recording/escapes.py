@@ -29,7 +29,8 @@ class EscapeEvents(RecordingState):
             if id(value) in self.data:
                 continue
             if not kinds.holds_memory(type(value)):
-                if policy.keeps_state(type(value)) and self.refgraph.nodes.get(id(value)) is not None:
+                tp = type(value)
+                if (tp in kinds.DICT_VIEWS or policy.keeps_state(tp)) and self.refgraph.nodes.get(id(value)) is not None:
                     self.refuse(
                         "MP104",
                         f"{HERE} reads {a_type(value)} from outside, whose state is in C, where no guard sees it.",

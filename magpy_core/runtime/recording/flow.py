@@ -6,13 +6,14 @@ Key type: FlowEvents.
 from __future__ import annotations
 
 import dis
+import functools
 import types
 from typing import Any
 
 import torch
 
 from magpy_core.monitor.positions import user_frame
-from magpy_core.refgraph import kinds
+from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.values import ValueEvents
 
@@ -41,6 +42,18 @@ def _may_hold_numbers(value: Any) -> bool:
 def _opcode(frame: types.FrameType) -> str:
     """Name of the instruction a frame is at."""
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] if frame.f_lasti >= 0 else ""
+
+
+@functools.cache
+def pattern_names(code: types.CodeType) -> tuple[str, ...]:
+    """The attribute names in class patterns of ``code``: what is loaded right before a class is matched."""
+    names: dict[str, None] = {}
+    before: Any = None
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "MATCH_CLASS" and type(before) is tuple:
+            names.update(dict.fromkeys(before))
+        before = instruction.argval
+    return tuple(names)
 
 
 class FlowEvents(ValueEvents):
@@ -127,6 +140,19 @@ class FlowEvents(ValueEvents):
         node = self.node_for(subject)
         if node is not None and node.kind in kinds.CONTAINERS:
             self.contents(node, site)
+        if kinds.kind_of(subject) == kinds.OBJECT:
+            self.operator_facts(subject, site)
+            if site.opname == "MATCH_CLASS":
+                self.match_attributes(subject, site)
+
+    def match_attributes(self, subject: Any, site: Any) -> None:
+        """A class pattern reads attributes that no event names: those of the class's ``__match_args__``, and those that
+        patterns of the code name."""
+        positional = lookup.class_lookup(type(subject), "__match_args__")[0]
+        self.read_class_attr(type(subject), "__match_args__", site)
+        self.read_deep(site, (positional,), {})
+        for name in (*(positional if type(positional) is tuple else ()), *pattern_names(site.code)):
+            self.read_attr(subject, name, site)
 
     # -- the rest ----------------------------------------------------------------------------------------------
 

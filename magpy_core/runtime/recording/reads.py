@@ -14,14 +14,14 @@ import torch
 from torch import nn
 
 from magpy_core._compat.tensor_guards import no_torch_function
-from magpy_core.findings import HERE, Unsupported
+from magpy_core.findings import HERE
 from magpy_core.monitor.positions import current_globals
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict, slot_value
 from magpy_core.runtime.recording.base import Slot
-from magpy_core.runtime.recording.escapes import EscapeEvents
+from magpy_core.runtime.recording.definitions import DefinitionEvents
 from magpy_core.runtime.recording.wording import a_type
 
 _BUILTINS = vars(builtins)
@@ -31,10 +31,11 @@ _FIXED_FIELDS = frozenset(
 )
 
 
+_TUPLE_FIELD = type(collections.namedtuple("_OfOne", "field").field)  # type: ignore[attr-defined]
 _POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # of NumPy arrays
 
 
-class ReadEvents(EscapeEvents):
+class ReadEvents(DefinitionEvents):
     """Observer methods for reads."""
 
     # -- globals and cells -------------------------------------------------------------------------------------
@@ -54,12 +55,6 @@ class ReadEvents(EscapeEvents):
         if g is None:
             g = self.code_globals[code] = current_globals()
         return g
-
-    def globals_root(self, g: dict[str, Any]) -> Node:
-        node = self.refgraph.node(g)
-        if node is None:
-            node = self.refgraph.add(g, self.sources.const(g, f"globals of {g.get('__name__', '?')}"))
-        return node
 
     def global_value(self, g: dict[str, Any], name: str, site: Any) -> None:
         root = self.globals_root(g)
@@ -135,15 +130,6 @@ class ReadEvents(EscapeEvents):
                     self.class_value(source, raw, site)
                 return
 
-    def class_value(self, source: Any, raw: Any, site: Any) -> None:
-        """A class attribute was read: methods by identity, data by value."""
-        if is_a(raw, (staticmethod, classmethod)):
-            self.refgraph.read(source, "is", raw, site)
-            self.function_fact(raw.__func__)
-            return
-        self.value(source, raw, site)
-        self.function_fact(raw)
-
     def read_attr(self, obj: Any, name: str, site: Any) -> None:
         """``obj.name`` is about to be read."""
         tp = type(obj)
@@ -182,6 +168,8 @@ class ReadEvents(EscapeEvents):
             return  # their own reads are seen
         if found.in_class or found.where in ("python", "absent"):
             self.class_fact(tp, name, site)
+        if found.where == "instance" and found.owner is not None:
+            self.shadowed_fact(found.owner, name, found.class_value, site)
         if found.where == "python":
             self.class_fact(tp, getattr(found.value, "__name__", "__getattr__"), site)
         if node is None:
@@ -240,12 +228,23 @@ class ReadEvents(EscapeEvents):
                 self.class_value(self.sources.attr(self.const_root(found.owner).source, name), found.value, site)
         elif where == "getset":
             self.getset(node, obj, name, site)
+        elif where == "data":
+            self.data_descriptor(node, found.value, name, site)
         elif where in ("absent", "python"):
             self.absent_attr(node, obj, name, site)
             if is_a(obj, nn.Module):
                 for table in ("_parameters", "_buffers", "_modules"):
                     source = self.sources.attr(node.source, table)
                     self.refgraph.read(self.sources.item(source, name), "absent", None, site)
+
+    def data_descriptor(self, node: Node, raw: Any, name: str, site: Any) -> None:
+        """A descriptor of the object's class gives the attribute; one in C does it unseen."""
+        if type(raw) is _TUPLE_FIELD:
+            self.read_sequence_item(node, raw.__reduce__()[1][0], site)
+        elif type(raw).__flags__ & (1 << 9) or (type(raw) is property and is_a(raw.fget, types.FunctionType)):
+            return  # its reads are seen
+        elif type(raw) is not property or raw.fget is not None:
+            self.refuse("MP111", f"{HERE} reads `.{name}`, a property in C that no guard can watch.", site=site)
 
     def absent_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
         """The instance itself has no attribute ``name`` (unless the region removed it)."""
@@ -288,37 +287,6 @@ class ReadEvents(EscapeEvents):
             elif id(obj) not in self.ops.values:
                 self.refuse("MP111", f"{HERE} reads `.{name}` of a tensor that was reached in an unknown way.", site=site)
 
-    def read_module_global(self, module: types.ModuleType, name: str, site: Any) -> None:
-        d = module.__dict__
-        if name in d:
-            root = self.const_root(module, module.__name__)
-            entry = root.snapshot
-            if entry is not None and entry.attr(name) is not d[name]:
-                return
-            self.value(self.sources.attr(root.source, name), d[name], site, None)
-            self.function_fact(d[name])
-
-    def read_class_attr(self, cls: type, name: str, site: Any) -> None:
-        raw, owner = lookup.class_lookup(cls, name)
-        if owner is None:
-            return
-        self.class_shape(cls, site)
-        if owner.__flags__ & (1 << 9) and name not in ("__dict__", "__weakref__"):
-            root = self.const_root(owner)
-            if root.snapshot is not None and root.snapshot.attr(name) is not raw:
-                return
-            self.class_value(self.sources.attr(root.source, name), raw, site)
-
-    def read_function_attr(self, fn: Any, name: str, site: Any) -> None:
-        if name in fn.__dict__:
-            if id(fn) in self.only_inside:
-                return
-            root = self.const_root(fn)
-            self.value(self.sources.attr(root.source, name), fn.__dict__[name], site, self.attr_store(fn, name, None))
-        elif name in ("__closure__", "__globals__", "__dict__", "__builtins__"):
-            text = f"`{name}` of a function is read; the monitor can't watch what is reached through it."
-            self.only_inside.setdefault(id(fn), (fn, Unsupported("MP111", text), site))
-
     # -- items -------------------------------------------------------------------------------------------------
 
     def item_read(self, site: Any, obj: Any, key: Any) -> None:
@@ -331,8 +299,13 @@ class ReadEvents(EscapeEvents):
         if self.data_item(site, obj, key):
             return
         self.escape_all(site, key)
-        if self.shared_memory:
-            self.memory_read(site, obj)
+        if self.memory_read(site, obj):
+            return
+        for part in (key.start, key.stop, key.step) if type(key) is slice else (key,):
+            if kinds.kind_of(part) == kinds.OBJECT:
+                self.operator_facts(part, site)
+        if is_a(obj, type):
+            self.read_class_attr(obj, "__class_getitem__", site)
         if kinds.kind_of(obj) in (kinds.SCALAR, kinds.IDENTITY):
             return
         if kinds.kind_of(obj) == kinds.OBJECT or type(obj).__module__ != "builtins":
@@ -351,10 +324,6 @@ class ReadEvents(EscapeEvents):
                 hint="Keep the data in a tensor or a list, or look the item up outside the region.",
                 site=site,
             )
-        elif node.kind == kinds.OBJECT and type(obj) in (types.MappingProxyType, range):
-            if type(obj) is range:
-                return
-            self.refuse("MP111", f"{HERE} reads an item of a mapping proxy, which no guard can watch.", site=site)
 
     def read_dict_key(self, node: Node, key: Any, site: Any) -> None:
         obj = node.obj

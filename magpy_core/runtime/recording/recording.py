@@ -74,6 +74,7 @@ class Recording(FrameEvents):
         self._autocast = []
         self._inference = []
         self._special_read = set()
+        self._metaclasses = set()
         self._cached = []
         self._settings = {}
         self._forked = []

@@ -69,22 +69,6 @@ class ValueEvents(CallEvents):
             for v in rhs if is_a(rhs, tuple) else (rhs,):
                 self.text_of(v, site)
 
-    def operator_facts(self, obj: Any, site: Any) -> None:
-        """Any special method of the object's class may run: they must stay the ones they are."""
-        tp = type(obj)
-        self.class_shape(tp, site)
-        if tp in self._special_read:
-            return
-        self._special_read.add(tp)
-        for k in tp.__mro__:
-            if k.__flags__ & (1 << 9) and not k.__module__.startswith("torch."):
-                for name, value in list(k.__dict__.items()):
-                    if name.startswith("__") and type(value) is types.FunctionType:
-                        self.refgraph.read(self.sources.attr(self.const_root(k).source, name), "is", value, site)
-                        self.function_fact(value)
-
-    _special_read: set[type]
-
     def array_made(self, operands: tuple[Any, ...], result: Any) -> None:
         """An operator on arrays that the region made, and on plain numbers, gives another such array."""
         if all(self.is_plain_array(v) or kinds.kind_of(v) == kinds.SCALAR for v in operands):
@@ -237,13 +221,10 @@ class ValueEvents(CallEvents):
         return bool(reads) or any(value is constant for constant in site.code.co_consts)
 
     def is_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
-        """A private copy of a small int has an identity of its own; the number that it stands for has not."""
-        if type(lhs) is not int or type(rhs) is not int or not self.scalars:
+        """A private copy of a number has an identity of its own; what counts is that of the number it stands for."""
+        if not self.scalars or (self.scalars.get(lhs) is None and self.scalars.get(rhs) is None):
             return result
-        if self.scalars.get(lhs) is None and self.scalars.get(rhs) is None:
-            return result
-        same = int(str(lhs)) is int(str(rhs)) if -5 <= lhs <= 256 and -5 <= rhs <= 256 else lhs is rhs
-        return same is (site.name == "is")
+        return (self.scalars.original(lhs) is self.scalars.original(rhs)) is (site.name == "is")
 
     def contains(self, site: Any, item: Any, container: Any) -> None:
         if is_a(container, torch.Tensor):

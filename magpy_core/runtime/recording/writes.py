@@ -13,7 +13,7 @@ from magpy_core.findings import HERE
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import Snapshot, instance_dict, take
+from magpy_core.refgraph.snapshot import ABSENT, Snapshot, instance_dict, take
 from magpy_core.replay.ir import MadeInside
 from magpy_core.runtime.recording.reads import ReadEvents
 from magpy_core.runtime.recording.wording import a_type
@@ -48,7 +48,7 @@ class WriteEvents(ReadEvents):
 
     def attr_delete(self, site: Any, obj: Any) -> None:
         self.site = site
-        self.write_attr(obj, site.name, site)
+        self.write_attr(obj, site.name, site, deleted=True)
 
     def keeps(self, snapshot: Snapshot) -> None:
         """A container is about to change: what has a finalizer must not live on in our copy of it."""
@@ -80,7 +80,7 @@ class WriteEvents(ReadEvents):
         self.pending_call = self.pending_torch = None
         raise Gone(text)
 
-    def write_attr(self, obj: Any, name: str, site: Any) -> None:
+    def write_attr(self, obj: Any, name: str, site: Any, *, deleted: bool = False) -> None:
         before = (instance_dict(obj) or {}).get(name) if self.refgraph.node(obj) is not None else None
         if before is not None and kinds.has_finalizer(type(before)):
             text = f"This was a {type(before).__name__}; when its `__del__` runs, replay can't repeat."
@@ -117,7 +117,12 @@ class WriteEvents(ReadEvents):
             self.class_fact(tp, name, site)
         node = self.writing(obj, site)
         if node is not None:
-            node.forced.append(("set_attr", name))
+            assert node.snapshot is not None
+            if name == "__dict__":
+                self.refuse("MP110", f"{HERE} replaces the whole `__dict__`, which replay can't repeat.", site=site)
+            if deleted:
+                self.presence(node, name, site)
+            node.forced.append(("del_attr" if deleted else "set_attr", name))
         if node is not None and is_a(obj, nn.Module):
             d = instance_dict(obj) or {}
             for table in _MODULE_TABLES:
@@ -127,6 +132,19 @@ class WriteEvents(ReadEvents):
                     self.refgraph.snapshot(table_node)
                     self.mark_written(table_node, site)
                     table_node.forced.append(("maybe_item", name))
+
+    def presence(self, node: Node, name: str, site: Any) -> None:
+        """An attribute is deleted, which raises where there is none."""
+        assert node.snapshot is not None
+        entry = node.snapshot.attr(name)
+        if name in (node.snapshot.slots or {}):
+            self.value(self.sources.make("filled", node.source, name), entry is not ABSENT, site)
+        elif node.snapshot.attrs is not None:
+            place = self.sources.item(self.sources.make("dict", node.source, None), name)
+            if entry is not ABSENT:
+                self.refgraph.read(place, "type", type(entry), site)
+            elif name not in (instance_dict(node.obj) or {}):
+                self.refgraph.read(place, "absent", None, site)
 
     def item_write(self, site: Any, obj: Any, key: Any, value: Any) -> None:
         self.site = site

@@ -1,0 +1,37 @@
+"""How CPython lays instances out: whether a class has state that only C code sees.
+
+Layout fact used: a class statement adds at most one pointer to its base's size for each slot, for ``__dict__`` and for
+``__weakref__``; whatever is beyond that belongs to C code. Key function: ``native_state``.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+import types
+from collections.abc import Callable
+
+_POINTER = struct.calcsize("P")
+_HEAP_TYPE = 1 << 9
+
+
+def _own_native_state(tp: type, base: type) -> bool:
+    if not tp.__flags__ & _HEAP_TYPE or tp.__itemsize__ != base.__itemsize__:
+        return True
+    members = sum(type(v) is types.MemberDescriptorType for v in tp.__dict__.values())
+    shown = members + ("__dict__" in tp.__dict__) + ("__weakref__" in tp.__dict__)
+    return tp.__basicsize__ - base.__basicsize__ > shown * _POINTER
+
+
+def _native_state(tp: type) -> type | None:
+    while tp is not object:
+        base = tp.__base__
+        if base is None or _own_native_state(tp, base):
+            return tp
+        tp = base
+    return None
+
+
+native_state: Callable[[type], type | None] = functools.lru_cache(maxsize=4096)(_native_state)
+"""The class along ``tp``'s layout that keeps state in C (``int``, ``re.Match``, a pybind class); None for a class whose
+instances are made of ``__dict__`` and slots only."""

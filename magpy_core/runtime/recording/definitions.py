@@ -1,0 +1,177 @@
+"""DefinitionEvents: classes, functions and modules as objects: their attributes, names, bases and metaclasses.
+
+Which class, function or module it is has been fixed by its guard; what it holds may change all the same.
+Key type: DefinitionEvents.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from magpy_core.findings import Unsupported
+from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.snapshot import ABSENT
+from magpy_core.runtime.recording.escapes import EscapeEvents
+
+_HEAP_TYPE = 1 << 9
+# Metaclasses whose classes are not changed by changing these.
+_LIBRARY_METACLASSES = ("abc", "enum", "typing", "torch")
+# What C keeps of a class or function, or finds elsewhere than in its ``__dict__``.
+_CLASS_NAMES = frozenset({"__name__", "__qualname__"})
+_CLASS_TREE = frozenset({"__bases__", "__mro__", "__base__"})
+_FUNCTION_TEXTS = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
+_FUNCTION_PARTS = frozenset({"__defaults__", "__code__"})
+_FUNCTION_TABLES = frozenset({"__kwdefaults__", "__annotations__"})
+_HIDDEN_PARTS = frozenset({"__closure__", "__globals__", "__dict__", "__builtins__"})
+
+
+class DefinitionEvents(EscapeEvents):
+    """Reads of what classes, functions and modules hold."""
+
+    def class_value(self, source: Any, raw: Any, site: Any) -> None:
+        """A class attribute was read: methods by identity, data by value."""
+        if is_a(raw, (staticmethod, classmethod)):
+            self.refgraph.read(source, "is", raw, site)
+            self.function_fact(raw.__func__)
+            return
+        self.value(source, raw, site)
+        self.function_fact(raw)
+        self.descriptor_fact(raw, site)
+
+    def shadowed_fact(self, owner: type, name: str, raw: Any, site: Any) -> None:
+        """A class holds ``name`` too, but the object's own comes first: so long as the class's is no data descriptor."""
+        if owner.__flags__ & _HEAP_TYPE and kinds.kind_of(raw) != kinds.IDENTITY and not hasattr(type(raw), "__get__"):
+            self.refgraph.read(self.sources.attr(self.const_root(owner).source, name), "type", type(raw), site)
+
+    # -- classes -----------------------------------------------------------------------------------------------
+
+    def class_seen(self, cls: type, site: Any) -> None:
+        """A class is used as an object: the methods of a metaclass of the program's decide what anything with it does."""
+        meta: Any = type(cls)
+        if meta in self._metaclasses or meta.__module__.partition(".")[0] in (*_LIBRARY_METACLASSES, "builtins"):
+            return
+        self._metaclasses.add(meta)
+        self.class_shape(meta, site)
+        for k in meta.__mro__:
+            if k.__flags__ & _HEAP_TYPE and k.__module__.partition(".")[0] not in _LIBRARY_METACLASSES:
+                for name, raw in list(k.__dict__.items()):
+                    if kinds.kind_of(raw) == kinds.IDENTITY:
+                        self.refgraph.read(self.sources.attr(self.const_root(k).source, name), "is", raw, site)
+                        self.function_fact(raw)
+
+    _metaclasses: set[type]
+
+    def read_class_attr(self, cls: type, name: str, site: Any) -> None:
+        raw, owner = lookup.class_lookup(cls, name)
+        above, above_owner = lookup.class_lookup(type(cls), name)
+        if above_owner is type and cls.__flags__ & _HEAP_TYPE:
+            self.read_class_field(cls, name, site)
+        elif above_owner is not None and above_owner.__flags__ & _HEAP_TYPE:
+            self.class_fact(type(cls), name, site)
+            if owner is None:
+                self.class_value(self.sources.attr(self.const_root(above_owner).source, name), above, site)
+            else:
+                self.shadowed_fact(above_owner, name, above, site)
+        self.class_shape(cls, site)
+        if owner is None:
+            if lookup.class_lookup(type(cls), "__getattr__")[1] is not None:
+                self.class_fact(type(cls), "__getattr__", site)
+            return
+        if owner.__flags__ & _HEAP_TYPE and name not in ("__dict__", "__weakref__"):
+            root = self.const_root(owner)
+            if root.snapshot is not None and root.snapshot.attr(name) is not raw:
+                return
+            self.class_value(self.sources.attr(root.source, name), raw, site)
+
+    def read_class_field(self, cls: type, name: str, site: Any) -> None:
+        """What ``type`` itself answers: names by value, the tuples of bases by identity, the namespace entry by entry."""
+        source = self.const_root(cls).source
+        if name in _CLASS_NAMES:
+            self.refgraph.read(self.sources.make("field", source, name), "eq", type.__getattribute__(cls, name), site)
+        elif name in _CLASS_TREE:
+            self.refgraph.read(self.sources.make("field", source, name), "is", type.__getattribute__(cls, name), site)
+        elif name == "__dict__":
+            for key, raw in list(cls.__dict__.items()):
+                if key not in ("__dict__", "__weakref__"):
+                    self.class_value(self.sources.attr(source, key), raw, site)
+
+    def operator_facts(self, obj: Any, site: Any) -> None:
+        """Any special method of the object's class may run: they must stay the ones they are."""
+        tp = type(obj)
+        self.class_shape(tp, site)
+        if tp in self._special_read:
+            return
+        self._special_read.add(tp)
+        for k in tp.__mro__:
+            if k.__flags__ & (1 << 9) and not k.__module__.startswith("torch."):
+                for name, value in list(k.__dict__.items()):
+                    if name.startswith("__") and type(value) is types.FunctionType:
+                        self.refgraph.read(self.sources.attr(self.const_root(k).source, name), "is", value, site)
+                        self.function_fact(value)
+
+    _special_read: set[type]
+
+    def text_of_definition(self, obj: Any, site: Any) -> None:
+        """Native code makes text of a class or function: it has its name in it."""
+        if is_a(obj, type) and obj.__flags__ & _HEAP_TYPE:
+            for name in ("__qualname__", "__module__"):
+                self.read_class_attr(obj, name, site)
+        elif is_a(obj, types.FunctionType):
+            self.read_function_attr(obj, "__qualname__", site)
+
+    # -- functions ---------------------------------------------------------------------------------------------
+
+    def read_function_attr(self, fn: Any, name: str, site: Any) -> None:
+        if name in fn.__dict__:
+            if id(fn) in self.only_inside:
+                return
+            root = self.const_root(fn)
+            self.value(self.sources.attr(root.source, name), fn.__dict__[name], site, self.attr_store(fn, name, None))
+        elif name in _HIDDEN_PARTS:
+            text = f"`{name}` of a function is read; the monitor can't watch what is reached through it."
+            self.only_inside.setdefault(id(fn), (fn, Unsupported("MP111", text), site))
+        elif (node := self.refgraph.node(fn)) is not None and id(fn) not in self.only_inside:
+            self.read_function_field(fn, node, name, site)
+
+    def read_function_field(self, fn: Any, node: Node, name: str, site: Any) -> None:
+        source = self.sources.make("field", node.source, name)
+        if name in _FUNCTION_TEXTS:
+            self.refgraph.read(source, "eq", getattr(fn, name), site)
+        elif name in _FUNCTION_PARTS:
+            self.refgraph.read(source, "is", getattr(fn, name), site)
+        elif name in _FUNCTION_TABLES:
+            self.value(source, getattr(fn, name), site)
+        else:
+            table = self.sources.make("dict", node.source, None)
+            self.refgraph.read(self.sources.item(table, name), "absent", None, site)
+
+    # -- modules -----------------------------------------------------------------------------------------------
+
+    def read_module_global(self, module: types.ModuleType, name: str, site: Any) -> None:
+        d = module.__dict__
+        if name == "__dict__":
+            self.globals_root(d)
+            return
+        root = self.const_root(module, module.__name__)
+        before = root.snapshot.attr(name) if root.snapshot is not None else d.get(name, ABSENT)
+        if before is not d.get(name, ABSENT):
+            return
+        if name in d:
+            self.value(self.sources.attr(root.source, name), d[name], site, None)
+            self.function_fact(d[name])
+            return
+        table = self.sources.make("dict", root.source, None)
+        self.refgraph.read(self.sources.item(table, name), "absent", None, site)
+        if lookup.class_lookup(type(module), name)[1] is not None:
+            self.class_fact(type(module), name, site)
+        elif name != "__getattr__":
+            self.read_module_global(module, "__getattr__", site)  # what is asked for names that are not there
+
+    def globals_root(self, g: dict[str, Any]) -> Node:
+        node = self.refgraph.node(g)
+        if node is None:
+            node = self.refgraph.add(g, self.sources.const(g, f"globals of {g.get('__name__', '?')}"))
+        return node
