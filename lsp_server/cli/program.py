@@ -6,36 +6,26 @@ tool says about itself (progress, errors) goes to stderr.
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
 from dataclasses import replace
 from types import FrameType
-from typing import Protocol
+from typing import Literal, Protocol
 
 import click
-from rich.console import Console
 
-from lsp_server.cli.console import console, show, show_table
+from lsp_server.cli.publish import publish
 from lsp_server.cli.settings import Effective
-from lsp_server.formats import as_json, concise, full, regions, run_table, statistics
-from lsp_server.formats.view import View, clean, count
+from lsp_server.formats.view import View, clean
 from lsp_server.selection import Selected, apply
 from magpy_core.findings import Finding, Report, Severity
 from magpy_core.runner.protocol import Message
 from magpy_core.runner.request import Outcome, RunRequest
 
 INTERRUPTED = 130
-
-
-class ToolError(click.ClickException):
-    """Something other than the program failed; one sentence says what."""
-
-    exit_code = 2
 
 
 class Handle(Protocol):
@@ -56,22 +46,22 @@ def _launch(request: RunRequest) -> Handle:
 
 def execute(effective: Effective, launch: Callable[[RunRequest], Handle] = _launch) -> int:
     """Runs the program and reports; returns the exit status."""
-    json_to_stdout = effective.output_format == "json" and effective.output is None
-    outcome, interrupted = _follow(launch(effective.request(stdout="stderr" if json_to_stdout else "inherit")))
-    view = View()
+    stdout: Literal["stderr", "inherit"] = "stderr" if effective.outputs.document_on_stdout else "inherit"
+    outcome, interrupted = _follow(launch(effective.request(stdout=stdout)))
+    view = View(fail_on=effective.fail_on)
     selected = _select(effective, outcome, interrupted, view)
+    view.suppressed = selected.suppressed
     report = replace(outcome.report, findings=selected.findings)
     _say_how_it_ended(effective, outcome, report, interrupted)
     if not _pointless(effective, outcome):
-        _write(effective, report, selected, view)
+        publish(effective, report, view)
     return INTERRUPTED if interrupted else exit_status(outcome, selected.findings, effective.fail_on, effective.exit_zero)
 
 
 def _pointless(effective: Effective, outcome: Outcome) -> bool:
-    """Nothing was run, so there is nothing to say beyond why. A reader of JSON still gets a document."""
-    return (
-        outcome.kind in ("bad-entrypoint", "tool-error") and not outcome.report.regions and effective.output_format != "json"
-    )
+    """Nothing was run, so there is nothing to say beyond why. A reader of a document still gets one."""
+    nothing_ran = outcome.kind in ("bad-entrypoint", "tool-error") and not outcome.report.regions
+    return nothing_ran and not effective.outputs.document_on_stdout and not effective.outputs.files
 
 
 def exit_status(outcome: Outcome, findings: Iterable[Finding], fail_on: Severity, exit_zero: bool) -> int:
@@ -123,64 +113,7 @@ def _say_how_it_ended(effective: Effective, outcome: Outcome, report: Report, in
     if interrupted:
         click.echo("magpy-lsp: interrupted; what was found until then follows.", err=True)
         return
-    shown = effective.output is None and effective.output_format != "json" and not _pointless(effective, outcome)
+    to_stdout = effective.outputs.stdout in ("full", "concise")
+    shown = to_stdout and not _pointless(effective, outcome)
     if outcome.message and not (shown and any(f.message == outcome.message for f in report.findings)):
         click.echo(f"magpy-lsp: {clean(outcome.message)}", err=True)
-
-
-def _write(effective: Effective, report: Report, selected: Selected, view: View) -> None:
-    if effective.output is not None:
-        _write_file(effective, report, selected, view)
-        out = console(sys.stdout, effective.color)
-        _summary(out, effective, report, selected, view)
-        click.echo(f"magpy-lsp: the report is in {effective.output}.", err=True)
-    elif effective.output_format == "json":
-        sys.stdout.write(as_json.text(report))
-        sys.stdout.flush()
-        if effective.statistics:
-            show(console(sys.stderr, effective.color), statistics.lines(report))
-    else:
-        out = console(sys.stdout, effective.color)
-        view.width = out.width
-        _findings(out, effective, report, view)
-        _summary(out, effective, report, selected, view)
-
-
-def _write_file(effective: Effective, report: Report, selected: Selected, view: View) -> None:
-    assert effective.output is not None
-    if effective.output_format == "json":
-        text = as_json.text(report)
-    else:
-        with closing(io.StringIO()) as buffer:
-            plain = console(buffer, "never")
-            _findings(plain, effective, report, view)
-            _summary(plain, effective, report, selected, view)
-            text = buffer.getvalue()
-    try:
-        effective.output.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise ToolError(f"The report can't be written to {effective.output}: {error.strerror or error}.") from None
-
-
-def _findings(out: Console, effective: Effective, report: Report, view: View) -> None:
-    shown = report
-    if effective.mode == "run" and effective.output_format == "full":
-        # A run is about time; what a check would tell at length is only counted here.
-        severe = [f for f in report.findings if f.severity.rank <= Severity.WARNING.rank]
-        shown = replace(report, findings=severe)
-    form = concise if effective.output_format == "concise" else full
-    show(out, form.lines(shown, view))
-    if left_out := len(report.findings) - len(shown.findings):
-        out.print(f"{count(left_out, 'finding')} below warning not shown; `magpy-lsp check` shows them.", soft_wrap=True)
-
-
-def _summary(out: Console, effective: Effective, report: Report, selected: Selected, view: View) -> None:
-    if effective.mode == "run" and report.regions:
-        show_table(out, run_table.table(report, view))
-        show(out, run_table.recompiles(report, view))
-        show(out, [run_table.total(report)])
-    else:
-        show(out, regions.lines(report, view))
-    show(out, [regions.totals(report, selected.suppressed)])
-    if effective.statistics:
-        show(out, statistics.lines(report))

@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 
 import click
 
+from lsp_server.cli.outputs import Outputs, outputs
 from lsp_server.config import BACKENDS, ConfigError, Loaded, load_for
 from lsp_server.selection import Selection
 from magpy_core.findings import Severity
@@ -46,8 +47,7 @@ class Effective:
     selection: Selection
     fail_on: Severity
     exit_zero: bool
-    output_format: str
-    output: Path | None
+    outputs: Outputs
     statistics: bool
     color: str
     config_file: Path | None = None
@@ -151,8 +151,7 @@ def resolve(mode: str, args: list[str], options: Mapping[str, Any]) -> Effective
         selection=selection,
         fail_on=Severity(fail_on),
         exit_zero=options["exit_zero"],
-        output_format=options["output_format"],
-        output=_output(options["output"]),
+        outputs=outputs(options["formats"], options["output"]),
         statistics=options["statistics"],
         color=options["color"],
         config_file=loaded.file,
@@ -203,20 +202,3 @@ def _backend(name: str) -> str:
     if name not in BACKENDS:
         raise click.BadParameter(f"there is no backend {name!r}; known: {', '.join(BACKENDS)}.", param_hint="--backend")
     return name
-
-
-def _output(file: str | None) -> Path | None:
-    """Refused before the program runs, and not after minutes of it."""
-    if file is None:
-        return None
-    path = Path(os.path.abspath(file))
-    problem = None
-    if path.is_dir():
-        problem = "is a directory"
-    elif not path.parent.is_dir():
-        problem = f"can't be written: there is no directory {path.parent}"
-    elif not os.access(path if path.exists() else path.parent, os.W_OK):
-        problem = "can't be written: permission denied"
-    if problem:
-        raise click.BadParameter(f"{file} {problem}.", param_hint="--output")
-    return path

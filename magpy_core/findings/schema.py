@@ -11,12 +11,12 @@ from magpy_core.findings.report import SCHEMA_VERSION
 Schema = dict[str, Any]
 
 
-def _object(description: str, properties: dict[str, Schema]) -> Schema:
-    """An object that has exactly these properties."""
+def _object(description: str, properties: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
+    """An object that has exactly these properties; those in ``optional`` may be missing."""
     return {
         "description": description,
         "type": "object",
-        "properties": properties,
+        "properties": {**properties, **(optional or {})},
         "required": list(properties),
         "additionalProperties": False,
     }
@@ -107,6 +107,7 @@ def report_schema() -> Schema:
                     "values": _list("The values involved", "value"),
                     "path": _list("Call path from the region to the finding, outermost first", "location"),
                 },
+                {"fingerprint": _string("Stays the same when lines move; unique in the report", minLength=1)},
             ),
             "recompile": _object(
                 "One more capture of a region, and why",

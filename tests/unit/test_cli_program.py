@@ -221,6 +221,10 @@ def test_entrypoint_from_the_table(tool: Tool) -> None:
         (["run", "train.py", "--backend", "tvm"], "there is no backend 'tvm'; known: inductor, aot_eager, eager."),
         (["check", "train.py", "--output", "nowhere/report.json"], "can't be written: there is no directory"),
         (["check", "train.py", "--output", "."], "is a directory"),
+        (["check", "train.py", "--format", "sarif="], "names no file"),
+        (["check", "train.py", "--format", "sarif=."], "is a directory"),
+        (["check", "train.py", "--format", "json", "--format", "sarif"], "Only one --format can go to stdout: give a file"),
+        (["check", "train.py", "--format", "json=a", "--format", "sarif=./a"], "Two reports would go to"),
         (["explain"], "Name a code, as in `magpy-lsp explain MP102`, or give --all."),
         (["explain", "--all", "MP102"], "Give either codes or --all, not both."),
         (["explain", "MP999"], "There is no finding code 'MP999'; did you mean"),
@@ -289,10 +293,35 @@ def test_output_file(tool: Tool) -> None:
     assert tool.requests[0].stdout == "inherit"
     assert json.loads((tool.folder / "report.json").read_text())["findings"][0]["code"] == "MP102"
     assert result.stdout == "No region was monitored.\nFound 1 finding (1 warning) in 1 file.\n"
-    assert "the report is in" in result.stderr
+    assert "the json report is in" in result.stderr
     tool("check", "train.py", "--output", "report.txt", "--color", "always")
     text = (tool.folder / "report.txt").read_text()
     assert text.startswith("train.py:1:1: MP102 [warning]") and "\x1b" not in text
+
+
+def test_several_formats_at_once(tool: Tool) -> None:
+    tool.add("MP102")
+    tool.regions.append(region())
+    result = tool("check", "train.py", "--format", "sarif=a.sarif", "--format", "json=a.json", "--format", "junit=a.xml")
+    assert result.exit_code == 1 and tool.requests[0].stdout == "inherit"
+    assert json.loads((tool.folder / "a.sarif").read_text())["runs"][0]["results"][0]["ruleId"] == "MP102"
+    assert json.loads((tool.folder / "a.json").read_text())["findings"][0]["fingerprint"]
+    assert "<failure" in (tool.folder / "a.xml").read_text()
+    assert "    hint: " in result.stdout, "stdout keeps the full format"
+    assert result.stderr.count("report is in") == 3
+    both = tool("check", "train.py", "--format", "github", "--format", "gitlab=g.json", "--output", "commands.txt")
+    assert (tool.folder / "commands.txt").read_text().startswith("::warning file=train.py,line=1")
+    assert both.stdout.startswith("Region Net"), "with --output only the summary is left for stdout"
+
+
+@pytest.mark.parametrize("form", ["json", "sarif", "gitlab", "junit", "markdown"])
+def test_a_document_is_all_of_stdout(tool: Tool, form: str) -> None:
+    tool.add("MP102")
+    result = tool("check", "train.py", "--format", form)
+    assert tool.requests[0].stdout == "stderr"
+    assert "No region was monitored" not in result.stdout and "MP102" in result.stdout
+    tool.kind, tool.message = "bad-entrypoint", "no such file"
+    assert tool("check", "train.py", "--format", form).stdout, "a reader always gets a document"
 
 
 def test_output_that_can_not_be_written_after_all_is_status_2(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
