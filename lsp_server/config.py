@@ -50,6 +50,7 @@ class Settings:
     regions: Names = Names(())
     severity: Severities = attrs.field(factory=lambda: Severities({}))
     backend: Backend | None = None
+    baseline: str | None = None
     call_policy: Policies = attrs.field(factory=lambda: Policies({}))
 
 

@@ -20,12 +20,17 @@ from magpy_core.findings import Finding
 _LENGTH = 32
 
 
-def fingerprint(finding: Finding, base: Path, sources: Sources) -> str:
-    """Hexadecimal digits. ``base`` is the folder that paths are taken relative to."""
+def identity(finding: Finding, base: Path, sources: Sources) -> tuple[str, str, str, str]:
+    """Code, file below ``base``, function and text of the line: what a fingerprint is made of."""
     file, number = finding.location.file, finding.location.range.start.line
     text = " ".join((sources.line(file, number) or "").split())
     function = enclosing(file, number, sources) or finding.location.function
-    parts = (finding.code, relative(file, base), function, text)
+    return (finding.code, relative(file, base), function, text)
+
+
+def fingerprint(finding: Finding, base: Path, sources: Sources) -> str:
+    """Hexadecimal digits. ``base`` is the folder that paths are taken relative to."""
+    parts = identity(finding, base, sources)
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:_LENGTH]
 
 

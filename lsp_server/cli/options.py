@@ -114,6 +114,13 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--ignore", type=CodeList(), metavar="CODES", help="Not these codes or families; the longer prefix wins."
         ),
+        click.option(
+            "--baseline",
+            metavar="FILE",
+            help="Findings in FILE are known: they are not shown and fail nothing. What is gone is dropped from it "
+            "(not where the variable CI is set).",
+        ),
+        click.option("--update-baseline", is_flag=True, help="Write the findings of this run to the baseline, and exit 0."),
         click.option("--exit-zero", is_flag=True, help="Exit 0 even if there are findings."),
         click.option("--backend", metavar="NAME", help="inductor (default), aot_eager or eager."),
         click.option("--statistics", is_flag=True, help="Also print how many findings there are of each code."),

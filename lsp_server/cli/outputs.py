@@ -40,17 +40,17 @@ def outputs(formats: Sequence[tuple[str, str | None]], output: str | None) -> Ou
         raise click.UsageError(
             f"Only one --format can go to stdout: give a file to {plain[0]} or {plain[1]}, as in `--format {plain[1]}=FILE`."
         )
-    files = [Output(name, _file(file, "--format")) for name, file in formats if file is not None]
+    files = [Output(name, writable(file, "--format")) for name, file in formats if file is not None]
     stdout: str | None = plain[0] if plain else "full"
     if output is not None:
-        files.insert(0, Output(plain[0] if plain else "full", _file(output, "--output")))
+        files.insert(0, Output(plain[0] if plain else "full", writable(output, "--output")))
         stdout = None
     if twice := [o for i, o in enumerate(files) if any(o.path == p.path for p in files[:i])]:
         raise click.UsageError(f"Two reports would go to {twice[0].path}: give each its own file.")
     return Outputs(stdout, tuple(files))
 
 
-def _file(file: str, option: str) -> Path:
+def writable(file: str, option: str) -> Path:
     """Refused before the program runs, and not after minutes of it."""
     path = Path(os.path.abspath(file))
     problem = None

@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 
 import click
 
+from lsp_server.cli import known
 from lsp_server.cli.publish import publish
 from lsp_server.cli.settings import Effective
 from lsp_server.formats.view import View, clean
@@ -46,16 +47,19 @@ def _launch(request: RunRequest) -> Handle:
 
 def execute(effective: Effective, launch: Callable[[RunRequest], Handle] = _launch) -> int:
     """Runs the program and reports; returns the exit status."""
+    baseline = known.open_baseline(effective)
     stdout: Literal["stderr", "inherit"] = "stderr" if effective.outputs.document_on_stdout else "inherit"
     outcome, interrupted = _follow(launch(effective.request(stdout=stdout)))
     view = View(fail_on=effective.fail_on)
     selected = _select(effective, outcome, interrupted, view)
     view.suppressed = selected.suppressed
-    report = replace(outcome.report, findings=selected.findings)
+    whole = outcome.kind == "ok" and not interrupted
+    findings = known.settle(effective, baseline, selected.findings, view, whole=whole)
+    report = replace(outcome.report, findings=findings)
     _say_how_it_ended(effective, outcome, report, interrupted)
     if not _pointless(effective, outcome):
         publish(effective, report, view)
-    return INTERRUPTED if interrupted else exit_status(outcome, selected.findings, effective.fail_on, effective.exit_zero)
+    return INTERRUPTED if interrupted else exit_status(outcome, findings, effective.fail_on, effective.exit_zero)
 
 
 def _pointless(effective: Effective, outcome: Outcome) -> bool:

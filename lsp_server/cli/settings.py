@@ -12,8 +12,9 @@ from typing import Any, Literal, cast
 
 import click
 
-from lsp_server.cli.outputs import Outputs, outputs
+from lsp_server.cli.outputs import Outputs, outputs, writable
 from lsp_server.config import BACKENDS, ConfigError, Loaded, load_for
+from lsp_server.formats.view import relative
 from lsp_server.selection import Selection
 from magpy_core.findings import Severity
 from magpy_core.runner.request import RunRequest
@@ -50,8 +51,18 @@ class Effective:
     outputs: Outputs
     statistics: bool
     color: str
+    baseline: Path | None = None
+    update_baseline: bool = False
     config_file: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def run_name(self) -> str:
+        """What this run is called where several are kept side by side: the mode and the entrypoint."""
+        if self.script is None:
+            return f"{self.mode} -m {self.module}"
+        folder = self.baseline.parent if self.baseline is not None else Path.cwd()
+        return f"{self.mode} {relative(os.path.abspath(os.path.join(self.cwd or '', self.script)), folder)}"
 
     def request(self, **streams: Any) -> RunRequest:
         """What the runner is asked to do."""
@@ -83,6 +94,7 @@ class Effective:
             "select": list(self.selection.select),
             "ignore": list(self.selection.ignore),
             "fail-on": self.fail_on.value,
+            "baseline": str(self.baseline) if self.baseline is not None else None,
             "regions": self.regions,
             "severity": {code: s.value for code, s in self.selection.severity.items()},
             "call-policy": self.call_policy,
@@ -154,6 +166,8 @@ def resolve(mode: str, args: list[str], options: Mapping[str, Any]) -> Effective
         outputs=outputs(options["formats"], options["output"]),
         statistics=options["statistics"],
         color=options["color"],
+        baseline=_baseline(chooser, options, loaded),
+        update_baseline=options["update_baseline"],
         config_file=loaded.file,
         origins=chooser.origins,
     )
@@ -171,6 +185,22 @@ def _load(start: Path) -> Loaded:
         for problem in error.problems:
             click.echo(str(problem), err=True)
         raise SystemExit(2) from None
+
+
+def _baseline(chooser: _Chooser, options: Mapping[str, Any], loaded: Loaded) -> Path | None:
+    """On the command line relative to here, in the table relative to the file the table is in."""
+    configured = None
+    if loaded.settings.baseline is not None and loaded.file is not None:
+        configured = loaded.file.parent / loaded.settings.baseline
+    file = chooser.pick("baseline", options["baseline"], configured, None)
+    if file is None:
+        if options["update_baseline"]:
+            raise click.UsageError("Which baseline? Name it with --baseline FILE, or set `baseline` under [tool.magpy].")
+        return None
+    path = Path(os.path.abspath(file))
+    if options["update_baseline"]:
+        return writable(str(file), "--baseline")
+    return path
 
 
 def _configured_entrypoint(loaded: Loaded) -> tuple[str | None, str | None]:
