@@ -20,6 +20,7 @@ import attrs
 from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
 from cattrs.gen import make_dict_structure_fn, override
 
+from lsp_server.budgets import Budgets, Limit, Limits
 from lsp_server.toml_lines import key_lines
 from magpy_core.findings import Finding, Location, Position, Range, Severity
 from magpy_core.findings.registry import REGISTRY, matching
@@ -52,15 +53,20 @@ class Settings:
     backend: Backend | None = None
     baseline: str | None = None
     call_policy: Policies = attrs.field(factory=lambda: Policies({}))
+    budgets: Budgets = attrs.field(factory=Budgets)
 
 
 @attrs.frozen
 class Loaded:
-    """Settings, the file they come from (None: there is none) and the line of each key that is set."""
+    """Settings, the file they come from (None: there is none) and the line of each key that is set.
+
+    ``region_lines``: where the budget of each pattern of regions begins.
+    """
 
     settings: Settings = attrs.field(factory=Settings)
     file: Path | None = None
     lines: dict[str, int] = attrs.field(factory=dict)
+    region_lines: dict[str, int] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -93,9 +99,9 @@ class ConfigError(Exception):
 
 
 class _Bad(Exception):
-    """Wrong value: pairs of the path below the key and what is wrong there."""
+    """Wrong value: pairs of the path below the key (a name, or several in a tuple) and what is wrong there."""
 
-    def __init__(self, *problems: tuple[str, str]) -> None:
+    def __init__(self, *problems: tuple[str | tuple[str, ...], str]) -> None:
         super().__init__(problems)
         self.problems = problems
 
@@ -153,7 +159,8 @@ def load(file: Path) -> Loaded:
         ]
         raise ConfigError(sorted(problems, key=lambda p: (p.line, p.key))) from None
     set_lines = {key: _line(lines, (*_TABLE, key)) for key in table}
-    return Loaded(settings, file, set_lines)
+    budgets = (*_TABLE, "budgets", "regions")
+    return Loaded(settings, file, set_lines, {p: _line(lines, (*budgets, p)) for p in settings.budgets.regions})
 
 
 def load_for(start: Path) -> Loaded:
@@ -195,7 +202,8 @@ def _walk(error: ClassValidationError) -> Iterator[tuple[tuple[str, ...], str]]:
         if not isinstance(inner, _Bad) or not notes:
             raise error  # not a mistake in the file but one of ours
         for below, message in inner.problems:
-            yield (_key(notes[-1].name), *((below,) if below else ())), message
+            names = below if isinstance(below, tuple) else (below,) if below else ()
+            yield (_key(notes[-1].name), *names), message
 
 
 def _key(attribute: str) -> str:
@@ -285,7 +293,7 @@ def _severity(value: Any, _: Any) -> Severity:
 def _table_of(value: Any, check: Callable[[str, Any], None]) -> dict[str, Any]:
     """Checks every entry and reports all wrong ones."""
     _expect(isinstance(value, dict), "a table", value)
-    problems: list[tuple[str, str]] = []
+    problems: list[tuple[str | tuple[str, ...], str]] = []
     for key, entry in value.items():
         try:
             check(key, entry)
@@ -316,6 +324,62 @@ def _policies(value: Any, _: Any) -> Policies:
     return Policies(_table_of(value, check))
 
 
+def _limits(value: Any, above: tuple[str, ...], *, top: bool) -> Limits:
+    """One table of budgets; ``above`` is its path below ``budgets``."""
+    if not isinstance(value, dict):
+        raise _Bad((above, f"must be a table, not {_kind(value)}."))
+    known = [_key(a.name) for a in attrs.fields(Limits)]
+    problems: list[tuple[str | tuple[str, ...], str]] = []
+    limits: dict[str, Limit] = {}
+    for key, entry in value.items():
+        if top and key == "regions":
+            continue
+        if key not in known:
+            problems.append(((*above, key), f"is no budget{_suggest(key, [*known, *(['regions'] if top else [])])}"))
+        elif (wrong := _wrong_limit(key, entry)) is not None:
+            problems.append(((*above, key), wrong))
+        else:
+            limits[key.replace("-", "_")] = entry
+    if problems:
+        raise _Bad(*problems)
+    return Limits(**limits)
+
+
+_FRACTIONS = ("host-syncs", "min-speedup")
+
+
+def _wrong_limit(key: str, value: Any) -> str | None:
+    what = "a number" if key in _FRACTIONS else "an integer"
+    if value is False:
+        return None
+    fits = isinstance(value, (int, float) if key in _FRACTIONS else int) and not isinstance(value, bool)
+    if not fits:
+        return f"must be {what}, 0 or more, or false for no limit, not {_kind(value)}."
+    return None if 0 <= value < float("inf") else f"must be {what}, 0 or more, or false for no limit, not {value}."
+
+
+def _budgets(value: Any, _: Any) -> Budgets:
+    _expect(isinstance(value, dict), "a table", value)
+    problems: list[tuple[str | tuple[str, ...], str]] = []
+
+    def taken(table: Any, above: tuple[str, ...], *, top: bool = False) -> Limits:
+        try:
+            return _limits(table, above, top=top)
+        except _Bad as bad:
+            problems.extend(bad.problems)
+            return Limits()
+
+    every = taken(value, (), top=True)
+    named = value.get("regions", {})
+    if not isinstance(named, dict):
+        problems.append((("regions",), f"must be a table of tables by region name, not {_kind(named)}."))
+        named = {}
+    regions = {pattern: taken(table, ("regions", pattern)) for pattern, table in named.items()}
+    if problems:
+        raise _Bad(*problems)
+    return Budgets(every, regions)
+
+
 def _backend(value: Any, _: Any) -> Backend:
     return Backend(_one_of(BACKENDS, value))
 
@@ -325,6 +389,7 @@ def _converter() -> Converter:
     hooks: dict[Any, Callable[[Any, Any], Any]] = {
         str | None: _string, Steps | None: _steps, Seconds | None: _seconds, Codes: _codes, Names: _names,
         Severity | None: _severity, Severities: _severities, Policies: _policies, Backend | None: _backend,
+        Budgets: _budgets,
     }  # fmt: skip
     for kind, hook in hooks.items():
         converter.register_structure_hook_func(partial(eq, kind), hook)

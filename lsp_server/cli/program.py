@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 
 import click
 
+from lsp_server.budgets import judge, unknown_regions
 from lsp_server.cli import known
 from lsp_server.cli.publish import publish
 from lsp_server.cli.settings import Effective
@@ -50,6 +51,7 @@ def execute(effective: Effective, launch: Callable[[RunRequest], Handle] = _laun
     baseline = known.open_baseline(effective)
     stdout: Literal["stderr", "inherit"] = "stderr" if effective.outputs.document_on_stdout else "inherit"
     outcome, interrupted = _follow(launch(effective.request(stdout=stdout)))
+    outcome = _with_budgets(effective, outcome, interrupted)
     view = View(fail_on=effective.fail_on)
     selected = _select(effective, outcome, interrupted, view)
     view.suppressed = selected.suppressed
@@ -60,6 +62,15 @@ def execute(effective: Effective, launch: Callable[[RunRequest], Handle] = _laun
     if not _pointless(effective, outcome):
         publish(effective, report, view)
     return INTERRUPTED if interrupted else exit_status(outcome, findings, effective.fail_on, effective.exit_zero)
+
+
+def _with_budgets(effective: Effective, outcome: Outcome, interrupted: bool) -> Outcome:
+    """Adds the findings of broken budgets, before selection and comments, which count for them as for any other."""
+    report, budgets = outcome.report, effective.budgets
+    found = judge(report, budgets, compiled=effective.mode == "run" and not interrupted)
+    if outcome.kind == "ok" and not interrupted and effective.config_file is not None:
+        found += unknown_regions(report, budgets, str(effective.config_file), effective.region_lines)
+    return replace(outcome, report=replace(report, findings=[*report.findings, *found]))
 
 
 def _pointless(effective: Effective, outcome: Outcome) -> bool:

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import attrs
 import click
 
+from lsp_server.budgets import Budgets, Limits
 from lsp_server.cli.outputs import Outputs, outputs, writable
 from lsp_server.config import BACKENDS, ConfigError, Loaded, load_for
 from lsp_server.formats.view import relative
@@ -53,7 +55,9 @@ class Effective:
     color: str
     baseline: Path | None = None
     update_baseline: bool = False
+    budgets: Budgets = field(default_factory=Budgets)
     config_file: Path | None = None
+    region_lines: Mapping[str, int] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -98,6 +102,7 @@ class Effective:
             "regions": self.regions,
             "severity": {code: s.value for code, s in self.selection.severity.items()},
             "call-policy": self.call_policy,
+            "budgets": _shown(self.budgets),
         }
         shown = {key: json.dumps(value) for key, value in values.items()}
         return "\n".join(f"{key} = {value}  # {self.origins.get(key, _DEFAULT)}" for key, value in shown.items())
@@ -168,9 +173,19 @@ def resolve(mode: str, args: list[str], options: Mapping[str, Any]) -> Effective
         color=options["color"],
         baseline=_baseline(chooser, options, loaded),
         update_baseline=options["update_baseline"],
+        budgets=chooser.pick("budgets", None, config.budgets, Budgets()),
         config_file=loaded.file,
+        region_lines=loaded.region_lines,
         origins=chooser.origins,
     )
+
+
+def _shown(budgets: Budgets) -> dict[str, Any]:
+    def table(limits: Limits) -> dict[str, Any]:
+        return {name.replace("_", "-"): value for name, value in attrs.asdict(limits).items() if value is not None}
+
+    regions = {pattern: table(limits) for pattern, limits in budgets.regions.items()}
+    return {**table(budgets.every), **({"regions": regions} if regions else {})}
 
 
 def _config_start(script: str | None, module: str | None, cwd: str | None) -> Path:

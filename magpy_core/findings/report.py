@@ -48,12 +48,15 @@ class RegionSummary:
     graph_breaks: int = 0
     guards: int = 0
     side_effects: int = 0
+    host_reads: int = 0  # tensor values that Python waits for in one call (the most of any capture)
     hits: int = 0
     eager_ms: float | None = None
     compiled_ms: float | None = None
     guard_ms: float | None = None
     compile_s: float | None = None
     captures_after_step_3: int = 0
+    speedup_low: float | None = None  # the ends of the 95 % confidence interval of the speed-up; None: too few timings
+    speedup_high: float | None = None
     recompiles: list[Recompile] = field(default_factory=list)
     per_capture: list[CaptureSummary] = field(default_factory=list)
 
@@ -76,12 +79,13 @@ class RegionSummary:
 
 @dataclass
 class Report:
-    """The whole of one run; ``timings`` are seconds by phase name."""
+    """The whole of one run; ``timings`` are seconds by phase name, ``steps`` how many were done."""
 
     entrypoint: str
     regions: list[RegionSummary] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
+    steps: int = 0
     version: str = SCHEMA_VERSION
 
     def to_json(self) -> dict[str, Any]:
@@ -91,6 +95,7 @@ class Report:
             "regions": [r.to_json() for r in self.regions],
             "findings": [f.to_json() for f in self.findings],
             "timings": self.timings,
+            "steps": self.steps,
         }
 
     @staticmethod
@@ -100,5 +105,6 @@ class Report:
             regions=[RegionSummary.from_json(r) for r in data["regions"]],
             findings=[Finding.from_json(f) for f in data["findings"]],
             timings=data["timings"],
+            steps=data.get("steps", 0),
             version=data["version"],
         )
