@@ -182,9 +182,8 @@ def host_reads(region: Region) -> int:
     its findings tell."""
     if not region.captures:
         return len({f.location for f in region.findings.values() if f.code in ("MP101", "MP102", "MP109")})
-    return max(
-        len({_read_at(n) for n in c.nodes if n.op == "call_method" and n.target in _VALUE_READS}) for c in region.captures
-    )
+    reads = [[n for n in c.nodes if n.op == "call_method" and n.target in _VALUE_READS] for c in region.captures]
+    return max(len({_read_at(node) for node in nodes}) for nodes in reads)
 
 
 def _read_at(node: Any) -> Any:
