@@ -140,11 +140,16 @@ def _program(command: str, options: dict[str, Any]) -> NoReturn:
     from lsp_server.cli.program import execute
     from lsp_server.cli.settings import resolve
 
-    effective = resolve(command, click.get_current_context().meta[PROGRAM_ARGS], options)
+    args = click.get_current_context().meta[PROGRAM_ARGS]
+    if options["watch"]:
+        from lsp_server.cli.watch import watch
+
+        sys.exit(watch(lambda: resolve(command, args, options)))
+    effectives = resolve(command, args, options)
     if options["show_settings"]:
-        click.echo(effective.describe())
+        click.echo("\n\n".join(effective.describe() for effective in effectives))
         sys.exit(0)
-    sys.exit(execute(effective))
+    sys.exit(execute(effectives))
 
 
 def main() -> NoReturn:

@@ -121,8 +121,18 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "(not where the variable CI is set).",
         ),
         click.option("--update-baseline", is_flag=True, help="Write the findings of this run to the baseline, and exit 0."),
+        click.option(
+            "-j",
+            "--jobs",
+            type=click.IntRange(1),
+            metavar="N",
+            help="How many of several entrypoints run at a time [default: check: one per processor, run: 1].",
+        ),
         click.option("--exit-zero", is_flag=True, help="Exit 0 even if there are findings."),
         click.option("--backend", metavar="NAME", help="inductor (default), aot_eager or eager."),
+        click.option(
+            "--watch", is_flag=True, help="Run again whenever a Python file or pyproject.toml changes, until Ctrl-C."
+        ),
         click.option("--statistics", is_flag=True, help="Also print how many findings there are of each code."),
         click.option("--show-settings", is_flag=True, help="Print the settings in use and where they come from, and end."),
         color_option,

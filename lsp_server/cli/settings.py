@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ import click
 
 from lsp_server.budgets import Budgets, Limits
 from lsp_server.cli.outputs import Outputs, outputs, writable
+from lsp_server.cli.targets import Target, config_start, interpreter, targets
 from lsp_server.config import BACKENDS, ConfigError, Loaded, load_for
 from lsp_server.formats.view import relative
 from lsp_server.selection import Selection
@@ -37,9 +37,11 @@ class Effective:
     """Everything one ``check`` or ``run`` needs to know."""
 
     mode: Mode
+    name: str
     script: str | None
     module: str | None
     args: list[str]
+    env: dict[str, str]
     python: str | None
     cwd: str | None
     steps: int
@@ -53,6 +55,7 @@ class Effective:
     outputs: Outputs
     statistics: bool
     color: str
+    jobs: int | None = None
     baseline: Path | None = None
     update_baseline: bool = False
     budgets: Budgets = field(default_factory=Budgets)
@@ -61,8 +64,15 @@ class Effective:
     origins: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def title(self) -> str:
+        """What people call this program: its name in the table, else what was typed."""
+        return self.name or (f"-m {self.module}" if self.module is not None else str(self.script))
+
+    @property
     def run_name(self) -> str:
         """What this run is called where several are kept side by side: the mode and the entrypoint."""
+        if self.name:
+            return f"{self.mode} {self.name}"
         if self.script is None:
             return f"{self.mode} -m {self.module}"
         folder = self.baseline.parent if self.baseline is not None else Path.cwd()
@@ -77,6 +87,7 @@ class Effective:
             args=self.args,
             python=self.python,
             cwd=self.cwd,
+            env={**os.environ, **self.env} if self.env else None,
             steps=self.steps,
             timeout=self.timeout,
             backend=self.backend,
@@ -88,8 +99,10 @@ class Effective:
     def describe(self) -> str:
         """``--show-settings``: one ``key = value  # origin`` line each."""
         values: dict[str, Any] = {
+            **({"name": self.name} if self.name else {}),
             "entrypoint": f"-m {self.module}" if self.module else self.script,
             "args": self.args,
+            **({"env": self.env} if self.env else {}),
             "python": self.python,
             "cwd": self.cwd,
             "steps": self.steps,
@@ -126,27 +139,37 @@ class _Chooser:
         return default
 
 
-def resolve(mode: str, args: list[str], options: Mapping[str, Any]) -> Effective:
-    """Settles every setting; raises click errors (exit status 2) that say what to do."""
+def resolve(mode: str, args: list[str], options: Mapping[str, Any]) -> list[Effective]:
+    """Settles every setting, per program to run; raises click errors (exit status 2) that say what to do."""
     script, module = options["entrypoint"], options["module"]
     if script is not None and module is not None:
         raise click.UsageError("Give either a script or -m MODULE, not both; the program's own arguments go after `--`.")
-    loaded = _load(_config_start(script, module, options["cwd"]))
+    loaded = _load(config_start(script, options["cwd"]))
+    found = targets(script, module, args, options["cwd"], loaded)
+    return [_effective(mode, target, options, loaded) for target in found]
+
+
+def _effective(mode: str, target: Target, options: Mapping[str, Any], loaded: Loaded) -> Effective:
     config = loaded.settings
     chooser = _Chooser(loaded)
-    if script is None and module is None:
-        script, module = _configured_entrypoint(loaded)
-        chooser.pick("entrypoint", None, config.entrypoint, None)
+    if options["entrypoint"] is None and options["module"] is None:
+        key = "entrypoints" if target.name else "entrypoint"
+        chooser.pick(key, None, getattr(config, key), None)
+        chooser.origins["entrypoint"] = chooser.origins[key]
     else:
-        chooser.pick("entrypoint", script or module, None, None)
-        # The path is meant as typed, from here; the program would look for it from --cwd.
-        script = os.path.abspath(script) if script is not None and options["cwd"] else script
+        chooser.pick("entrypoint", target.script or target.module, None, None)
     for key in ("python", "cwd"):
         chooser.pick(key, options[key], None, None)
-    chooser.pick("args", args or None, None, [])
+    chooser.pick("args", target.args or None, None, [])
     table = config if mode == "check" else None
     default = DEFAULTS[mode]
-    steps = chooser.pick("steps", options["steps"], table and table.steps, default["steps"])
+    configured_steps = target.steps if target.steps is not None else config.steps
+    steps = chooser.pick("steps", options["steps"], table and configured_steps, default["steps"])
+    if options["steps"] is None and table and target.steps is not None:
+        steps, chooser.origins["steps"] = target.steps, f"entrypoint {target.name!r}"
+    timeout = chooser.pick("timeout", options["timeout"], config.timeout, None)
+    if options["timeout"] is None and target.timeout is not None:
+        timeout, chooser.origins["timeout"] = target.timeout, f"entrypoint {target.name!r}"
     fail_on = chooser.pick("fail-on", options["fail_on"], table and table.fail_on, default["fail-on"])
     selection = Selection(
         select=tuple(chooser.pick("select", options["select"], config.select, ())),
@@ -155,13 +178,15 @@ def resolve(mode: str, args: list[str], options: Mapping[str, Any]) -> Effective
     )
     return Effective(
         mode=cast(Mode, mode),
-        script=script,
-        module=module,
-        args=args,
-        python=interpreter(options["python"]),
-        cwd=options["cwd"],
+        name=target.name,
+        script=target.script,
+        module=target.module,
+        args=target.args,
+        env=dict(target.env),
+        python=interpreter(options["python"]) or target.python,
+        cwd=target.cwd,
         steps=steps,
-        timeout=chooser.pick("timeout", options["timeout"], config.timeout, None),
+        timeout=timeout,
         backend=_backend(chooser.pick("backend", options["backend"], config.backend, BACKENDS[0])),
         regions=list(chooser.pick("regions", None, config.regions, ())),
         call_policy=dict(chooser.pick("call-policy", None, config.call_policy, {})),
@@ -171,6 +196,7 @@ def resolve(mode: str, args: list[str], options: Mapping[str, Any]) -> Effective
         outputs=outputs(options["formats"], options["output"]),
         statistics=options["statistics"],
         color=options["color"],
+        jobs=options["jobs"],
         baseline=_baseline(chooser, options, loaded),
         update_baseline=options["update_baseline"],
         budgets=chooser.pick("budgets", None, config.budgets, Budgets()),
@@ -186,11 +212,6 @@ def _shown(budgets: Budgets) -> dict[str, Any]:
 
     regions = {pattern: table(limits) for pattern, limits in budgets.regions.items()}
     return {**table(budgets.every), **({"regions": regions} if regions else {})}
-
-
-def _config_start(script: str | None, module: str | None, cwd: str | None) -> Path:
-    """Where the search for pyproject.toml begins: at the script, else where the program will run."""
-    return Path(script).parent if script is not None else Path(cwd or os.curdir)
 
 
 def _load(start: Path) -> Loaded:
@@ -216,31 +237,6 @@ def _baseline(chooser: _Chooser, options: Mapping[str, Any], loaded: Loaded) -> 
     if options["update_baseline"]:
         return writable(str(file), "--baseline")
     return path
-
-
-def _configured_entrypoint(loaded: Loaded) -> tuple[str | None, str | None]:
-    entry = loaded.settings.entrypoint
-    if entry is None or loaded.file is None:
-        raise click.UsageError(
-            "There is nothing to run: name a script or -m MODULE, or set `entrypoint` under [tool.magpy] in pyproject.toml."
-        )
-    if entry.startswith("-m "):
-        return None, entry.removeprefix("-m ").strip()
-    return str(loaded.file.parent / entry), None
-
-
-def interpreter(python: str | None) -> str | None:
-    """``--python`` as an executable file: a path, a name on PATH, or the folder of a virtual environment."""
-    if python is None:
-        return None
-    for candidate in (python, os.path.join(python, "bin", "python"), os.path.join(python, "Scripts", "python.exe")):
-        if found := shutil.which(candidate):
-            # Not resolved further: a virtual environment's python is a link, and following it would leave the environment.
-            return os.path.abspath(found)
-    raise click.BadParameter(
-        f"there is no Python interpreter {python!r}; give the path of one, or of a virtual environment.",
-        param_hint="--python",
-    )
 
 
 def _backend(name: str) -> str:

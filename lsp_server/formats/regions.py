@@ -25,6 +25,7 @@ def _line(region: RegionSummary, view: View) -> Text:
     text = Text.assemble("Region ", (clean(region.name), "bold"), f" ({region.kind})")
     if region.file:
         text.append(f" at {view.path(region.file)}" + (f":{region.line}" if region.line else ""))
+    text.append(f" in {clean(region.entrypoint)}" if region.entrypoint else "")
     text.append(f": {count(region.calls, 'call')}, {count(region.captures, 'capture')}, ")
     text.append(*state)
     taking = f" ({region.guard_ms * 1e3:,.0f} µs)" if region.guard_ms is not None else ""

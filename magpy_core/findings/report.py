@@ -57,6 +57,7 @@ class RegionSummary:
     captures_after_step_3: int = 0
     speedup_low: float | None = None  # the ends of the 95 % confidence interval of the speed-up; None: too few timings
     speedup_high: float | None = None
+    entrypoint: str = ""  # the program's name in a report of several
     recompiles: list[Recompile] = field(default_factory=list)
     per_capture: list[CaptureSummary] = field(default_factory=list)
 

@@ -152,6 +152,7 @@ def report_schema() -> Schema:
                     "guard_ms": _measured("Median milliseconds of checking the guards of a call, part of a compiled call"),
                     "compile_s": _measured("Seconds spent compiling"),
                     "captures_after_step_3": _count("Captures made after the third step"),
+                    "entrypoint": _string("Its program, in a report of several; else empty"),
                     "recompiles": _list("Every capture but the first, and its cause", "recompile"),
                     "per_capture": _list("Every capture that is kept, newest first", "capture"),
                     "speedup": _measured("eager_ms / compiled_ms"),

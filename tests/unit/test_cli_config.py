@@ -200,7 +200,8 @@ y = 2
     lines = key_lines(text)
     expected = {
         ("a",): 2, ("a", "b"): 2, ("quoted key",): 3, ("t",): 7, ("t", "list"): 8, ("t", "after"): 12,
-        ("t", "after", "inner"): 12, ("t", "after", "more", "deep"): 12, ("array",): 14, ("array", "x"): 15,
+        ("t", "after", "inner"): 12, ("t", "after", "more", "deep"): 12, ("array",): 14, ("array", "0"): 14,
+        ("array", "0", "x"): 15,
         ("t", "sub.name"): 16, ("t", "sub.name", "y"): 17,
     }  # fmt: skip
     assert {path: lines[path] for path in expected} == expected

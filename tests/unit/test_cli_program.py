@@ -10,16 +10,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
 from lsp_server.cli import program
+from lsp_server.cli.follow import Runs
 from lsp_server.cli.main import cli
+from lsp_server.cli.options import PROGRAM_ARGS
 from lsp_server.cli.program import exit_status
+from lsp_server.cli.settings import resolve
 from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity
 from magpy_core.findings.schema import report_schema
 from magpy_core.runner.protocol import Message
@@ -77,7 +82,6 @@ class Tool:
 @pytest.fixture
 def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
     made = Tool(tmp_path)
-    monkeypatch.setattr(program, "_launch", made.launch)
     monkeypatch.setattr(program.execute, "__defaults__", (made.launch,))
     monkeypatch.chdir(tmp_path)
     return made
@@ -490,17 +494,20 @@ def test_ctrl_c_is_passed_on_and_the_second_one_ends_it(stubborn: bool, calls: l
     before = signal.getsignal(signal.SIGINT)
     presser = threading.Thread(target=press)
     presser.start()
-    outcome, interrupted = program._follow(handle)
+    with click.Context(cli.commands["check"], info_name="check") as context:
+        context.meta[PROGRAM_ARGS] = []
+        params = cli.commands["check"].make_context("check", ["train.py"]).params
+        (finished,) = Runs(resolve("check", [], params), lambda request: handle).follow()
     presser.join()
-    assert interrupted and outcome is handle.outcome
+    assert finished.interrupted and finished.outcome is handle.outcome
     assert handle.calls == calls
     assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_an_interrupted_check_keeps_its_findings_and_is_status_130(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     tool.add("MP102")
-    real = program._follow
-    monkeypatch.setattr(program, "_follow", lambda handle: (real(handle)[0], True))
+    real = Runs.follow
+    monkeypatch.setattr(Runs, "follow", lambda runs: [replace(run, interrupted=True) for run in real(runs)])
     result = tool("check", "train.py")
     assert result.exit_code == 130
     assert "MP102" in result.stdout and "interrupted; what was found until then follows" in result.stderr

@@ -195,7 +195,7 @@ run; the exit status is 2.""",
         hints=(
             "`magpy-lsp check --show-settings` prints the settings in use and where each one comes from.",
             "The keys are: entrypoint, steps, timeout, select, ignore, fail-on, baseline, regions, severity, backend, "
-            "call-policy, budgets.",
+            "call-policy, budgets, entrypoints.",
         ),
         example="""\
 [tool.magpy]
