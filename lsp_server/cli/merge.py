@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from magpy_core.findings import Finding, Report
+from magpy_core.findings.details import Details
 
 
 def merge(named: Iterable[tuple[str, Report]]) -> Report:
@@ -24,6 +25,10 @@ def merge(named: Iterable[tuple[str, Report]]) -> Report:
                 findings[key] = replace(findings[key], count=findings[key].count + finding.count)
             else:
                 findings[key] = replace(finding, region=region)
+        if report.details is not None:
+            merged.details = merged.details or Details()
+            merged.details.regions += [replace(d, region=f"{name}/{d.region}") for d in report.details.regions]
+            merged.details.calls += [replace(c, region=f"{name}/{c.region}") for c in report.details.calls]
         merged.timings |= {f"{name}: {phase}": seconds for phase, seconds in report.timings.items()}
         merged.timings["total"] = max(merged.timings.get("total", 0.0), report.timings.get("total", 0.0))
         merged.steps = max(merged.steps, report.steps)

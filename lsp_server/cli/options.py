@@ -109,6 +109,12 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "stays as it is; may be given several times. A document (json, sarif, gitlab, junit, markdown) on stdout "
             "sends the program's own stdout to stderr.",
         ),
+        click.option(
+            "--html",
+            metavar="DIR",
+            help="Write DIR/index.html, a page by itself: regions, source with findings, guards, operator graphs, generated "
+            "code, timeline; and DIR/trace.json for Perfetto.",
+        ),
         click.option("--output", metavar="FILE", help="The file for the --format that names none."),
         click.option("--select", type=CodeList(), metavar="CODES", help="Only these codes or families: MP1,MP204."),
         click.option(

@@ -63,3 +63,16 @@ def writable(file: str, option: str) -> Path:
     if problem:
         raise click.BadParameter(f"{file} {problem}.", param_hint=option)
     return path
+
+
+def folder(name: str | None, option: str) -> Path | None:
+    """A folder to write into; made when it is written, but refused now if it can't be."""
+    if name is None:
+        return None
+    path = Path(os.path.abspath(name))
+    there = next(p for p in (path, *path.parents) if p.exists())
+    if not there.is_dir():
+        raise click.BadParameter(f"{name} can't be made: {there} is a file.", param_hint=option)
+    if not os.access(there, os.W_OK):
+        raise click.BadParameter(f"{name} can't be written: permission denied.", param_hint=option)
+    return path

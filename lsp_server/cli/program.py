@@ -91,7 +91,7 @@ def _pointless(run: Finished) -> bool:
     """Nothing was run, so there is nothing to say beyond why. A reader of a document still gets one."""
     nothing_ran = run.outcome.kind in ("bad-entrypoint", "tool-error") and not run.outcome.report.regions
     outputs = run.effective.outputs
-    return nothing_ran and not outputs.document_on_stdout and not outputs.files
+    return nothing_ran and not outputs.document_on_stdout and not outputs.files and run.effective.html is None
 
 
 def exit_status(outcome: Outcome, findings: Iterable[Finding], fail_on: Severity, exit_zero: bool) -> int:

@@ -6,6 +6,7 @@ import io
 import sys
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -29,6 +30,8 @@ def publish(effective: Effective, report: Report, view: View) -> None:
     """Files first, so that they are there whatever happens to stdout (a closed pipe, most often)."""
     for output in effective.outputs.files:
         _write_file(output, effective, report, view)
+    if effective.html is not None:
+        _write_page(effective.html, report, view)
     stdout = effective.outputs.stdout
     if effective.outputs.document_on_stdout:
         assert stdout is not None
@@ -42,8 +45,23 @@ def publish(effective: Effective, report: Report, view: View) -> None:
             view.width = out.width
             _findings(out, stdout, effective, report, view)
         _summary(out, effective, report, view)
+    if effective.html is not None:
+        click.echo(f"magpy-lsp: the page is {effective.html / 'index.html'}.", err=True)
     for output in effective.outputs.files:
         click.echo(f"magpy-lsp: the {output.format} report is in {output.path}.", err=True)
+
+
+def _write_page(folder: Path, report: Report, view: View) -> None:
+    import json
+
+    from lsp_server.formats.html import page, timeline
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "index.html").write_text(page.text(report, view), encoding="utf-8", errors="replace")
+        (folder / "trace.json").write_text(json.dumps(timeline.chrome_trace(report)), encoding="utf-8")
+    except OSError as error:
+        raise ToolError(f"The page can't be written to {folder}: {error.strerror or error}.") from None
 
 
 def _write_file(output: Output, effective: Effective, report: Report, view: View) -> None:

@@ -13,7 +13,7 @@ import attrs
 import click
 
 from lsp_server.budgets import Budgets, Limits
-from lsp_server.cli.outputs import Outputs, outputs, writable
+from lsp_server.cli.outputs import Outputs, folder, outputs, writable
 from lsp_server.cli.targets import Target, config_start, interpreter, targets
 from lsp_server.config import BACKENDS, ConfigError, Loaded, load_for
 from lsp_server.formats.view import relative
@@ -56,6 +56,7 @@ class Effective:
     statistics: bool
     color: str
     jobs: int | None = None
+    html: Path | None = None
     baseline: Path | None = None
     update_baseline: bool = False
     budgets: Budgets = field(default_factory=Budgets)
@@ -93,6 +94,7 @@ class Effective:
             backend=self.backend,
             regions=self.regions,
             call_policy=self.call_policy,
+            details=self.html is not None,
             **streams,
         )
 
@@ -197,6 +199,7 @@ def _effective(mode: str, target: Target, options: Mapping[str, Any], loaded: Lo
         statistics=options["statistics"],
         color=options["color"],
         jobs=options["jobs"],
+        html=folder(options["html"], "--html"),
         baseline=_baseline(chooser, options, loaded),
         update_baseline=options["update_baseline"],
         budgets=chooser.pick("budgets", None, config.budgets, Budgets()),

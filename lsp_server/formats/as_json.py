@@ -17,6 +17,7 @@ def text(report: Report, view: View) -> str:
     Each finding gets its fingerprint, by which ``magpy-lsp diff`` finds it again in another report.
     """
     data = report.to_json()
+    data.pop("details", None)  # for the page
     for finding, (_, print_) in zip(data["findings"], unique(report.findings, view.root, view.sources), strict=True):
         finding["fingerprint"] = print_
     return json.dumps(_finite(data), indent=2, allow_nan=False) + "\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from magpy_core.findings.details import Details
 from magpy_core.findings.finding import Finding
 
 SCHEMA_VERSION = "1.0"
@@ -87,6 +88,7 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
     steps: int = 0
+    details: Details | None = None  # on request only
     version: str = SCHEMA_VERSION
 
     def to_json(self) -> dict[str, Any]:
@@ -97,6 +99,7 @@ class Report:
             "findings": [f.to_json() for f in self.findings],
             "timings": self.timings,
             "steps": self.steps,
+            **({"details": self.details.to_json()} if self.details is not None else {}),
         }
 
     @staticmethod
@@ -107,5 +110,6 @@ class Report:
             findings=[Finding.from_json(f) for f in data["findings"]],
             timings=data["timings"],
             steps=data.get("steps", 0),
+            details=Details.from_json(data["details"]) if data.get("details") else None,
             version=data["version"],
         )
