@@ -40,7 +40,8 @@ class Handle(Protocol):
     def outcome(self) -> Outcome: ...
 
 
-Launch = Callable[[RunRequest], Handle]
+Launch = Callable[[RunRequest, int], Handle]
+"""From a request and a number of processes."""
 
 
 @dataclass
@@ -101,7 +102,7 @@ class Runs:
         with self._lock:
             if self.stopped:
                 return None
-            handle = self._launch(effective.request(**streams))
+            handle = self._launch(effective.request(**streams), effective.nproc)
             self._handles.append(handle)
             return handle
 

@@ -134,6 +134,13 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="N",
             help="How many of several entrypoints run at a time [default: check: one per processor, run: 1].",
         ),
+        click.option(
+            "--nproc-per-node",
+            "nproc",
+            type=click.IntRange(1),
+            metavar="N",
+            help="Run it in N processes under torch.distributed.run, and merge what they find.",
+        ),
         click.option("--exit-zero", is_flag=True, help="Exit 0 even if there are findings."),
         click.option("--backend", metavar="NAME", help="inductor (default), aot_eager or eager."),
         click.option(

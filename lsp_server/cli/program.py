@@ -28,10 +28,11 @@ INTERRUPTED = 130
 _WORST_FIRST = (2, 3, 1, 0)
 
 
-def launch_run(request: RunRequest) -> Handle:
+def launch_run(request: RunRequest, nproc: int) -> Handle:
+    from magpy_core.runner.distributed import launch_ranks
     from magpy_core.runner.launch import launch
 
-    return launch(request)
+    return launch(request) if nproc == 1 else launch_ranks(request, nproc)
 
 
 def execute(effectives: Sequence[Effective], launch: Launch = launch_run) -> int:

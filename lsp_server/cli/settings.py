@@ -57,6 +57,7 @@ class Effective:
     color: str
     jobs: int | None = None
     html: Path | None = None
+    nproc: int = 1
     baseline: Path | None = None
     update_baseline: bool = False
     budgets: Budgets = field(default_factory=Budgets)
@@ -105,6 +106,7 @@ class Effective:
             "entrypoint": f"-m {self.module}" if self.module else self.script,
             "args": self.args,
             **({"env": self.env} if self.env else {}),
+            **({"nproc": self.nproc} if self.nproc > 1 else {}),
             "python": self.python,
             "cwd": self.cwd,
             "steps": self.steps,
@@ -199,6 +201,7 @@ def _effective(mode: str, target: Target, options: Mapping[str, Any], loaded: Lo
         statistics=options["statistics"],
         color=options["color"],
         jobs=options["jobs"],
+        nproc=options["nproc"] or target.nproc,
         html=folder(options["html"], "--html"),
         baseline=_baseline(chooser, options, loaded),
         update_baseline=options["update_baseline"],

@@ -90,7 +90,14 @@ class View:
         text.append(first_line(finding.message) if message is None else message)
         if finding.count > 1 and message is None:
             text.append(f" ({finding.count:,} times)", "dim")
+        if finding.ranks:
+            text.append(f" (only {ranks(finding)})", "dim")
         return text
+
+
+def ranks(finding: Finding) -> str:
+    """``rank 1``, ``ranks 0, 2``: of a finding that not all processes have."""
+    return f"rank{'' if len(finding.ranks) == 1 else 's'} {', '.join(map(str, finding.ranks))}"
 
 
 def first_line(message: str) -> str:

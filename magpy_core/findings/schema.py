@@ -108,7 +108,14 @@ def report_schema() -> Schema:
                     "values": _list("The values involved", "value"),
                     "path": _list("Call path from the region to the finding, outermost first", "location"),
                 },
-                {"fingerprint": _string("Stays the same when lines move; unique in the report", minLength=1)},
+                {
+                    "fingerprint": _string("Stays the same when lines move; unique in the report", minLength=1),
+                    "ranks": {
+                        "description": "Of a distributed run: the ranks that have it, where not all do",
+                        "type": "array",
+                        "items": _count("Rank"),
+                    },
+                },
             ),
             "recompile": _object(
                 "One more capture of a region, and why",

@@ -117,7 +117,7 @@ class Tool:
             (folder / name).write_text("loss.item()\n")
         (folder / "pyproject.toml").write_text(TWO)
 
-    def launch(self, request: RunRequest) -> Handle:
+    def launch(self, request: RunRequest, nproc: int = 1) -> Handle:
         self.requests.append(request)
         name = "eval" if request.module else "train"
         shared = str(self.folder / "shared.py")

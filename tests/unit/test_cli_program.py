@@ -61,7 +61,7 @@ class Tool:
         self.message = ""
         self.requests: list[RunRequest] = []
 
-    def launch(self, request: RunRequest) -> FakeHandle:
+    def launch(self, request: RunRequest, nproc: int = 1) -> FakeHandle:
         self.requests.append(request)
         report = Report(request.entrypoint, self.regions, self.findings, {"total": 0.5})
         return FakeHandle(Outcome(self.kind, None, None, self.message, report))
@@ -497,7 +497,7 @@ def test_ctrl_c_is_passed_on_and_the_second_one_ends_it(stubborn: bool, calls: l
     with click.Context(cli.commands["check"], info_name="check") as context:
         context.meta[PROGRAM_ARGS] = []
         params = cli.commands["check"].make_context("check", ["train.py"]).params
-        (finished,) = Runs(resolve("check", [], params), lambda request: handle).follow()
+        (finished,) = Runs(resolve("check", [], params), lambda request, nproc: handle).follow()
     presser.join()
     assert finished.interrupted and finished.outcome is handle.outcome
     assert handle.calls == calls

@@ -1,4 +1,4 @@
-"""--html: one page by itself, nothing in it unescaped, links that lead somewhere, rendered by Chromium without a complaint."""
+"""--html: one page by itself, nothing in it unescaped, good links, rendered by Chromium without a complaint."""
 
 from __future__ import annotations
 
