@@ -6,11 +6,10 @@ the key's path and line). ``discover`` finds the file, ``load`` reads it.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from operator import eq
 from pathlib import Path
@@ -20,6 +19,10 @@ import attrs
 from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
 from cattrs.gen import make_dict_structure_fn, override
 
+from lsp_server.budgets import Budgets
+from lsp_server.config_tables import budgets, entrypoints
+from lsp_server.config_values import Bad, expect, kind_of, strings, suggest, table_of, toml_key
+from lsp_server.entrypoints import Entrypoint
 from lsp_server.toml_lines import key_lines
 from magpy_core.findings import Finding, Location, Position, Range, Severity
 from magpy_core.findings.registry import REGISTRY, matching
@@ -35,6 +38,7 @@ Names = NewType("Names", tuple[str, ...])
 Severities = NewType("Severities", dict[str, Severity])
 Policies = NewType("Policies", dict[str, str])
 Backend = NewType("Backend", str)
+Entrypoints = NewType("Entrypoints", tuple[Entrypoint, ...])
 
 
 @attrs.frozen
@@ -50,16 +54,23 @@ class Settings:
     regions: Names = Names(())
     severity: Severities = attrs.field(factory=lambda: Severities({}))
     backend: Backend | None = None
+    baseline: str | None = None
     call_policy: Policies = attrs.field(factory=lambda: Policies({}))
+    budgets: Budgets = attrs.field(factory=Budgets)
+    entrypoints: Entrypoints = Entrypoints(())
 
 
 @attrs.frozen
 class Loaded:
-    """Settings, the file they come from (None: there is none) and the line of each key that is set."""
+    """Settings, the file they come from (None: there is none) and the line of each key that is set.
+
+    ``region_lines``: where the budget of each pattern of regions begins.
+    """
 
     settings: Settings = attrs.field(factory=Settings)
     file: Path | None = None
     lines: dict[str, int] = attrs.field(factory=dict)
+    region_lines: dict[str, int] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -88,14 +99,6 @@ class ConfigError(Exception):
 
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__("\n".join(map(str, problems)))
-        self.problems = problems
-
-
-class _Bad(Exception):
-    """Wrong value: pairs of the path below the key and what is wrong there."""
-
-    def __init__(self, *problems: tuple[str, str]) -> None:
-        super().__init__(problems)
         self.problems = problems
 
 
@@ -142,7 +145,7 @@ def load(file: Path) -> Loaded:
             break
         table = table.get(key, {})
     if not isinstance(table, dict):
-        raise ConfigError([Problem(file, _line(lines, _TABLE), "tool.magpy", f"must be a table, not {_kind(table)}.")])
+        raise ConfigError([Problem(file, _line(lines, _TABLE), "tool.magpy", f"must be a table, not {kind_of(table)}.")])
     try:
         settings = _converter().structure(table, Settings)
     except ClassValidationError as error:
@@ -152,7 +155,8 @@ def load(file: Path) -> Loaded:
         ]
         raise ConfigError(sorted(problems, key=lambda p: (p.line, p.key))) from None
     set_lines = {key: _line(lines, (*_TABLE, key)) for key in table}
-    return Loaded(settings, file, set_lines)
+    budgets = (*_TABLE, "budgets", "regions")
+    return Loaded(settings, file, set_lines, {p: _line(lines, (*budgets, p)) for p in settings.budgets.regions})
 
 
 def load_for(start: Path) -> Loaded:
@@ -163,7 +167,7 @@ def load_for(start: Path) -> Loaded:
 
 def check_codes(prefixes: list[str]) -> list[str]:
     """One sentence for each prefix that no code starts with."""
-    return [f"{p!r} is no code or beginning of one{_suggest(p, REGISTRY)}" for p in prefixes if not matching(p)]
+    return [f"{p!r} is no code or beginning of one{suggest(p, REGISTRY)}" for p in prefixes if not matching(p)]
 
 
 def _line(lines: dict[tuple[str, ...], int], path: tuple[str, ...]) -> int:
@@ -184,79 +188,44 @@ def _syntax_problem(file: Path, text: str, error: tomllib.TOMLDecodeError) -> Pr
 
 def _walk(error: ClassValidationError) -> Iterator[tuple[tuple[str, ...], str]]:
     """Flattens cattrs' tree of errors into (path below the table, sentence)."""
-    known = [_key(a.name) for a in attrs.fields(Settings)]
+    known = [toml_key(a.name) for a in attrs.fields(Settings)]
     for inner in error.exceptions:
         if isinstance(inner, ForbiddenExtraKeysError):
             for key in sorted(inner.extra_fields):
-                yield (key,), f"is no setting{_suggest(key, known)}"
+                yield (key,), f"is no setting{suggest(key, known)}"
             continue
         notes = [n for n in getattr(inner, "__notes__", ()) if isinstance(n, AttributeValidationNote)]
-        if not isinstance(inner, _Bad) or not notes:
+        if not isinstance(inner, Bad) or not notes:
             raise error  # not a mistake in the file but one of ours
         for below, message in inner.problems:
-            yield (_key(notes[-1].name), *((below,) if below else ())), message
-
-
-def _key(attribute: str) -> str:
-    return attribute.replace("_", "-")
-
-
-def _suggest(wrong: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: the closest known one, or the list when it is short."""
-    by_lower = {k.lower(): k for k in known}
-    close = difflib.get_close_matches(wrong.lower().replace("_", "-"), by_lower, 1, 0.6)
-    if close:
-        return f"; did you mean `{by_lower[close[0]]}`?"
-    return "; `magpy-lsp explain --all` lists them." if len(by_lower) > 20 else f"; known: {', '.join(by_lower.values())}."
-
-
-_KINDS = {bool: "a boolean", int: "an integer", float: "a float", str: "the string", list: "a list", dict: "a table"}
-
-
-def _kind(value: Any) -> str:
-    """How a sentence names a wrong value."""
-    name = _KINDS.get(type(value), "a date or time")
-    return f"{name} {value!r}" if isinstance(value, str) else name
-
-
-def _expect(fits: bool, what: str, value: Any, below: str = "") -> None:
-    if not fits:
-        raise _Bad((below, f"must be {what}, not {_kind(value)}."))
+            names = below if isinstance(below, tuple) else (below,) if below else ()
+            yield (toml_key(notes[-1].name), *names), message
 
 
 def _string(value: Any, _: Any) -> str:
-    _expect(isinstance(value, str) and bool(value.strip()), "a string that is not empty", value)
+    expect(isinstance(value, str) and bool(value.strip()), "a string that is not empty", value)
     return str(value)
 
 
 def _steps(value: Any, _: Any) -> Steps:
     fits = isinstance(value, int) and not isinstance(value, bool)
-    _expect(fits, "an integer, 0 or more", value)
+    expect(fits, "an integer, 0 or more", value)
     if value < 0:
-        raise _Bad(("", f"must be an integer, 0 or more, not {value}."))
+        raise Bad(("", f"must be an integer, 0 or more, not {value}."))
     return Steps(value)
 
 
 def _seconds(value: Any, _: Any) -> Seconds:
-    _expect(isinstance(value, int | float) and not isinstance(value, bool), "a number of seconds above 0", value)
+    expect(isinstance(value, int | float) and not isinstance(value, bool), "a number of seconds above 0", value)
     if not 0 < value < float("inf"):
-        raise _Bad(("", f"must be a number of seconds above 0, not {value}."))
+        raise Bad(("", f"must be a number of seconds above 0, not {value}."))
     return Seconds(float(value))
 
 
-def _strings(value: Any) -> list[str]:
-    fits = isinstance(value, list) and all(isinstance(v, str) for v in value)
-    if isinstance(value, list) and not fits:
-        wrong = next(v for v in value if not isinstance(v, str))
-        raise _Bad(("", f"must be a list of strings, but has {_kind(wrong)} in it."))
-    _expect(fits, "a list of strings", value)
-    return list(value)
-
-
 def _codes(value: Any, _: Any) -> Codes:
-    codes = _strings(value)
+    codes = strings(value)
     if wrong := check_codes(codes):
-        raise _Bad(*(("", f"has a wrong entry: {message}") for message in wrong))
+        raise Bad(*(("", f"has a wrong entry: {message}") for message in wrong))
     return Codes(tuple(codes))
 
 
@@ -265,15 +234,15 @@ def is_dotted(name: str) -> bool:
 
 
 def _names(value: Any, _: Any) -> Names:
-    names = _strings(value)
+    names = strings(value)
     if wrong := [n for n in names if not is_dotted(n)]:
-        raise _Bad(*(("", f"has a wrong entry: {n!r} is no dotted name like `package.module.function`.") for n in wrong))
+        raise Bad(*(("", f"has a wrong entry: {n!r} is no dotted name like `package.module.function`.") for n in wrong))
     return Names(tuple(names))
 
 
 def _one_of(known: tuple[str, ...], value: Any, below: str = "") -> str:
     if not isinstance(value, str) or value not in known:
-        raise _Bad((below, f"must be one of {', '.join(known)}, not {_kind(value)}."))
+        raise Bad((below, f"must be one of {', '.join(known)}, not {kind_of(value)}."))
     return value
 
 
@@ -281,38 +250,24 @@ def _severity(value: Any, _: Any) -> Severity:
     return Severity(_one_of(tuple(s.value for s in Severity), value))
 
 
-def _table_of(value: Any, check: Callable[[str, Any], None]) -> dict[str, Any]:
-    """Checks every entry and reports all wrong ones."""
-    _expect(isinstance(value, dict), "a table", value)
-    problems: list[tuple[str, str]] = []
-    for key, entry in value.items():
-        try:
-            check(key, entry)
-        except _Bad as bad:
-            problems += bad.problems
-    if problems:
-        raise _Bad(*problems)
-    return dict(value)
-
-
 def _severities(value: Any, _: Any) -> Severities:
     def check(key: str, entry: Any) -> None:
         if key not in REGISTRY:
-            raise _Bad((key, f"is no code{_suggest(key, REGISTRY)}"))
+            raise Bad((key, f"is no code{suggest(key, REGISTRY)}"))
         _one_of(tuple(s.value for s in Severity), entry, key)
 
-    return Severities({code: Severity(name) for code, name in _table_of(value, check).items()})
+    return Severities({code: Severity(name) for code, name in table_of(value, check).items()})
 
 
 def _policies(value: Any, _: Any) -> Policies:
     def check(key: str, entry: Any) -> None:
         if isinstance(entry, dict):
-            raise _Bad((key, f'is a table: write the dotted name in quotes, like `"{key}.function" = "pure"`.'))
+            raise Bad((key, f'is a table: write the dotted name in quotes, like `"{key}.function" = "pure"`.'))
         if not is_dotted(key):
-            raise _Bad((key, "is no dotted name like `package.function`."))
+            raise Bad((key, "is no dotted name like `package.function`."))
         _one_of(POLICIES, entry, key)
 
-    return Policies(_table_of(value, check))
+    return Policies(table_of(value, check))
 
 
 def _backend(value: Any, _: Any) -> Backend:
@@ -324,10 +279,11 @@ def _converter() -> Converter:
     hooks: dict[Any, Callable[[Any, Any], Any]] = {
         str | None: _string, Steps | None: _steps, Seconds | None: _seconds, Codes: _codes, Names: _names,
         Severity | None: _severity, Severities: _severities, Policies: _policies, Backend | None: _backend,
+        Budgets: budgets, Entrypoints: entrypoints,
     }  # fmt: skip
     for kind, hook in hooks.items():
         converter.register_structure_hook_func(partial(eq, kind), hook)
-    renames: dict[str, Any] = {a.name: override(rename=_key(a.name)) for a in attrs.fields(Settings) if "_" in a.name}
+    renames: dict[str, Any] = {a.name: override(rename=toml_key(a.name)) for a in attrs.fields(Settings) if "_" in a.name}
     converter.register_structure_hook(
         Settings, make_dict_structure_fn(Settings, converter, _cattrs_forbid_extra_keys=True, **renames)
     )

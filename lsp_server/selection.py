@@ -71,7 +71,13 @@ def apply(
 
     if flag_unused and selection.enabled("MP912"):
         kept += [_rated(f, selection) for f in _unused(by_file, used)]
-    return Selected(sorted(kept, key=_order), suppressed)
+    return Selected(sorted(kept, key=order), suppressed)
+
+
+def unused(findings: Iterable[Finding], selection: Selection, sources: Sources, files: Iterable[str]) -> list[Finding]:
+    """Only the findings of comments that suppress none of ``findings``."""
+    everything = apply(findings, selection, sources, files=files).findings
+    return [f for f in everything if f.code == "MP912"]
 
 
 def _rated(finding: Finding, selection: Selection) -> Finding:
@@ -91,6 +97,6 @@ def _unused(by_file: dict[str, list[Directive]], used: set[tuple[str, Directive,
     ]
 
 
-def _order(finding: Finding) -> tuple[str, int, int, int, str]:
+def order(finding: Finding) -> tuple[str, int, int, int, str]:
     start = finding.location.range.start
     return (finding.location.file, start.line, start.character, finding.severity.rank, finding.code)

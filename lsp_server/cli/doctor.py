@@ -22,7 +22,7 @@ from rich.text import Text
 
 from lsp_server.cli.checks import Check, Status, judge
 from lsp_server.cli.console import console
-from lsp_server.cli.settings import interpreter
+from lsp_server.cli.targets import interpreter
 from lsp_server.formats.view import clean, count
 from magpy_core import __version__
 

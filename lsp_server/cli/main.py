@@ -1,4 +1,4 @@
-"""``magpy-lsp``: check, run, explain, doctor, server. Key function: main.
+"""``magpy-lsp``: check, run, diff, explain, doctor, server. Key function: main.
 
 Only click is imported here. Everything else is imported by the command that needs it, and torch by none of them:
 the user's program runs in a process of its own.
@@ -13,6 +13,7 @@ import click
 
 from lsp_server.cli.options import (
     PROGRAM_ARGS,
+    SEVERITIES,
     ProgramCommand,
     color_option,
     fail_on_option,
@@ -57,6 +58,38 @@ def run(**options: Any) -> None:
     The program's output passes through. Findings of severity error or warning and a table of the regions follow it.
     """
     _program("run", options)
+
+
+@cli.command()
+@click.argument("old")
+@click.argument("new")
+@click.option("--format", "output_format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0),
+    default=20.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="A time that rose by more than this got slower.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(SEVERITIES),
+    default="warning",
+    show_default=True,
+    help="Exit 1 if a finding at least this severe appeared.",
+)
+@click.option("--exit-zero", is_flag=True, help="Exit 0 even if something got worse.")
+@color_option
+def diff(old: str, new: str, **options: Any) -> None:
+    """Compare two reports of `check` or `run` (--format json): what appeared, went, got slower.
+
+    OLD and NEW are files; `-` is stdin. Exit status: 0 nothing got worse, 1 a finding appeared or a region got worse
+    (slower, more graph breaks, later captures), 2 a file can't be used.
+    """
+    from lsp_server.cli.diff import diff as show
+
+    sys.exit(show(old, new, **options))
 
 
 @cli.command()
@@ -107,11 +140,16 @@ def _program(command: str, options: dict[str, Any]) -> NoReturn:
     from lsp_server.cli.program import execute
     from lsp_server.cli.settings import resolve
 
-    effective = resolve(command, click.get_current_context().meta[PROGRAM_ARGS], options)
+    args = click.get_current_context().meta[PROGRAM_ARGS]
+    if options["watch"]:
+        from lsp_server.cli.watch import watch
+
+        sys.exit(watch(lambda: resolve(command, args, options)))
+    effectives = resolve(command, args, options)
     if options["show_settings"]:
-        click.echo(effective.describe())
+        click.echo("\n\n".join(effective.describe() for effective in effectives))
         sys.exit(0)
-    sys.exit(execute(effective))
+    sys.exit(execute(effectives))
 
 
 def main() -> NoReturn:

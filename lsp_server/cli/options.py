@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-FORMATS = ("full", "concise", "json")
+FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown")
 SEVERITIES = ("error", "warning", "information", "hint")
 COLORS = ("auto", "always", "never")
 PROGRAM_ARGS = "magpy.program_args"
@@ -57,6 +57,22 @@ class CodeList(click.ParamType[list[str]]):
         return codes
 
 
+class Format(click.ParamType[tuple[str, str | None]]):
+    """``FORMAT`` or ``FORMAT=FILE``."""
+
+    name = "format"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str | None]:
+        if isinstance(value, tuple):
+            return value
+        name, equals, file = value.partition("=")
+        if name not in FORMATS:
+            self.fail(f"{name!r} is not one of {', '.join(map(repr, FORMATS))}.", param, ctx)
+        if equals and not file:
+            self.fail(f"{value!r} names no file.", param, ctx)
+        return name, file or None
+
+
 def color_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--color", type=click.Choice(COLORS), default="auto", show_default=True, help="When to colour the output."
@@ -85,20 +101,51 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--format",
-            "output_format",
-            type=click.Choice(FORMATS),
-            default="full",
-            show_default=True,
-            help="How to print findings. With json and no --output, the program's stdout goes to stderr, "
-            "so that stdout is one JSON document.",
+            "formats",
+            type=Format(),
+            multiple=True,
+            metavar="FORMAT[=FILE]",
+            help=f"How to report: {', '.join(FORMATS)} [default: full]. With =FILE it goes to that file and stdout "
+            "stays as it is; may be given several times. A document (json, sarif, gitlab, junit, markdown) on stdout "
+            "sends the program's own stdout to stderr.",
         ),
-        click.option("--output", metavar="FILE", help="Write the report to FILE instead of stdout."),
+        click.option(
+            "--html",
+            metavar="DIR",
+            help="Write DIR/index.html, a page by itself: regions, source with findings, guards, operator graphs, generated "
+            "code, timeline; and DIR/trace.json for Perfetto.",
+        ),
+        click.option("--output", metavar="FILE", help="The file for the --format that names none."),
         click.option("--select", type=CodeList(), metavar="CODES", help="Only these codes or families: MP1,MP204."),
         click.option(
             "--ignore", type=CodeList(), metavar="CODES", help="Not these codes or families; the longer prefix wins."
         ),
+        click.option(
+            "--baseline",
+            metavar="FILE",
+            help="Findings in FILE are known: they are not shown and fail nothing. What is gone is dropped from it "
+            "(not where the variable CI is set).",
+        ),
+        click.option("--update-baseline", is_flag=True, help="Write the findings of this run to the baseline, and exit 0."),
+        click.option(
+            "-j",
+            "--jobs",
+            type=click.IntRange(1),
+            metavar="N",
+            help="How many of several entrypoints run at a time [default: check: one per processor, run: 1].",
+        ),
+        click.option(
+            "--nproc-per-node",
+            "nproc",
+            type=click.IntRange(1),
+            metavar="N",
+            help="Run it in N processes under torch.distributed.run, and merge what they find.",
+        ),
         click.option("--exit-zero", is_flag=True, help="Exit 0 even if there are findings."),
         click.option("--backend", metavar="NAME", help="inductor (default), aot_eager or eager."),
+        click.option(
+            "--watch", is_flag=True, help="Run again whenever a Python file or pyproject.toml changes, until Ctrl-C."
+        ),
         click.option("--statistics", is_flag=True, help="Also print how many findings there are of each code."),
         click.option("--show-settings", is_flag=True, help="Print the settings in use and where they come from, and end."),
         color_option,

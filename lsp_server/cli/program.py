@@ -1,77 +1,98 @@
-"""``check`` and ``run``: start the program, follow it, report, settle the exit status. Key functions: execute, exit_status.
+"""``check`` and ``run``: start programs, follow them, report, settle the exit status. Key functions: execute, exit_status.
 
-The report goes to stdout after the program has ended, so it never stands between the program's own lines. What the
+The report goes to stdout after the programs have ended, so it never stands between a program's own lines. What the
 tool says about itself (progress, errors) goes to stderr.
 """
 
 from __future__ import annotations
 
-import io
 import os
-import signal
-import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from types import FrameType
-from typing import Protocol
 
 import click
-from rich.console import Console
 
-from lsp_server.cli.console import console, show, show_table
+from lsp_server.budgets import judge, unknown_regions
+from lsp_server.cli import known
+from lsp_server.cli.follow import Finished, Handle, Launch, Runs, show_output
+from lsp_server.cli.merge import merge
+from lsp_server.cli.publish import publish
 from lsp_server.cli.settings import Effective
-from lsp_server.formats import as_json, concise, full, regions, run_table, statistics
-from lsp_server.formats.view import View, clean, count
-from lsp_server.selection import Selected, apply
+from lsp_server.formats.view import View, clean
+from lsp_server.selection import apply, order, unused
 from magpy_core.findings import Finding, Report, Severity
-from magpy_core.runner.protocol import Message
 from magpy_core.runner.request import Outcome, RunRequest
 
 INTERRUPTED = 130
+# The worst of several programs: the tool failed, a program failed, findings, nothing.
+_WORST_FIRST = (2, 3, 1, 0)
 
 
-class ToolError(click.ClickException):
-    """Something other than the program failed; one sentence says what."""
-
-    exit_code = 2
-
-
-class Handle(Protocol):
-    """A run under way: iterating gives its messages until it ends; then ``outcome`` is there."""
-
-    def __iter__(self) -> Iterator[Message]: ...
-    def interrupt(self) -> None: ...
-    def cancel(self) -> None: ...
-    @property
-    def outcome(self) -> Outcome: ...
-
-
-def _launch(request: RunRequest) -> Handle:
+def launch_run(request: RunRequest, nproc: int) -> Handle:
+    from magpy_core.runner.distributed import launch_ranks
     from magpy_core.runner.launch import launch
 
-    return launch(request)
+    return launch(request) if nproc == 1 else launch_ranks(request, nproc)
 
 
-def execute(effective: Effective, launch: Callable[[RunRequest], Handle] = _launch) -> int:
-    """Runs the program and reports; returns the exit status."""
-    json_to_stdout = effective.output_format == "json" and effective.output is None
-    outcome, interrupted = _follow(launch(effective.request(stdout="stderr" if json_to_stdout else "inherit")))
-    view = View()
-    selected = _select(effective, outcome, interrupted, view)
-    report = replace(outcome.report, findings=selected.findings)
-    _say_how_it_ended(effective, outcome, report, interrupted)
-    if not _pointless(effective, outcome):
-        _write(effective, report, selected, view)
-    return INTERRUPTED if interrupted else exit_status(outcome, selected.findings, effective.fail_on, effective.exit_zero)
+def execute(effectives: Sequence[Effective], launch: Launch = launch_run) -> int:
+    """Runs the programs and reports; returns the exit status."""
+    known.open_baseline(effectives[0])  # refused before anything runs
+    return report_on(Runs(effectives, launch).follow())
 
 
-def _pointless(effective: Effective, outcome: Outcome) -> bool:
-    """Nothing was run, so there is nothing to say beyond why. A reader of JSON still gets a document."""
-    return (
-        outcome.kind in ("bad-entrypoint", "tool-error") and not outcome.report.regions and effective.output_format != "json"
-    )
+def report_on(runs: list[Finished]) -> int:
+    """Judges what the runs found, writes the report; returns the exit status."""
+    common = runs[0].effective
+    view = View(fail_on=common.fail_on)
+    baseline = known.open_baseline(common)
+    runs = [replace(run, outcome=_with_budgets(run)) for run in runs]
+    stale = _unused_comments(runs, view) if all(run.whole for run in runs) else []
+    judged: list[tuple[Finished, Report]] = []
+    for run in runs:
+        selected = apply(run.outcome.report.findings, common.selection, view.sources, flag_unused=False)
+        view.suppressed += selected.suppressed
+        new = known.settle(run.effective, baseline, selected.findings, view, whole=run.whole)
+        judged.append((run, replace(run.outcome.report, findings=new)))
+    report = judged[0][1] if len(judged) == 1 else merge((run.effective.title, r) for run, r in judged)
+    report.findings = sorted([*report.findings, *stale], key=order)
+    for run, own in judged:
+        _say_how_it_ended(run, own, alone=len(runs) == 1)
+    if not all(_pointless(run) for run in runs):
+        publish(common, report, view)
+    if any(run.interrupted for run in runs):
+        return INTERRUPTED
+    statuses = {exit_status(run.outcome, [*own.findings, *stale], common.fail_on, common.exit_zero) for run, own in judged}
+    return next(status for status in _WORST_FIRST if status in statuses)
+
+
+def _with_budgets(run: Finished) -> Outcome:
+    """Adds the findings of broken budgets, before selection and comments, which count for them as for any other."""
+    effective, report, budgets = run.effective, run.outcome.report, run.effective.budgets
+    found = judge(report, budgets, compiled=effective.mode == "run" and not run.interrupted)
+    if run.whole and effective.config_file is not None:
+        found += unknown_regions(report, budgets, str(effective.config_file), effective.region_lines)
+    return replace(run.outcome, report=replace(report, findings=[*report.findings, *found]))
+
+
+def _unused_comments(runs: list[Finished], view: View) -> list[Finding]:
+    """Over all programs, for a comment that one of them needs is used. Not of runs that were cut short: they say nothing
+    about comments they did not come to."""
+    files = set()
+    for run in runs:
+        effective = run.effective
+        files |= {r.file for r in run.outcome.report.regions if r.file and not r.file.startswith("<")}
+        if effective.script is not None:
+            files.add(os.path.abspath(os.path.join(effective.cwd or "", effective.script)))
+    found = [f for run in runs for f in run.outcome.report.findings]
+    return unused(found, runs[0].effective.selection, view.sources, files)
+
+
+def _pointless(run: Finished) -> bool:
+    """Nothing was run, so there is nothing to say beyond why. A reader of a document still gets one."""
+    nothing_ran = run.outcome.kind in ("bad-entrypoint", "tool-error") and not run.outcome.report.regions
+    outputs = run.effective.outputs
+    return nothing_ran and not outputs.document_on_stdout and not outputs.files and run.effective.html is None
 
 
 def exit_status(outcome: Outcome, findings: Iterable[Finding], fail_on: Severity, exit_zero: bool) -> int:
@@ -85,102 +106,16 @@ def exit_status(outcome: Outcome, findings: Iterable[Finding], fail_on: Severity
     return 1 if bad and not exit_zero else 0
 
 
-def _follow(handle: Handle) -> tuple[Outcome, bool]:
-    """Waits for the end; returns the outcome and whether the user pressed Ctrl-C.
-
-    The first Ctrl-C is passed on, so that the program ends as it would without us; the second one ends it for good.
-    """
-    presses = 0
-
-    def on_interrupt(number: int, frame: FrameType | None) -> None:
-        nonlocal presses
-        presses += 1
-        # On a thread: the handle's lock may be held by the very code this handler interrupts.
-        threading.Thread(target=handle.interrupt if presses == 1 else handle.cancel, daemon=True).start()
-
-    progress = sys.stderr.isatty()
-    before = signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        for message in handle:
-            if progress and message["type"] == "progress":
-                click.echo(f"magpy-lsp: {clean(message['text'])}", err=True)
-        return handle.outcome, presses > 0
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _select(effective: Effective, outcome: Outcome, interrupted: bool, view: View) -> Selected:
-    """Applies settings and comments. A run that was cut short says nothing about comments it did not come to."""
-    files = {r.file for r in outcome.report.regions if r.file and not r.file.startswith("<")}
-    if effective.script is not None:
-        files.add(os.path.abspath(os.path.join(effective.cwd or "", effective.script)))
-    whole = outcome.kind == "ok" and not interrupted
-    return apply(outcome.report.findings, effective.selection, view.sources, files=files, flag_unused=whole)
-
-
-def _say_how_it_ended(effective: Effective, outcome: Outcome, report: Report, interrupted: bool) -> None:
+def _say_how_it_ended(run: Finished, report: Report, *, alone: bool) -> None:
     """On stderr, unless the report that follows on stdout says it as a finding."""
-    if interrupted:
-        click.echo("magpy-lsp: interrupted; what was found until then follows.", err=True)
+    who = "" if alone else f"{clean(run.effective.title)}: "
+    if run.interrupted:
+        click.echo(f"magpy-lsp: {who}interrupted; what was found until then follows.", err=True)
         return
-    shown = effective.output is None and effective.output_format != "json" and not _pointless(effective, outcome)
+    outcome = run.outcome
+    if outcome.kind != "ok":
+        show_output(run)
+    to_stdout = run.effective.outputs.stdout in ("full", "concise")
+    shown = to_stdout and not _pointless(run)
     if outcome.message and not (shown and any(f.message == outcome.message for f in report.findings)):
-        click.echo(f"magpy-lsp: {clean(outcome.message)}", err=True)
-
-
-def _write(effective: Effective, report: Report, selected: Selected, view: View) -> None:
-    if effective.output is not None:
-        _write_file(effective, report, selected, view)
-        out = console(sys.stdout, effective.color)
-        _summary(out, effective, report, selected, view)
-        click.echo(f"magpy-lsp: the report is in {effective.output}.", err=True)
-    elif effective.output_format == "json":
-        sys.stdout.write(as_json.text(report))
-        sys.stdout.flush()
-        if effective.statistics:
-            show(console(sys.stderr, effective.color), statistics.lines(report))
-    else:
-        out = console(sys.stdout, effective.color)
-        view.width = out.width
-        _findings(out, effective, report, view)
-        _summary(out, effective, report, selected, view)
-
-
-def _write_file(effective: Effective, report: Report, selected: Selected, view: View) -> None:
-    assert effective.output is not None
-    if effective.output_format == "json":
-        text = as_json.text(report)
-    else:
-        with closing(io.StringIO()) as buffer:
-            plain = console(buffer, "never")
-            _findings(plain, effective, report, view)
-            _summary(plain, effective, report, selected, view)
-            text = buffer.getvalue()
-    try:
-        effective.output.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise ToolError(f"The report can't be written to {effective.output}: {error.strerror or error}.") from None
-
-
-def _findings(out: Console, effective: Effective, report: Report, view: View) -> None:
-    shown = report
-    if effective.mode == "run" and effective.output_format == "full":
-        # A run is about time; what a check would tell at length is only counted here.
-        severe = [f for f in report.findings if f.severity.rank <= Severity.WARNING.rank]
-        shown = replace(report, findings=severe)
-    form = concise if effective.output_format == "concise" else full
-    show(out, form.lines(shown, view))
-    if left_out := len(report.findings) - len(shown.findings):
-        out.print(f"{count(left_out, 'finding')} below warning not shown; `magpy-lsp check` shows them.", soft_wrap=True)
-
-
-def _summary(out: Console, effective: Effective, report: Report, selected: Selected, view: View) -> None:
-    if effective.mode == "run" and report.regions:
-        show_table(out, run_table.table(report, view))
-        show(out, run_table.recompiles(report, view))
-        show(out, [run_table.total(report)])
-    else:
-        show(out, regions.lines(report, view))
-    show(out, [regions.totals(report, selected.suppressed)])
-    if effective.statistics:
-        show(out, statistics.lines(report))
+        click.echo(f"magpy-lsp: {who}{clean(outcome.message)}", err=True)

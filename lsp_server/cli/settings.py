@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import attrs
 import click
 
+from lsp_server.budgets import Budgets, Limits
+from lsp_server.cli.outputs import Outputs, folder, outputs, writable
+from lsp_server.cli.targets import Target, config_start, interpreter, targets
 from lsp_server.config import BACKENDS, ConfigError, Loaded, load_for
+from lsp_server.formats.view import relative
 from lsp_server.selection import Selection
 from magpy_core.findings import Severity
 from magpy_core.runner.request import RunRequest
@@ -33,9 +37,11 @@ class Effective:
     """Everything one ``check`` or ``run`` needs to know."""
 
     mode: Mode
+    name: str
     script: str | None
     module: str | None
     args: list[str]
+    env: dict[str, str]
     python: str | None
     cwd: str | None
     steps: int
@@ -46,12 +52,33 @@ class Effective:
     selection: Selection
     fail_on: Severity
     exit_zero: bool
-    output_format: str
-    output: Path | None
+    outputs: Outputs
     statistics: bool
     color: str
+    jobs: int | None = None
+    html: Path | None = None
+    nproc: int = 1
+    baseline: Path | None = None
+    update_baseline: bool = False
+    budgets: Budgets = field(default_factory=Budgets)
     config_file: Path | None = None
+    region_lines: Mapping[str, int] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """What people call this program: its name in the table, else what was typed."""
+        return self.name or (f"-m {self.module}" if self.module is not None else str(self.script))
+
+    @property
+    def run_name(self) -> str:
+        """What this run is called where several are kept side by side: the mode and the entrypoint."""
+        if self.name:
+            return f"{self.mode} {self.name}"
+        if self.script is None:
+            return f"{self.mode} -m {self.module}"
+        folder = self.baseline.parent if self.baseline is not None else Path.cwd()
+        return f"{self.mode} {relative(os.path.abspath(os.path.join(self.cwd or '', self.script)), folder)}"
 
     def request(self, **streams: Any) -> RunRequest:
         """What the runner is asked to do."""
@@ -62,19 +89,24 @@ class Effective:
             args=self.args,
             python=self.python,
             cwd=self.cwd,
+            env={**os.environ, **self.env} if self.env else None,
             steps=self.steps,
             timeout=self.timeout,
             backend=self.backend,
             regions=self.regions,
             call_policy=self.call_policy,
+            details=self.html is not None,
             **streams,
         )
 
     def describe(self) -> str:
         """``--show-settings``: one ``key = value  # origin`` line each."""
         values: dict[str, Any] = {
+            **({"name": self.name} if self.name else {}),
             "entrypoint": f"-m {self.module}" if self.module else self.script,
             "args": self.args,
+            **({"env": self.env} if self.env else {}),
+            **({"nproc": self.nproc} if self.nproc > 1 else {}),
             "python": self.python,
             "cwd": self.cwd,
             "steps": self.steps,
@@ -83,9 +115,11 @@ class Effective:
             "select": list(self.selection.select),
             "ignore": list(self.selection.ignore),
             "fail-on": self.fail_on.value,
+            "baseline": str(self.baseline) if self.baseline is not None else None,
             "regions": self.regions,
             "severity": {code: s.value for code, s in self.selection.severity.items()},
             "call-policy": self.call_policy,
+            "budgets": _shown(self.budgets),
         }
         shown = {key: json.dumps(value) for key, value in values.items()}
         return "\n".join(f"{key} = {value}  # {self.origins.get(key, _DEFAULT)}" for key, value in shown.items())
@@ -109,27 +143,37 @@ class _Chooser:
         return default
 
 
-def resolve(mode: str, args: list[str], options: Mapping[str, Any]) -> Effective:
-    """Settles every setting; raises click errors (exit status 2) that say what to do."""
+def resolve(mode: str, args: list[str], options: Mapping[str, Any]) -> list[Effective]:
+    """Settles every setting, per program to run; raises click errors (exit status 2) that say what to do."""
     script, module = options["entrypoint"], options["module"]
     if script is not None and module is not None:
         raise click.UsageError("Give either a script or -m MODULE, not both; the program's own arguments go after `--`.")
-    loaded = _load(_config_start(script, module, options["cwd"]))
+    loaded = _load(config_start(script, options["cwd"]))
+    found = targets(script, module, args, options["cwd"], loaded)
+    return [_effective(mode, target, options, loaded) for target in found]
+
+
+def _effective(mode: str, target: Target, options: Mapping[str, Any], loaded: Loaded) -> Effective:
     config = loaded.settings
     chooser = _Chooser(loaded)
-    if script is None and module is None:
-        script, module = _configured_entrypoint(loaded)
-        chooser.pick("entrypoint", None, config.entrypoint, None)
+    if options["entrypoint"] is None and options["module"] is None:
+        key = "entrypoints" if target.name else "entrypoint"
+        chooser.pick(key, None, getattr(config, key), None)
+        chooser.origins["entrypoint"] = chooser.origins[key]
     else:
-        chooser.pick("entrypoint", script or module, None, None)
-        # The path is meant as typed, from here; the program would look for it from --cwd.
-        script = os.path.abspath(script) if script is not None and options["cwd"] else script
+        chooser.pick("entrypoint", target.script or target.module, None, None)
     for key in ("python", "cwd"):
         chooser.pick(key, options[key], None, None)
-    chooser.pick("args", args or None, None, [])
+    chooser.pick("args", target.args or None, None, [])
     table = config if mode == "check" else None
     default = DEFAULTS[mode]
-    steps = chooser.pick("steps", options["steps"], table and table.steps, default["steps"])
+    configured_steps = target.steps if target.steps is not None else config.steps
+    steps = chooser.pick("steps", options["steps"], table and configured_steps, default["steps"])
+    if options["steps"] is None and table and target.steps is not None:
+        steps, chooser.origins["steps"] = target.steps, f"entrypoint {target.name!r}"
+    timeout = chooser.pick("timeout", options["timeout"], config.timeout, None)
+    if options["timeout"] is None and target.timeout is not None:
+        timeout, chooser.origins["timeout"] = target.timeout, f"entrypoint {target.name!r}"
     fail_on = chooser.pick("fail-on", options["fail_on"], table and table.fail_on, default["fail-on"])
     selection = Selection(
         select=tuple(chooser.pick("select", options["select"], config.select, ())),
@@ -138,31 +182,42 @@ def resolve(mode: str, args: list[str], options: Mapping[str, Any]) -> Effective
     )
     return Effective(
         mode=cast(Mode, mode),
-        script=script,
-        module=module,
-        args=args,
-        python=interpreter(options["python"]),
-        cwd=options["cwd"],
+        name=target.name,
+        script=target.script,
+        module=target.module,
+        args=target.args,
+        env=dict(target.env),
+        python=interpreter(options["python"]) or target.python,
+        cwd=target.cwd,
         steps=steps,
-        timeout=chooser.pick("timeout", options["timeout"], config.timeout, None),
+        timeout=timeout,
         backend=_backend(chooser.pick("backend", options["backend"], config.backend, BACKENDS[0])),
         regions=list(chooser.pick("regions", None, config.regions, ())),
         call_policy=dict(chooser.pick("call-policy", None, config.call_policy, {})),
         selection=selection,
         fail_on=Severity(fail_on),
         exit_zero=options["exit_zero"],
-        output_format=options["output_format"],
-        output=_output(options["output"]),
+        outputs=outputs(options["formats"], options["output"]),
         statistics=options["statistics"],
         color=options["color"],
+        jobs=options["jobs"],
+        nproc=options["nproc"] or target.nproc,
+        html=folder(options["html"], "--html"),
+        baseline=_baseline(chooser, options, loaded),
+        update_baseline=options["update_baseline"],
+        budgets=chooser.pick("budgets", None, config.budgets, Budgets()),
         config_file=loaded.file,
+        region_lines=loaded.region_lines,
         origins=chooser.origins,
     )
 
 
-def _config_start(script: str | None, module: str | None, cwd: str | None) -> Path:
-    """Where the search for pyproject.toml begins: at the script, else where the program will run."""
-    return Path(script).parent if script is not None else Path(cwd or os.curdir)
+def _shown(budgets: Budgets) -> dict[str, Any]:
+    def table(limits: Limits) -> dict[str, Any]:
+        return {name.replace("_", "-"): value for name, value in attrs.asdict(limits).items() if value is not None}
+
+    regions = {pattern: table(limits) for pattern, limits in budgets.regions.items()}
+    return {**table(budgets.every), **({"regions": regions} if regions else {})}
 
 
 def _load(start: Path) -> Loaded:
@@ -174,49 +229,23 @@ def _load(start: Path) -> Loaded:
         raise SystemExit(2) from None
 
 
-def _configured_entrypoint(loaded: Loaded) -> tuple[str | None, str | None]:
-    entry = loaded.settings.entrypoint
-    if entry is None or loaded.file is None:
-        raise click.UsageError(
-            "There is nothing to run: name a script or -m MODULE, or set `entrypoint` under [tool.magpy] in pyproject.toml."
-        )
-    if entry.startswith("-m "):
-        return None, entry.removeprefix("-m ").strip()
-    return str(loaded.file.parent / entry), None
-
-
-def interpreter(python: str | None) -> str | None:
-    """``--python`` as an executable file: a path, a name on PATH, or the folder of a virtual environment."""
-    if python is None:
+def _baseline(chooser: _Chooser, options: Mapping[str, Any], loaded: Loaded) -> Path | None:
+    """On the command line relative to here, in the table relative to the file the table is in."""
+    configured = None
+    if loaded.settings.baseline is not None and loaded.file is not None:
+        configured = loaded.file.parent / loaded.settings.baseline
+    file = chooser.pick("baseline", options["baseline"], configured, None)
+    if file is None:
+        if options["update_baseline"]:
+            raise click.UsageError("Which baseline? Name it with --baseline FILE, or set `baseline` under [tool.magpy].")
         return None
-    for candidate in (python, os.path.join(python, "bin", "python"), os.path.join(python, "Scripts", "python.exe")):
-        if found := shutil.which(candidate):
-            # Not resolved further: a virtual environment's python is a link, and following it would leave the environment.
-            return os.path.abspath(found)
-    raise click.BadParameter(
-        f"there is no Python interpreter {python!r}; give the path of one, or of a virtual environment.",
-        param_hint="--python",
-    )
+    path = Path(os.path.abspath(file))
+    if options["update_baseline"]:
+        return writable(str(file), "--baseline")
+    return path
 
 
 def _backend(name: str) -> str:
     if name not in BACKENDS:
         raise click.BadParameter(f"there is no backend {name!r}; known: {', '.join(BACKENDS)}.", param_hint="--backend")
     return name
-
-
-def _output(file: str | None) -> Path | None:
-    """Refused before the program runs, and not after minutes of it."""
-    if file is None:
-        return None
-    path = Path(os.path.abspath(file))
-    problem = None
-    if path.is_dir():
-        problem = "is a directory"
-    elif not path.parent.is_dir():
-        problem = f"can't be written: there is no directory {path.parent}"
-    elif not os.access(path if path.exists() else path.parent, os.W_OK):
-        problem = "can't be written: permission denied"
-    if problem:
-        raise click.BadParameter(f"{file} {problem}.", param_hint="--output")
-    return path

@@ -6,12 +6,21 @@ import json
 import math
 from typing import Any
 
+from lsp_server.fingerprint import unique
+from lsp_server.formats.view import View
 from magpy_core.findings import Report
 
 
-def text(report: Report) -> str:
-    """ASCII only, so that no locale and no lone surrogate in a file name can break the reader."""
-    return json.dumps(_finite(report.to_json()), indent=2, allow_nan=False) + "\n"
+def text(report: Report, view: View) -> str:
+    """ASCII only, so that no locale and no lone surrogate in a file name can break the reader.
+
+    Each finding gets its fingerprint, by which ``magpy-lsp diff`` finds it again in another report.
+    """
+    data = report.to_json()
+    data.pop("details", None)  # for the page
+    for finding, (_, print_) in zip(data["findings"], unique(report.findings, view.root, view.sources), strict=True):
+        finding["fingerprint"] = print_
+    return json.dumps(_finite(data), indent=2, allow_nan=False) + "\n"
 
 
 def _finite(value: Any) -> Any:

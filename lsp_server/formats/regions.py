@@ -25,6 +25,7 @@ def _line(region: RegionSummary, view: View) -> Text:
     text = Text.assemble("Region ", (clean(region.name), "bold"), f" ({region.kind})")
     if region.file:
         text.append(f" at {view.path(region.file)}" + (f":{region.line}" if region.line else ""))
+    text.append(f" in {clean(region.entrypoint)}" if region.entrypoint else "")
     text.append(f": {count(region.calls, 'call')}, {count(region.captures, 'capture')}, ")
     text.append(*state)
     taking = f" ({region.guard_ms * 1e3:,.0f} µs)" if region.guard_ms is not None else ""
@@ -33,10 +34,10 @@ def _line(region: RegionSummary, view: View) -> Text:
     return text
 
 
-def totals(report: Report, suppressed: int = 0) -> Text:
-    """``Found 3 findings (1 warning, 2 hints) in 2 files; 1 suppressed.``"""
+def totals(report: Report, suppressed: int = 0, known: int = 0) -> Text:
+    """``Found 3 findings (1 warning, 2 hints) in 2 files; 1 suppressed, 4 in the baseline.``"""
     if not report.findings:
-        text = Text("No findings", "green")
+        text = Text("No new findings" if known else "No findings", "green")
     else:
         by_severity = Counter(f.severity for f in report.findings)
         worst = min(by_severity, key=lambda s: s.rank)
@@ -45,5 +46,7 @@ def totals(report: Report, suppressed: int = 0) -> Text:
         text = Text("Found ")
         text.append(count(len(report.findings), "finding"), STYLES[worst])
         text.append(f" ({parts}) in {count(files, 'file')}")
-    text.append(f"; {suppressed} suppressed." if suppressed else ".", "default")
+    hidden = [f"{suppressed} suppressed"] if suppressed else []
+    hidden += [f"{known} in the baseline"] if known else []
+    text.append(f"; {', '.join(hidden)}." if hidden else ".", "default")
     return text

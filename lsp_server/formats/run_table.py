@@ -31,9 +31,10 @@ def table(report: Report, view: View) -> Table:
     for name in ("calls", "eager\nms", "compiled\nms", "guards\nms", "speed-up", "captures", "recompiles", "after\nstep 3"):
         shown.add_column(name, justify="right", no_wrap=True)
     for region in report.regions:
+        program = f" in {clean(region.entrypoint)}" if region.entrypoint else ""
         where = f"{view.path(region.file)}:{region.line}" if region.file and region.line else ""
         shown.add_row(
-            Text.assemble((clean(region.name), "bold"), f" {where}".rstrip()),
+            Text.assemble((clean(region.name), "bold"), f" {where}".rstrip() + program),
             f"{region.calls:,}",
             _ms(region.eager_ms),
             _ms(region.compiled_ms),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,22 +32,48 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else PLURALS.get(noun, noun + 's')}"
 
 
+def relative(file: str, base: Path) -> str:
+    """``file`` relative to ``base`` when below it, else as it is; with forward slashes."""
+    try:
+        found = os.path.relpath(file, base)
+    except ValueError:  # another drive
+        return file
+    inside = os.path.isabs(file) and found.split(os.sep, 1)[0] != os.pardir
+    return (found if inside else file).replace(os.sep, "/")
+
+
+def project_root(environ: Mapping[str, str] = os.environ) -> Path:
+    """What paths in CI formats are relative to: the checkout that GitHub or GitLab names, else the working directory."""
+    for name in ("GITHUB_WORKSPACE", "CI_PROJECT_DIR"):
+        root = environ.get(name)
+        if root and Path.cwd().is_relative_to(os.path.abspath(root)):
+            return Path(root)
+    return Path.cwd()
+
+
 @dataclass
 class View:
-    """How one report is shown: paths relative to ``base``, lines at most ``width`` cells where they may be cut."""
+    """How one report is shown: paths relative to ``base``, lines at most ``width`` cells where they may be cut.
+
+    ``fail_on`` is the severity that counts as a failure, for formats that tell failures from notes. ``suppressed`` and
+    ``known`` are how many findings comments and the baseline took away.
+    """
 
     base: Path = field(default_factory=Path.cwd)
     width: int = 120
     sources: Sources = field(default_factory=Sources)
+    fail_on: Severity = Severity.WARNING
+    root: Path = field(default_factory=project_root)
+    suppressed: int = 0
+    known: int = 0
 
     def path(self, file: str) -> str:
         """Relative to the base when below it, else as it is."""
-        try:
-            relative = os.path.relpath(file, self.base)
-        except ValueError:  # another drive
-            return clean(file)
-        inside = os.path.isabs(file) and not relative.startswith(os.pardir)
-        return clean(relative if inside else file)
+        return clean(relative(file, self.base))
+
+    def uri_path(self, file: str) -> str:
+        """As :meth:`path`, but relative to the root of the project: what CI services want."""
+        return clean(relative(file, self.root))
 
     def place(self, location: Location) -> str:
         """``file:line:col``, 1-based."""
@@ -63,7 +90,14 @@ class View:
         text.append(first_line(finding.message) if message is None else message)
         if finding.count > 1 and message is None:
             text.append(f" ({finding.count:,} times)", "dim")
+        if finding.ranks:
+            text.append(f" (only {ranks(finding)})", "dim")
         return text
+
+
+def ranks(finding: Finding) -> str:
+    """``rank 1``, ``ranks 0, 2``: of a finding that not all processes have."""
+    return f"rank{'' if len(finding.ranks) == 1 else 's'} {', '.join(map(str, finding.ranks))}"
 
 
 def first_line(message: str) -> str:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 DOCS_URL = "https://magpy.dev/codes"
 
-FAMILIES = {"1": "graph break", "2": "guard", "3": "side effect", "4": "performance", "9": "tool"}
+FAMILIES = {"1": "graph break", "2": "guard", "3": "side effect", "4": "performance", "5": "budget", "9": "tool"}
 
 
 class Severity(StrEnum):

@@ -19,6 +19,7 @@ FAMILY_TITLES = {
     "2": ("Guards and recompiles", "What a capture depends on, and what made it be captured again."),
     "3": ("Side effects", "What a region changes outside of itself. Replay makes the same changes."),
     "4": ("Performance", "Compiled, and right, but not as fast as it could be."),
+    "5": ("Budgets", "Limits that the project set itself, and that a run broke."),
     "9": ("The tool and the entrypoint", "Why a run did not go as asked."),
 }
 

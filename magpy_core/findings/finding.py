@@ -67,7 +67,7 @@ class Finding:
     """One diagnostic.
 
     ``path`` is the call path from the region down to ``location`` (outermost first).
-    ``count`` is over the region calls of one run.
+    ``count`` is over the region calls of one run. ``ranks``: of a distributed run, those that have it; empty: all.
     """
 
     code: str
@@ -79,6 +79,7 @@ class Finding:
     values: tuple[Value, ...] = ()
     count: int = 1
     cost_ms: float | None = None
+    ranks: tuple[int, ...] = ()
     severity_override: Severity | None = field(default=None, repr=False)
 
     @property
@@ -112,6 +113,7 @@ class Finding:
             "cost_ms": self.cost_ms,
             "values": [v.to_json() for v in self.values],
             "path": [p.to_json() for p in self.path],
+            **({"ranks": list(self.ranks)} if self.ranks else {}),
         }
 
     @staticmethod
@@ -128,6 +130,7 @@ class Finding:
             values=tuple(Value(v["name"], v["repr"]) for v in data.get("values", ())),
             count=data.get("count", 1),
             cost_ms=data.get("cost_ms"),
+            ranks=tuple(data.get("ranks", ())),
             severity_override=None if severity is code.severity else severity,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from magpy_core.findings.details import Details
 from magpy_core.findings.finding import Finding
 
 SCHEMA_VERSION = "1.0"
@@ -48,12 +49,16 @@ class RegionSummary:
     graph_breaks: int = 0
     guards: int = 0
     side_effects: int = 0
+    host_reads: int = 0  # tensor values that Python waits for in one call (the most of any capture)
     hits: int = 0
     eager_ms: float | None = None
     compiled_ms: float | None = None
     guard_ms: float | None = None
     compile_s: float | None = None
     captures_after_step_3: int = 0
+    speedup_low: float | None = None  # the ends of the 95 % confidence interval of the speed-up; None: too few timings
+    speedup_high: float | None = None
+    entrypoint: str = ""  # the program's name in a report of several
     recompiles: list[Recompile] = field(default_factory=list)
     per_capture: list[CaptureSummary] = field(default_factory=list)
 
@@ -76,12 +81,14 @@ class RegionSummary:
 
 @dataclass
 class Report:
-    """The whole of one run; ``timings`` are seconds by phase name."""
+    """The whole of one run; ``timings`` are seconds by phase name, ``steps`` how many were done."""
 
     entrypoint: str
     regions: list[RegionSummary] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
+    steps: int = 0
+    details: Details | None = None  # on request only
     version: str = SCHEMA_VERSION
 
     def to_json(self) -> dict[str, Any]:
@@ -91,6 +98,8 @@ class Report:
             "regions": [r.to_json() for r in self.regions],
             "findings": [f.to_json() for f in self.findings],
             "timings": self.timings,
+            "steps": self.steps,
+            **({"details": self.details.to_json()} if self.details is not None else {}),
         }
 
     @staticmethod
@@ -100,5 +109,7 @@ class Report:
             regions=[RegionSummary.from_json(r) for r in data["regions"]],
             findings=[Finding.from_json(f) for f in data["findings"]],
             timings=data["timings"],
+            steps=data.get("steps", 0),
+            details=Details.from_json(data["details"]) if data.get("details") else None,
             version=data["version"],
         )

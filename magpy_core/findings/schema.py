@@ -11,12 +11,12 @@ from magpy_core.findings.report import SCHEMA_VERSION
 Schema = dict[str, Any]
 
 
-def _object(description: str, properties: dict[str, Schema]) -> Schema:
-    """An object that has exactly these properties."""
+def _object(description: str, properties: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
+    """An object that has exactly these properties; those in ``optional`` may be missing."""
     return {
         "description": description,
         "type": "object",
-        "properties": properties,
+        "properties": {**properties, **(optional or {})},
         "required": list(properties),
         "additionalProperties": False,
     }
@@ -61,6 +61,7 @@ def report_schema() -> Schema:
                     "type": "object",
                     "additionalProperties": {"type": "number", "minimum": 0},
                 },
+                "steps": _count("Steps done: of an optimizer, or calls of a module where there is none"),
             },
         ),
         "$defs": {
@@ -107,6 +108,14 @@ def report_schema() -> Schema:
                     "values": _list("The values involved", "value"),
                     "path": _list("Call path from the region to the finding, outermost first", "location"),
                 },
+                {
+                    "fingerprint": _string("Stays the same when lines move; unique in the report", minLength=1),
+                    "ranks": {
+                        "description": "Of a distributed run: the ranks that have it, where not all do",
+                        "type": "array",
+                        "items": _count("Rank"),
+                    },
+                },
             ),
             "recompile": _object(
                 "One more capture of a region, and why",
@@ -143,15 +152,19 @@ def report_schema() -> Schema:
                     "graph_breaks": _count("Places where the graph is cut"),
                     "guards": _count("Values checked before a replay"),
                     "side_effects": _count("Changes outside the region that replay makes"),
+                    "host_reads": _count("Tensor values that Python waits for in one call"),
                     "hits": _count("Calls that were replayed"),
                     "eager_ms": _measured("Median milliseconds of a call in plain Python"),
                     "compiled_ms": _measured("Median milliseconds of a compiled call"),
                     "guard_ms": _measured("Median milliseconds of checking the guards of a call, part of a compiled call"),
                     "compile_s": _measured("Seconds spent compiling"),
                     "captures_after_step_3": _count("Captures made after the third step"),
+                    "entrypoint": _string("Its program, in a report of several; else empty"),
                     "recompiles": _list("Every capture but the first, and its cause", "recompile"),
                     "per_capture": _list("Every capture that is kept, newest first", "capture"),
                     "speedup": _measured("eager_ms / compiled_ms"),
+                    "speedup_low": _measured("Lower end of the 95 % confidence interval of the speed-up"),
+                    "speedup_high": _measured("Upper end of the 95 % confidence interval of the speed-up"),
                 },
             ),
         },

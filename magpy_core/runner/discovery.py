@@ -124,7 +124,8 @@ class Discovery:
         clock = self._clock
         before = clock.optimizer_steps
         self.calls += 1
-        out = region(*args, **kwargs)
+        timeline = self._monitoring.timeline
+        out = region(*args, **kwargs) if timeline is None else timeline.call(region, args, kwargs)
         made = clock.optimizer_steps - before
         if made:
             self._steps_in[id(region)] = made

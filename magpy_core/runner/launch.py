@@ -84,8 +84,8 @@ class RunHandle:
             self._process = subprocess.Popen(
                 bootstrap.command(python, commands_read, messages_write),
                 stdin=subprocess.DEVNULL if request.stdin == "null" else None,
-                stdout=_target(request.stdout),
-                stderr=_target(request.stderr),
+                stdout=output_target(request.stdout),
+                stderr=output_target(request.stderr),
                 cwd=request.cwd,
                 env=request.env,
                 pass_fds=(commands_read, messages_write),
@@ -101,7 +101,7 @@ class RunHandle:
         self._commands, self._messages = commands_write, messages_read
         for stream, sink in ((self._process.stdout, request.stdout), (self._process.stderr, request.stderr)):
             if stream is not None and callable(sink):
-                pump = threading.Thread(target=_pump, args=(stream.fileno(), sink), daemon=True, name="magpy-output")
+                pump = threading.Thread(target=pump_output, args=(stream.fileno(), sink), daemon=True, name="magpy-output")
                 pump.start()
                 self._pumps.append(pump)
         self._send_request(python)
@@ -337,13 +337,13 @@ class AsyncRunHandle:
         await self._done.wait()
 
 
-def _target(sink: Sink) -> int | None:
+def output_target(sink: Sink) -> int | None:
     if callable(sink):
         return subprocess.PIPE
     return {"inherit": None, "stderr": 2, "null": subprocess.DEVNULL}[sink]
 
 
-def _pump(fd: int, sink: Sink) -> None:
+def pump_output(fd: int, sink: Sink) -> None:
     """Hand a stream over until its end. A sink that raises loses its stream, not the program its pipe."""
     assert callable(sink)
     broken = False

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from magpy_core.runner.channel import Channel, Forwarder, error_message
 from magpy_core.runner.steps import StepClock
+from magpy_core.runner.timeline import Timeline
 from magpy_core.runtime import provider
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Monitoring:
         self._lock = threading.RLock()
         self._closed = False
         self.active = True
+        self.timeline = Timeline() if request.get("details") else None
 
     @property
     def in_region(self) -> bool:
@@ -139,6 +141,7 @@ class Monitoring:
                 return
             self._closed = True
         from magpy_core.findings import Report
+        from magpy_core.findings.details import Details
 
         report = Report(entrypoint, timings=self.clock.timings())
         if self._session is not None:
@@ -146,6 +149,8 @@ class Monitoring:
                 self._session.finish()
                 report.regions = [region.summary() for region in self._session.regions]
                 report.findings = list(self._session.findings)
+                if self.timeline is not None:
+                    report.details = Details(self._session.details(), self.timeline.calls())
             except Exception as exc:
                 self.failed("MagPy could not write its report", exc)
         report.findings += self._findings

@@ -22,7 +22,8 @@ class RunRequest:
 
     ``steps`` 0 runs to the end. ``python`` None is this interpreter. ``env`` None is this environment, else the whole of it.
     ``regions`` and ``call_policy`` come from ``[tool.magpy]``. ``stop_grace`` is how long a program may still run after
-    its last step (its ``finally`` blocks, its ``atexit``) before it is ended for good.
+    its last step (its ``finally`` blocks, its ``atexit``) before it is ended for good. ``details``: the report has
+    captures in full and a timeline of calls.
     """
 
     mode: Literal["check", "run"] = "check"
@@ -42,6 +43,7 @@ class RunRequest:
     stdout: Sink = "inherit"
     stderr: Sink = "inherit"
     stop_grace: float = 30.0
+    details: bool = False
     session_factory: str = "magpy_core.runtime.session:Session"
 
     @property
@@ -76,6 +78,7 @@ class RunRequest:
             "regions": self.regions,
             "call_policy": self.call_policy,
             "stop_grace": self.stop_grace,
+            "details": self.details,
             "session_factory": self.session_factory,
             "line_buffered": callable(self.stdout),
         }

@@ -83,6 +83,7 @@ class Collector:
         """The messages that are still owed to the caller (findings of the runner's, then ``done``), and the outcome."""
         report = self._report()
         report.timings = {**timings, **report.timings}
+        report.steps = self.steps
         kind, code, message, place = self._judge(ended, noise, report)
         owed: list[Message] = []
         if code is not None:

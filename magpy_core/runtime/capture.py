@@ -9,7 +9,7 @@ import functools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -118,6 +118,11 @@ class Capture:
 
         asserted = [node for b in self._assertions for node in _decided_by(b)]
         return [*map(_decided_by, self._branches), [*self._plan.outputs, *asserted]]
+
+    @property
+    def nodes(self) -> Iterable[torch.fx.Node]:
+        """The recorded operations in order, decisions ahead of the graph included; ``meta["magpy_site"]`` is the line."""
+        return self._graph.nodes
 
     @property
     def operator_graph(self) -> torch.fx.GraphModule:

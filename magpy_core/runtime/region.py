@@ -28,7 +28,8 @@ from magpy_core.monitor.positions import is_user_file
 from magpy_core.runtime.capture import AGAIN, MISS, Capture, CaptureFailed
 from magpy_core.runtime.recording.base import Learned
 from magpy_core.runtime.recording.recording import Recorded, Recording
-from magpy_core.runtime.reporting import again, capture_findings, performance_findings, recompile_finding
+from magpy_core.runtime.reporting import again, capture_findings, host_reads, performance_findings, recompile_finding
+from magpy_core.runtime.timing import speedup_interval
 
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
 _thread = threading.local()
@@ -358,6 +359,7 @@ class Region:
         def ms(values: Collection[float]) -> float | None:
             return round(median(values) * 1e3, 4) if values else None
 
+        low, high = speedup_interval(self.eager_seconds, self.compiled_seconds) or (None, None)
         seconds = [c.compile_seconds for c in [*self.captures, *self._dead] if c.compile_seconds is not None]
         return RegionSummary(
             id=self.id,
@@ -371,12 +373,15 @@ class Region:
             graph_breaks=breaks,
             guards=max((len(c.guards) for c in self.captures), default=0),
             side_effects=effects,
+            host_reads=host_reads(self),
             hits=self.hits,
             eager_ms=ms(self.eager_seconds),
             compiled_ms=ms(self.compiled_seconds),
             guard_ms=ms(self.guard_seconds) or ms([s for c in self.captures for s in c.guard_seconds]),
             compile_s=round(sum(seconds), 3) if seconds else None,
             captures_after_step_3=self.captures_after_step_3,
+            speedup_low=round(low, 4) if low is not None else None,
+            speedup_high=round(high, 4) if high is not None else None,
             recompiles=list(self.recompiles),
             per_capture=[
                 CaptureSummary(len(c.guards), ms(c.guard_seconds), c.hits, c.is_complete, c.compile_seconds)

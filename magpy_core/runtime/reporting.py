@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from magpy_core.findings import Finding, Location, Severity, Value
 from magpy_core.guards.explain import Failure
 from magpy_core.monitor.positions import is_user_file, site_location
+from magpy_core.opgraph.functions import SCALAR_READS
 from magpy_core.refgraph.kinds import bounded_repr
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Outside
@@ -171,6 +172,24 @@ def _recompile_hint(failure: Failure) -> str:
     if failure.number:
         return "The exact number decides what the region does: keep it in a 0-d tensor, or out of conditions and sizes."
     return "If the value differs at every call, keep it out of the region or give it few distinct values: each is a capture."
+
+
+_VALUE_READS = SCALAR_READS | {"__bool__"}
+
+
+def host_reads(region: Region) -> int:
+    """How many tensor values Python waits for in one call: the most of any capture; of a region without one, as far as
+    its findings tell."""
+    if not region.captures:
+        return len({f.location for f in region.findings.values() if f.code in ("MP101", "MP102", "MP109")})
+    reads = [[n for n in c.nodes if n.op == "call_method" and n.target in _VALUE_READS] for c in region.captures]
+    return max(len({_read_at(node) for node in nodes}) for nodes in reads)
+
+
+def _read_at(node: Any) -> Any:
+    """What tells one wait from another: the node itself, or (of ``tolist``, many nodes at once) the site."""
+    whole = node.args[0].op == "call_function" and "magpy_site" not in node.args[0].meta
+    return node.meta.get("magpy_site") if whole else node
 
 
 _SAMPLES = 5  # fewer timings of either kind prove nothing

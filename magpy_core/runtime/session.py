@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from magpy_core.backends.registry import get_backend
 from magpy_core.findings import Finding
 from magpy_core.runtime.region import Options, Region, busy, line_location
+
+if TYPE_CHECKING:
+    from magpy_core.findings.details import RegionDetail
 
 
 class Session:
@@ -56,6 +59,12 @@ class Session:
         """The program has ended: say what its timings show (MP4xx)."""
         for region in self.regions:
             region.judge()
+
+    def details(self) -> list[RegionDetail]:
+        """Every capture in full."""
+        from magpy_core.runtime.details import region_detail
+
+        return [region_detail(region) for region in self.regions]
 
     @property
     def regions(self) -> list[Region]:

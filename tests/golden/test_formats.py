@@ -13,7 +13,7 @@ import pytest
 from rich.text import Text
 
 from lsp_server.cli.console import console, show, show_table
-from lsp_server.formats import as_json, concise, full, regions, run_table, statistics
+from lsp_server.formats import as_json, concise, full, github, gitlab, junit, markdown, regions, run_table, sarif, statistics
 from lsp_server.formats.view import View
 from lsp_server.sources import Sources
 from magpy_core.findings import (
@@ -31,6 +31,7 @@ from magpy_core.findings import (
 from magpy_core.findings.schema import report_schema
 
 GOLDEN = Path(__file__).parent / "formats"
+GITHUB = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "some/project", "GITHUB_SHA": "0123abc"}
 TRAIN = "/project/train.py"
 MODEL = "/project/nets/model.py"
 LIBRARY = "/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py"
@@ -125,7 +126,7 @@ def report() -> Report:
 
 
 def view() -> View:
-    return View(base=Path("/project"), width=100, sources=Sources(dict(SOURCES)))
+    return View(base=Path("/project"), width=100, sources=Sources(dict(SOURCES)), root=Path("/project"))
 
 
 def text_of(lines: Iterable[Text], color: str = "never") -> str:
@@ -147,7 +148,14 @@ CASES = {
     "concise.txt": lambda: text_of(concise.lines(report(), view())),
     "full.txt": lambda: text_of(full.lines(report(), view())),
     "full-color.txt": lambda: text_of(full.lines(report(), view()), "always"),
-    "report.json": lambda: as_json.text(report()),
+    "report.json": lambda: as_json.text(report(), view()),
+    "report.sarif": lambda: sarif.text(report(), view()),
+    "github.txt": lambda: text_of(github.lines(report(), view())),
+    "gitlab.json": lambda: gitlab.text(report(), view()),
+    "junit.xml": lambda: junit.text(report(), view()),
+    "junit-empty.xml": lambda: junit.text(Report("t.py"), view()),
+    "summary.md": lambda: markdown.text(report(), view(), GITHUB),
+    "summary-empty.md": lambda: markdown.text(Report("t.py", report().regions[:1]), view(), {}),
     "regions.txt": lambda: text_of([*regions.lines(report(), view()), regions.totals(report(), 2)]),
     "empty.txt": lambda: text_of([*regions.lines(Report("t.py"), view()), regions.totals(Report("t.py"))]),
     "statistics.txt": lambda: text_of(statistics.lines(report())),
@@ -167,7 +175,7 @@ def test_format(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_json_is_valid_by_the_published_schema_and_has_no_nan() -> None:
-    data = json.loads(as_json.text(report()), parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
+    data = json.loads(as_json.text(report(), view()), parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
     del data["timings"]["odd"]  # null: the schema wants numbers, and the runner measures with a clock
     jsonschema.validate(data, report_schema(), cls=jsonschema.Draft202012Validator)
 

@@ -82,7 +82,7 @@ MP301 = "hint"
             "ignore",
             "has a wrong entry: 'MP999' is no code or beginning of one; did you mean `MP909`?",
         ),
-        ("ignore = ['E501']", 2, "ignore", "'E501' is no code or beginning of one; `magpy-lsp explain --all` lists them."),
+        ("ignore = ['W605']", 2, "ignore", "'W605' is no code or beginning of one; `magpy-lsp explain --all` lists them."),
         ("fail-on = 'warn'", 2, "fail-on", "must be one of error, warning, information, hint, not the string 'warn'."),
         ("regions = ['a b']", 2, "regions", "'a b' is no dotted name like `package.module.function`."),
         ("backend = 'tvm'", 2, "backend", "must be one of inductor, aot_eager, eager, not the string 'tvm'."),
@@ -200,7 +200,8 @@ y = 2
     lines = key_lines(text)
     expected = {
         ("a",): 2, ("a", "b"): 2, ("quoted key",): 3, ("t",): 7, ("t", "list"): 8, ("t", "after"): 12,
-        ("t", "after", "inner"): 12, ("t", "after", "more", "deep"): 12, ("array",): 14, ("array", "x"): 15,
+        ("t", "after", "inner"): 12, ("t", "after", "more", "deep"): 12, ("array",): 14, ("array", "0"): 14,
+        ("array", "0", "x"): 15,
         ("t", "sub.name"): 16, ("t", "sub.name", "y"): 17,
     }  # fmt: skip
     assert {path: lines[path] for path in expected} == expected

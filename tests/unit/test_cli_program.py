@@ -10,16 +10,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
 from lsp_server.cli import program
+from lsp_server.cli.follow import Runs
 from lsp_server.cli.main import cli
+from lsp_server.cli.options import PROGRAM_ARGS
 from lsp_server.cli.program import exit_status
+from lsp_server.cli.settings import resolve
 from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity
 from magpy_core.findings.schema import report_schema
 from magpy_core.runner.protocol import Message
@@ -56,7 +61,7 @@ class Tool:
         self.message = ""
         self.requests: list[RunRequest] = []
 
-    def launch(self, request: RunRequest) -> FakeHandle:
+    def launch(self, request: RunRequest, nproc: int = 1) -> FakeHandle:
         self.requests.append(request)
         report = Report(request.entrypoint, self.regions, self.findings, {"total": 0.5})
         return FakeHandle(Outcome(self.kind, None, None, self.message, report))
@@ -77,7 +82,6 @@ class Tool:
 @pytest.fixture
 def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
     made = Tool(tmp_path)
-    monkeypatch.setattr(program, "_launch", made.launch)
     monkeypatch.setattr(program.execute, "__defaults__", (made.launch,))
     monkeypatch.chdir(tmp_path)
     return made
@@ -221,6 +225,10 @@ def test_entrypoint_from_the_table(tool: Tool) -> None:
         (["run", "train.py", "--backend", "tvm"], "there is no backend 'tvm'; known: inductor, aot_eager, eager."),
         (["check", "train.py", "--output", "nowhere/report.json"], "can't be written: there is no directory"),
         (["check", "train.py", "--output", "."], "is a directory"),
+        (["check", "train.py", "--format", "sarif="], "names no file"),
+        (["check", "train.py", "--format", "sarif=."], "is a directory"),
+        (["check", "train.py", "--format", "json", "--format", "sarif"], "Only one --format can go to stdout: give a file"),
+        (["check", "train.py", "--format", "json=a", "--format", "sarif=./a"], "Two reports would go to"),
         (["explain"], "Name a code, as in `magpy-lsp explain MP102`, or give --all."),
         (["explain", "--all", "MP102"], "Give either codes or --all, not both."),
         (["explain", "MP999"], "There is no finding code 'MP999'; did you mean"),
@@ -289,10 +297,35 @@ def test_output_file(tool: Tool) -> None:
     assert tool.requests[0].stdout == "inherit"
     assert json.loads((tool.folder / "report.json").read_text())["findings"][0]["code"] == "MP102"
     assert result.stdout == "No region was monitored.\nFound 1 finding (1 warning) in 1 file.\n"
-    assert "the report is in" in result.stderr
+    assert "the json report is in" in result.stderr
     tool("check", "train.py", "--output", "report.txt", "--color", "always")
     text = (tool.folder / "report.txt").read_text()
     assert text.startswith("train.py:1:1: MP102 [warning]") and "\x1b" not in text
+
+
+def test_several_formats_at_once(tool: Tool) -> None:
+    tool.add("MP102")
+    tool.regions.append(region())
+    result = tool("check", "train.py", "--format", "sarif=a.sarif", "--format", "json=a.json", "--format", "junit=a.xml")
+    assert result.exit_code == 1 and tool.requests[0].stdout == "inherit"
+    assert json.loads((tool.folder / "a.sarif").read_text())["runs"][0]["results"][0]["ruleId"] == "MP102"
+    assert json.loads((tool.folder / "a.json").read_text())["findings"][0]["fingerprint"]
+    assert "<failure" in (tool.folder / "a.xml").read_text()
+    assert "    hint: " in result.stdout, "stdout keeps the full format"
+    assert result.stderr.count("report is in") == 3
+    both = tool("check", "train.py", "--format", "github", "--format", "gitlab=g.json", "--output", "commands.txt")
+    assert (tool.folder / "commands.txt").read_text().startswith("::warning file=train.py,line=1")
+    assert both.stdout.startswith("Region Net"), "with --output only the summary is left for stdout"
+
+
+@pytest.mark.parametrize("form", ["json", "sarif", "gitlab", "junit", "markdown"])
+def test_a_document_is_all_of_stdout(tool: Tool, form: str) -> None:
+    tool.add("MP102")
+    result = tool("check", "train.py", "--format", form)
+    assert tool.requests[0].stdout == "stderr"
+    assert "No region was monitored" not in result.stdout and "MP102" in result.stdout
+    tool.kind, tool.message = "bad-entrypoint", "no such file"
+    assert tool("check", "train.py", "--format", form).stdout, "a reader always gets a document"
 
 
 def test_output_that_can_not_be_written_after_all_is_status_2(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -461,17 +494,20 @@ def test_ctrl_c_is_passed_on_and_the_second_one_ends_it(stubborn: bool, calls: l
     before = signal.getsignal(signal.SIGINT)
     presser = threading.Thread(target=press)
     presser.start()
-    outcome, interrupted = program._follow(handle)
+    with click.Context(cli.commands["check"], info_name="check") as context:
+        context.meta[PROGRAM_ARGS] = []
+        params = cli.commands["check"].make_context("check", ["train.py"]).params
+        (finished,) = Runs(resolve("check", [], params), lambda request, nproc: handle).follow()
     presser.join()
-    assert interrupted and outcome is handle.outcome
+    assert finished.interrupted and finished.outcome is handle.outcome
     assert handle.calls == calls
     assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_an_interrupted_check_keeps_its_findings_and_is_status_130(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     tool.add("MP102")
-    real = program._follow
-    monkeypatch.setattr(program, "_follow", lambda handle: (real(handle)[0], True))
+    real = Runs.follow
+    monkeypatch.setattr(Runs, "follow", lambda runs: [replace(run, interrupted=True) for run in real(runs)])
     result = tool("check", "train.py")
     assert result.exit_code == 130
     assert "MP102" in result.stdout and "interrupted; what was found until then follows" in result.stderr

@@ -194,7 +194,8 @@ that is not in the registry, or the file is not valid TOML. The message names th
 run; the exit status is 2.""",
         hints=(
             "`magpy-lsp check --show-settings` prints the settings in use and where each one comes from.",
-            "The keys are: entrypoint, steps, timeout, select, ignore, fail-on, regions, severity, backend, call-policy.",
+            "The keys are: entrypoint, steps, timeout, select, ignore, fail-on, baseline, regions, severity, backend, "
+            "call-policy, budgets, entrypoints.",
         ),
         example="""\
 [tool.magpy]

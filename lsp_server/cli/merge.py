@@ -1,0 +1,37 @@
+"""Several reports as one. Key function: merge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from magpy_core.findings import Finding, Report
+from magpy_core.findings.details import Details
+
+
+def merge(named: Iterable[tuple[str, Report]]) -> Report:
+    """Regions know their entrypoint; the same finding of several programs (in code they share) is one, its counts summed."""
+    merged = Report("")
+    names = []
+    findings: dict[Any, Finding] = {}
+    for name, report in named:
+        names.append(name)
+        merged.regions += [replace(r, id=f"{name}/{r.id}", entrypoint=name) for r in report.regions]
+        for finding in report.findings:
+            region = f"{name}/{finding.region}" if finding.region is not None else None
+            key = (finding.code, finding.location, finding.message)
+            if key in findings:
+                findings[key] = replace(findings[key], count=findings[key].count + finding.count)
+            else:
+                findings[key] = replace(finding, region=region)
+        if report.details is not None:
+            merged.details = merged.details or Details()
+            merged.details.regions += [replace(d, region=f"{name}/{d.region}") for d in report.details.regions]
+            merged.details.calls += [replace(c, region=f"{name}/{c.region}") for c in report.details.calls]
+        merged.timings |= {f"{name}: {phase}": seconds for phase, seconds in report.timings.items()}
+        merged.timings["total"] = max(merged.timings.get("total", 0.0), report.timings.get("total", 0.0))
+        merged.steps = max(merged.steps, report.steps)
+    merged.entrypoint = ", ".join(names)
+    merged.findings = list(findings.values())
+    return merged

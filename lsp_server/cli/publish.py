@@ -1,0 +1,102 @@
+"""Writing a report to stdout and to files, in every format that was asked for. Key functions: publish, ToolError."""
+
+from __future__ import annotations
+
+import io
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from lsp_server.cli.console import console, show, show_table
+from lsp_server.cli.outputs import Output
+from lsp_server.cli.settings import Effective
+from lsp_server.formats import concise, full, github, regions, run_table, statistics
+from lsp_server.formats.documents import DOCUMENTS
+from lsp_server.formats.view import View, count
+from magpy_core.findings import Report, Severity
+
+
+class ToolError(click.ClickException):
+    """Something other than the program failed; one sentence says what."""
+
+    exit_code = 2
+
+
+def publish(effective: Effective, report: Report, view: View) -> None:
+    """Files first, so that they are there whatever happens to stdout (a closed pipe, most often)."""
+    for output in effective.outputs.files:
+        _write_file(output, effective, report, view)
+    if effective.html is not None:
+        _write_page(effective.html, report, view)
+    stdout = effective.outputs.stdout
+    if effective.outputs.document_on_stdout:
+        assert stdout is not None
+        sys.stdout.write(DOCUMENTS[stdout](report, view))
+        sys.stdout.flush()
+        if effective.statistics:
+            show(console(sys.stderr, effective.color), statistics.lines(report))
+    else:
+        out = console(sys.stdout, effective.color)
+        if stdout is not None:
+            view.width = out.width
+            _findings(out, stdout, effective, report, view)
+        _summary(out, effective, report, view)
+    if effective.html is not None:
+        click.echo(f"magpy-lsp: the page is {effective.html / 'index.html'}.", err=True)
+    for output in effective.outputs.files:
+        click.echo(f"magpy-lsp: the {output.format} report is in {output.path}.", err=True)
+
+
+def _write_page(folder: Path, report: Report, view: View) -> None:
+    import json
+
+    from lsp_server.formats.html import page, timeline
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "index.html").write_text(page.text(report, view), encoding="utf-8", errors="replace")
+        (folder / "trace.json").write_text(json.dumps(timeline.chrome_trace(report)), encoding="utf-8")
+    except OSError as error:
+        raise ToolError(f"The page can't be written to {folder}: {error.strerror or error}.") from None
+
+
+def _write_file(output: Output, effective: Effective, report: Report, view: View) -> None:
+    if output.format in DOCUMENTS:
+        text = DOCUMENTS[output.format](report, view)
+    else:
+        with closing(io.StringIO()) as buffer:
+            plain = console(buffer, "never")
+            _findings(plain, output.format, effective, report, view)
+            _summary(plain, effective, report, view)
+            text = buffer.getvalue()
+    try:
+        output.path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ToolError(f"The report can't be written to {output.path}: {error.strerror or error}.") from None
+
+
+def _findings(out: Console, form: str, effective: Effective, report: Report, view: View) -> None:
+    shown = report
+    if effective.mode == "run" and form == "full":
+        # A run is about time; what a check would tell at length is only counted here.
+        severe = [f for f in report.findings if f.severity.rank <= Severity.WARNING.rank]
+        shown = replace(report, findings=severe)
+    show(out, {"full": full, "concise": concise, "github": github}[form].lines(shown, view))
+    if left_out := len(report.findings) - len(shown.findings):
+        out.print(f"{count(left_out, 'finding')} below warning not shown; `magpy-lsp check` shows them.", soft_wrap=True)
+
+
+def _summary(out: Console, effective: Effective, report: Report, view: View) -> None:
+    if effective.mode == "run" and report.regions:
+        show_table(out, run_table.table(report, view))
+        show(out, run_table.recompiles(report, view))
+        show(out, [run_table.total(report)])
+    else:
+        show(out, regions.lines(report, view))
+    show(out, [regions.totals(report, view.suppressed, view.known)])
+    if effective.statistics:
+        show(out, statistics.lines(report))

@@ -1,0 +1,118 @@
+"""What to run: the command line's program, or the entrypoints of ``[tool.magpy]``. Key names: Target, targets."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from lsp_server.config import Loaded
+from lsp_server.entrypoints import Entrypoint
+
+
+@dataclass(frozen=True)
+class Target:
+    """One program and how to start it; what is None is not set for it. ``name`` is empty unless the table names it."""
+
+    name: str = ""
+    script: str | None = None
+    module: str | None = None
+    args: list[str] = field(default_factory=list)
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    python: str | None = None
+    steps: int | None = None
+    timeout: float | None = None
+    nproc: int = 1
+
+
+def is_name(text: str | None, loaded: Loaded) -> bool:
+    """Whether an argument means a configured entrypoint. A file of that name comes first, as ever."""
+    return text is not None and not os.path.exists(text) and any(e.name == text for e in loaded.settings.entrypoints)
+
+
+def targets(script: str | None, module: str | None, args: list[str], cwd: str | None, loaded: Loaded) -> list[Target]:
+    """One for what the command line names, else all that are configured."""
+    if module is not None:
+        return [Target(module=module, args=args, cwd=cwd)]
+    if script is not None and not is_name(script, loaded):
+        # The path is meant as typed, from here; the program would look for it from --cwd.
+        return [Target(script=os.path.abspath(script) if cwd else script, args=args, cwd=cwd)]
+    chosen = [e for e in loaded.settings.entrypoints if script is None or e.name == script]
+    found = [_configured(e, args, cwd, loaded) for e in chosen]
+    if script is None and loaded.settings.entrypoint is not None:
+        found.insert(0, _plain(loaded.settings.entrypoint, args, cwd, loaded))
+    if not found:
+        raise click.UsageError(
+            "There is nothing to run: name a script or -m MODULE, or set `entrypoint` under [tool.magpy] in pyproject.toml."
+        )
+    if len(found) > 1 and args:
+        names = ", ".join(t.name or str(t.script or t.module) for t in found)
+        raise click.UsageError(f"Arguments for one program only: name which of these gets them: {names}.")
+    return found
+
+
+def _plain(entry: str, args: list[str], cwd: str | None, loaded: Loaded) -> Target:
+    assert loaded.file is not None
+    if entry.startswith("-m "):
+        return Target(module=entry.removeprefix("-m ").strip(), args=args, cwd=cwd)
+    return Target(script=str(loaded.file.parent / entry), args=args, cwd=cwd)
+
+
+def _configured(entry: Entrypoint, args: list[str], cwd: str | None, loaded: Loaded) -> Target:
+    assert loaded.file is not None
+    folder = loaded.file.parent
+    return Target(
+        name=entry.name,
+        script=str(folder / entry.program) if entry.program is not None else None,
+        module=entry.module,
+        args=args or list(entry.args),
+        env=entry.env,
+        cwd=cwd or str(folder / (entry.cwd or "")),
+        python=_python(entry, folder, loaded),
+        steps=entry.steps,
+        timeout=entry.timeout,
+        nproc=entry.nproc,
+    )
+
+
+def _python(entry: Entrypoint, folder: Path, loaded: Loaded) -> str | None:
+    if entry.python is None:
+        return None
+    python = str(folder / entry.python) if "/" in entry.python or (folder / entry.python).exists() else entry.python
+    found = find_interpreter(python)
+    if found is None:
+        raise click.UsageError(f"{loaded.file}: entrypoint {entry.name!r}: there is no Python interpreter {entry.python!r}.")
+    return found
+
+
+def find_interpreter(python: str) -> str | None:
+    """An executable file for a path, a name on PATH, or the folder of a virtual environment."""
+    for candidate in (python, os.path.join(python, "bin", "python"), os.path.join(python, "Scripts", "python.exe")):
+        if found := shutil.which(candidate):
+            # Not resolved further: a virtual environment's python is a link, and following it would leave the environment.
+            return os.path.abspath(found)
+    return None
+
+
+def interpreter(python: str | None) -> str | None:
+    """``--python``, found; a usage error when there is none."""
+    if python is None:
+        return None
+    if (found := find_interpreter(python)) is None:
+        raise click.BadParameter(
+            f"there is no Python interpreter {python!r}; give the path of one, or of a virtual environment.",
+            param_hint="--python",
+        )
+    return found
+
+
+def config_start(script: str | None, cwd: str | None) -> Path:
+    """Where the search for pyproject.toml begins: at the script, else (a module, a name) where the program will run."""
+    if script is not None and (os.path.exists(script) or os.sep in script):
+        return Path(script).parent
+    return Path(cwd or os.curdir)

@@ -1,0 +1,195 @@
+"""Two reports of one program: what appeared, what is gone, what got slower. Key types: Comparison, RegionChange, Change.
+
+Findings are the same when their fingerprints are (a report without them: code, file's name, function and message). Regions
+are the same when kind, name and the file's name are, in order of appearance where several agree.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+from magpy_core.findings import Finding, RegionSummary, Report, Severity
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure of a region. It got worse when it rose by more than the threshold and by at least ``least``.
+
+    ``exact`` figures do not vary between runs of the same program: any rise is worse. ``judged`` False: shown only.
+    """
+
+    label: str
+    value: Callable[[RegionSummary], float | None]
+    least: float = 0.0
+    exact: bool = False
+    judged: bool = True
+    unit: str = ""
+
+
+MEASURES = (
+    Measure("graph breaks", lambda r: r.graph_breaks, exact=True),
+    Measure("captures after step 3", lambda r: r.captures_after_step_3, exact=True),
+    Measure("guards", lambda r: r.guards, judged=False),
+    Measure("side effects", lambda r: r.side_effects, judged=False),
+    Measure("eager", lambda r: r.eager_ms, 0.02, judged=False, unit="ms"),
+    Measure("compiled", lambda r: r.compiled_ms, 0.02, unit="ms"),
+    Measure("guard check", lambda r: r.guard_ms, 0.02, unit="ms"),
+    Measure("compiling", lambda r: r.compile_s, 1.0, unit="s"),
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A figure that differs (beyond noise, where it is measured)."""
+
+    label: str
+    unit: str
+    old: float
+    new: float
+    worse: bool
+
+    @property
+    def ratio(self) -> float | None:
+        return self.new / self.old if self.old else None
+
+    def to_json(self) -> dict[str, Any]:
+        shown = {"what": self.label, "unit": self.unit, "old": self.old, "new": self.new}
+        return {**shown, "ratio": self.ratio, "worse": self.worse}
+
+
+@dataclass(frozen=True)
+class RegionChange:
+    """What differs in one region. ``lost_graph``: its graph was complete and is not any more."""
+
+    region: RegionSummary
+    changes: tuple[Change, ...] = ()
+    lost_graph: bool = False
+    won_graph: bool = False
+
+    @property
+    def worse(self) -> bool:
+        return self.lost_graph or any(c.worse for c in self.changes)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **_named(self.region),
+            "graph": "lost" if self.lost_graph else "won" if self.won_graph else "as before",
+            "changes": [c.to_json() for c in self.changes],
+            "worse": self.worse,
+        }
+
+
+@dataclass
+class Comparison:
+    appeared: list[Finding]
+    gone: list[Finding]
+    unchanged: int
+    changed: list[RegionChange] = field(default_factory=list)
+    new_regions: list[RegionSummary] = field(default_factory=list)
+    gone_regions: list[RegionSummary] = field(default_factory=list)
+
+    def worse(self, fail_on: Severity) -> bool:
+        return any(f.severity.rank <= fail_on.rank for f in self.appeared) or any(c.worse for c in self.changed)
+
+    def to_json(self, fail_on: Severity) -> dict[str, Any]:
+        return {
+            "version": "1.0",
+            "worse": self.worse(fail_on),
+            "findings": {
+                "appeared": [f.to_json() for f in self.appeared],
+                "gone": [f.to_json() for f in self.gone],
+                "unchanged": self.unchanged,
+            },
+            "regions": {
+                "appeared": [_named(r) for r in self.new_regions],
+                "gone": [_named(r) for r in self.gone_regions],
+                "changed": [c.to_json() for c in self.changed],
+            },
+        }
+
+
+def _named(region: RegionSummary) -> dict[str, Any]:
+    return {"kind": region.kind, "name": region.name, "file": region.file, "line": region.line}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A report as it was read, and the fingerprints of its findings (None where it has none)."""
+
+    report: Report
+    fingerprints: list[str | None]
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Loaded:
+        """Raises KeyError, TypeError, ValueError or AttributeError when it is no report."""
+        return Loaded(Report.from_json(data), [f.get("fingerprint") for f in data["findings"]])
+
+
+def compare(old: Loaded, new: Loaded, threshold: float) -> Comparison:
+    """``threshold`` 0.2: a time that rose by more than a fifth got slower."""
+    printed = all(p is not None for p in [*old.fingerprints, *new.fingerprints])
+    before, after = (
+        [_key(f, p, printed) for f, p in zip(r.report.findings, r.fingerprints, strict=True)] for r in (old, new)
+    )
+    appeared = _beyond(new.report.findings, after, Counter(before))
+    gone = _beyond(old.report.findings, before, Counter(after))
+    result = Comparison(appeared, gone, len(after) - len(appeared))
+    pairs, result.new_regions, result.gone_regions = _paired(old.report.regions, new.report.regions)
+    changed = (_region_change(a, b, threshold) for a, b in pairs)
+    result.changed = [c for c in changed if c.changes or c.lost_graph or c.won_graph]
+    return result
+
+
+def _key(finding: Finding, print_: str | None, printed: bool) -> Hashable:
+    if printed:
+        return print_
+    return finding.code, PurePath(finding.location.file).name, finding.location.function, finding.message
+
+
+def _beyond(findings: Iterable[Finding], keys: list[Hashable], others: Counter[Hashable]) -> list[Finding]:
+    """The findings of which ``others`` has none left."""
+    left = Counter(others)
+    out = []
+    for finding, key in zip(findings, keys, strict=True):
+        if left[key] > 0:
+            left[key] -= 1
+        else:
+            out.append(finding)
+    return out
+
+
+def _paired(
+    old: list[RegionSummary], new: list[RegionSummary]
+) -> tuple[list[tuple[RegionSummary, RegionSummary]], list[RegionSummary], list[RegionSummary]]:
+    def key(region: RegionSummary) -> Hashable:
+        return region.kind, region.name, PurePath(region.file).name
+
+    waiting: dict[Hashable, list[RegionSummary]] = defaultdict(list)
+    for region in old:
+        waiting[key(region)].append(region)
+    pairs, appeared = [], []
+    for region in new:
+        if waiting[key(region)]:
+            pairs.append((waiting[key(region)].pop(0), region))
+        else:
+            appeared.append(region)
+    return pairs, appeared, [region for left in waiting.values() for region in left]
+
+
+def _region_change(old: RegionSummary, new: RegionSummary, threshold: float) -> RegionChange:
+    changes = [c for m in MEASURES if (c := _change(m, old, new, threshold)) is not None]
+    return RegionChange(new, tuple(changes), old.complete and not new.complete, new.complete and not old.complete)
+
+
+def _change(measure: Measure, old: RegionSummary, new: RegionSummary, threshold: float) -> Change | None:
+    a, b = measure.value(old), measure.value(new)
+    if a is None or b is None or a == b:
+        return None
+    if measure.unit and (abs(b - a) < measure.least or abs(b - a) <= threshold * a):
+        return None  # noise
+    rose = b > a and (measure.exact or b - a > threshold * a)
+    return Change(measure.label, measure.unit, a, b, rose and measure.judged)

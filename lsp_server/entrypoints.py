@@ -1,0 +1,25 @@
+"""A named thing to run, as ``[[tool.magpy.entrypoints]]`` describes it. Key type: Entrypoint."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen
+class Entrypoint:
+    """Like an entry of launch.json. ``program`` (a file) or ``module``, never both; None is: not set here.
+
+    ``program``, ``cwd`` and a ``python`` with a slash are relative to the folder of the table's file; ``cwd`` is that folder
+    where it is not set. ``env`` goes over the environment. ``nproc`` above 1: that many processes of torch.distributed.
+    """
+
+    name: str
+    program: str | None = None
+    module: str | None = None
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = attrs.field(factory=dict)
+    cwd: str | None = None
+    python: str | None = None
+    steps: int | None = None
+    timeout: float | None = None
+    nproc: int = 1

@@ -1,0 +1,68 @@
+"""A comparison of two reports as text. Key function: lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from lsp_server.comparison import Change, Comparison, RegionChange
+from lsp_server.formats import guards
+from lsp_server.formats.view import View, clean, count
+from magpy_core.findings import Finding, RegionSummary
+
+
+def lines(comparison: Comparison, view: View) -> Iterator[Text]:
+    for title, findings, style in (("Appeared", comparison.appeared, "bold red"), ("Gone", comparison.gone, "bold green")):
+        if findings:
+            yield Text(f"{title}:", style)
+            yield from _findings(findings, view)
+            yield Text()
+    if comparison.changed or comparison.new_regions or comparison.gone_regions:
+        yield Text("Regions:", "bold")
+        for change in comparison.changed:
+            yield from _region(change, view)
+        for region in comparison.new_regions:
+            yield Text.assemble("  ", _name(region, view), ": new")
+        for region in comparison.gone_regions:
+            yield Text.assemble("  ", _name(region, view), ": gone")
+        yield Text()
+    yield _total(comparison)
+
+
+def _findings(findings: list[Finding], view: View) -> Iterator[Text]:
+    others, quiet = guards.split(findings)
+    for line in (*map(view.header, others), *guards.grouped(quiet, view)):
+        yield Text.assemble("  ", line)
+
+
+def _name(region: RegionSummary, view: View) -> Text:
+    where = f" at {view.path(region.file)}:{region.line}" if region.file and region.line else ""
+    return Text.assemble((clean(region.name), "bold"), f" ({region.kind}){where}")
+
+
+def _region(change: RegionChange, view: View) -> Iterator[Text]:
+    yield Text.assemble("  ", _name(change.region, view))
+    if change.lost_graph:
+        yield Text("    the graph is not complete any more", "red")
+    if change.won_graph:
+        yield Text("    the graph is complete now", "green")
+    for one in change.changes:
+        yield Text(f"    {one.label + ':':<23}{_figures(one)}", "red" if one.worse else "green" if one.new < one.old else "")
+
+
+def _figures(change: Change) -> str:
+    unit = f" {change.unit}" if change.unit else ""
+    percent = f" ({change.ratio - 1:+.0%})" if change.ratio is not None and change.unit else ""
+    word = (" slower" if change.unit else " worse") if change.worse else ""
+    return f"{change.old:,.4g} -> {change.new:,.4g}{unit}{percent}{word}"
+
+
+def _total(comparison: Comparison) -> Text:
+    worse = sum(c.worse for c in comparison.changed)
+    text = Text()
+    text.append(f"{count(len(comparison.appeared), 'finding')} appeared", "red" if comparison.appeared else "")
+    text.append(f", {len(comparison.gone):,} gone", "green" if comparison.gone else "")
+    text.append(f", {comparison.unchanged:,} unchanged; ", "default")
+    text.append(f"{count(worse, 'region')} got worse." if worse else "no region got worse.", "red" if worse else "")
+    return text

@@ -1,0 +1,46 @@
+"""GitHub workflow commands: each finding an annotation on its line. Key function: lines.
+
+Hints (guards, mostly) are left out: GitHub keeps ten annotations of each kind per step, and a model has hundreds of guards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from lsp_server.formats.view import View, clean
+from magpy_core.findings import Finding, Report, Severity, lookup
+
+COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFORMATION: "notice"}
+
+
+def lines(report: Report, view: View) -> Iterator[Text]:
+    """Most severe first, since only the first ten of each kind are shown."""
+    shown = sorted((f for f in report.findings if f.severity in COMMANDS), key=lambda f: f.severity.rank)
+    for finding in shown:
+        yield Text(_command(finding, view))
+
+
+def _command(finding: Finding, view: View) -> str:
+    span, code = finding.location.range, lookup(finding.code)
+    where = {"file": view.uri_path(finding.location.file), "line": str(span.start.line + 1)}
+    if span.start.line == span.end.line:
+        # GitHub drops an annotation that has columns and more than one line.
+        where |= {"col": str(span.start.character + 1), "endColumn": str(max(span.end.character, span.start.character + 1))}
+    else:
+        where["endLine"] = str(span.end.line + (1 if span.end.character else 0))
+    where["title"] = f"{finding.code} {code.name}"
+    properties = ",".join(f"{key}={_property(value)}" for key, value in where.items())
+    hint = " ".join((clean(finding.hint) or " ".join(code.hints[:1])).split())
+    times = f" ({finding.count:,} times)" if finding.count > 1 else ""
+    message = "\n".join(filter(None, (clean(finding.message) + times, hint, code.url)))
+    return f"::{COMMANDS[finding.severity]} {properties}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

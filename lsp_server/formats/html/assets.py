@@ -1,0 +1,82 @@
+"""Style and script of the page. They are part of it: the page loads nothing. Key names: STYLE, SCRIPT."""
+
+from __future__ import annotations
+
+STYLE = """
+:root { color-scheme: light dark; --bg: #ffffff; --fg: #1c2128; --soft: #59636e; --line: #d1d9e0; --panel: #f6f8fa;
+  --accent: #0969da; --error: #cf222e; --warning: #9a6700; --information: #0969da; --hint: #57606a; --good: #1a7f37;
+  --node: #ddf4ff; --node-line: #54aeff; --read: #fff1cc; --read-line: #bf8700; --input: #eef1f4; --mark: #fff8c5; }
+@media (prefers-color-scheme: dark) { :root:not([data-theme=light]) { --bg: #0d1117; --fg: #e6edf3; --soft: #9198a1;
+  --line: #3d444d; --panel: #151b23; --accent: #4493f8; --error: #f85149; --warning: #d29922; --information: #4493f8;
+  --hint: #9198a1; --good: #3fb950; --node: #121d2f; --node-line: #1f6feb; --read: #2e2411; --read-line: #9e6a03;
+  --input: #212830; --mark: #2e2a1a; } }
+:root[data-theme=dark] { color-scheme: dark; --bg: #0d1117; --fg: #e6edf3; --soft: #9198a1;
+  --line: #3d444d; --panel: #151b23; --accent: #4493f8; --error: #f85149; --warning: #d29922; --information: #4493f8;
+  --hint: #9198a1; --good: #3fb950; --node: #121d2f; --node-line: #1f6feb; --read: #2e2411; --read-line: #9e6a03;
+  --input: #212830; --mark: #2e2a1a; }
+:root[data-theme=light] { color-scheme: light; }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--bg); color: var(--fg); font: 15px/1.5 system-ui, sans-serif; }
+main, header { max-width: 1180px; margin: 0 auto; padding: 0 20px; }
+header { padding-top: 24px; }
+h1 { font-size: 24px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 36px 0 10px; }
+h3 { font-size: 16px; margin: 22px 0 8px; }
+nav { display: flex; flex-wrap: wrap; gap: 14px; margin: 12px 0; } a { color: var(--accent); }
+button { font: inherit; color: var(--fg); background: var(--panel); border: 1px solid var(--line); border-radius: 6px;
+  padding: 3px 10px; cursor: pointer; } button:hover, button:focus-visible { border-color: var(--accent); }
+.soft { color: var(--soft); } .good { color: var(--good); } 
+.error { color: var(--error); } .warning { color: var(--warning); }
+.information { color: var(--information); } .hint { color: var(--hint); }
+.badge { display: inline-block; border: 1px solid currentColor; border-radius: 10px; padding: 0 8px; font-size: 12px;
+  margin-right: 6px; white-space: nowrap; }
+code, pre, .mono { font: 13px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
+.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; margin: 8px 0; }
+table { border-collapse: collapse; width: 100%; font-size: 14px; }
+th, td { text-align: left; padding: 5px 10px; border-bottom: 1px solid var(--line); vertical-align: top; }
+tr:last-child > td { border-bottom: 0; } th { background: var(--panel); font-weight: 600; }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+details > summary { cursor: pointer; padding: 4px 0; } details pre { margin: 0; padding: 10px 12px; }
+.file { border: 1px solid var(--line); border-radius: 8px; margin: 10px 0; overflow: hidden; }
+.file > summary { background: var(--panel); padding: 7px 12px; }
+.lines { overflow-x: auto; } .row { display: flex; white-space: pre; min-width: max-content; }
+.row .no { flex: 0 0 56px; text-align: right; padding-right: 14px; color: var(--soft); user-select: none; }
+.row .guards { flex: 0 0 74px; color: var(--hint); font-size: 11px; user-select: none; }
+.row.marked { background: var(--mark); } .row:target { outline: 2px solid var(--accent); outline-offset: -2px; }
+.row u { text-decoration: underline wavy; text-underline-offset: 3px; text-decoration-thickness: 1px; }
+.gap { color: var(--soft); padding: 2px 0 2px 130px; background: var(--panel); font-size: 12px; }
+.note { border-left: 3px solid currentColor; margin: 2px 16px 6px 130px; padding: 2px 12px; max-width: 900px;
+  background: var(--panel); } .note p { margin: 2px 0; color: var(--fg); font: 14px/1.5 system-ui, sans-serif; }
+.note .soft { color: var(--soft); }
+.note b { font-weight: 600; }
+.picture { max-height: 620px; overflow: auto; background: var(--bg); }
+svg text { font: 12px system-ui, sans-serif; fill: var(--fg); }
+svg .small { font-size: 10px; fill: var(--soft); } svg .node rect { fill: var(--node); stroke: var(--node-line); }
+svg .read rect { fill: var(--read); stroke: var(--read-line); }
+svg .placeholder rect { fill: var(--input); stroke: var(--line); }
+svg .edge { fill: none; stroke: var(--soft); stroke-width: 1; opacity: .65; } svg a:hover rect { stroke-width: 2.5; }
+svg .cut { stroke: var(--warning); stroke-dasharray: 5 4; }
+svg .recorded { fill: var(--warning); } svg .replayed { fill: var(--good); } svg .watched { fill: var(--information); }
+svg .plain { fill: var(--error); }
+.legend i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin: 0 5px 0 14px; }
+@media print { button { display: none; } .picture { max-height: none; } }
+"""
+
+SCRIPT = """
+const root = document.documentElement;
+document.getElementById('theme').addEventListener('click', () => {
+  const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+  root.dataset.theme = dark ? 'light' : 'dark';
+});
+function reveal() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  for (let at = target; at; at = at.parentElement) if (at.tagName === 'DETAILS') at.open = true;
+  target.scrollIntoView({block: 'center'});
+}
+addEventListener('hashchange', reveal); reveal();
+for (const box of document.querySelectorAll('input.filter')) box.addEventListener('input', () => {
+  const wanted = box.value.toLowerCase();
+  for (const row of document.getElementById(box.dataset.table).tBodies[0].rows)
+    row.hidden = !row.textContent.toLowerCase().includes(wanted);
+});
+"""

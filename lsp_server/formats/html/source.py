@@ -1,0 +1,134 @@
+"""Source files with the findings at their lines. Key type: Sheets.
+
+A file of the project is shown around its findings and regions; guards are a count beside the line, all else a note below it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from html import escape
+from pathlib import PurePath
+
+from lsp_server.formats.guards import GUARD
+from lsp_server.formats.view import View, clean, count
+from magpy_core.findings import Finding, Report, lookup
+
+_AROUND = 4
+_WHOLE = 160  # a file this short is shown whole
+_LIBRARIES = {"site-packages", "dist-packages"}
+
+
+class Sheets:
+    """The files that the page shows, and where in the page their lines are."""
+
+    def __init__(self, report: Report, view: View) -> None:
+        self._view = view
+        self._notes: dict[str, dict[int, list[Finding]]] = defaultdict(lambda: defaultdict(list))
+        self._guards: dict[str, dict[int, list[Finding]]] = defaultdict(lambda: defaultdict(list))
+        self._starts: dict[str, set[int]] = defaultdict(set)
+        for finding in report.findings:
+            quiet = finding.code == GUARD and finding.severity_override is None
+            kept = self._guards if quiet else self._notes
+            kept[finding.location.file][finding.location.range.start.line].append(finding)
+        for region in report.regions:
+            if region.file and region.line:
+                self._starts[region.file].add(region.line - 1)
+        named = set(self._notes) | set(self._guards) | set(self._starts)
+        self.files = sorted(f for f in named if self._shown(f))
+        self._lines = {f: (self._view.sources.text(f) or "").split("\n") for f in self.files}
+        self._visible = {f: self._choose(f) for f in self.files}
+
+    def _shown(self, file: str) -> bool:
+        return not _LIBRARIES & set(PurePath(file).parts) and bool(self._view.sources.text(file))
+
+    def anchor(self, file: str, line: int) -> str | None:
+        """The id of a 1-based line, if the page shows it."""
+        return _id(file, line) if line - 1 in self._visible.get(file, ()) else None
+
+    def place(self, file: str, line: int) -> str:
+        """``file:line``, a link where the page shows it."""
+        text = f"{escape(self._view.path(file))}:{line}" if line else escape(self._view.path(file))
+        at = self.anchor(file, line)
+        return f"<a class='mono' href='#{at}'>{text}</a>" if at else f"<span class='mono soft'>{text}</span>"
+
+    def _choose(self, file: str) -> set[int]:
+        number = len(self._lines[file])
+        if number <= _WHOLE:
+            return set(range(number))
+        marked = {*self._notes[file], *self._guards[file], *self._starts[file]}
+        return {i for at in marked for i in range(at - _AROUND, at + _AROUND + 1) if 0 <= i < number}
+
+    def html(self) -> str:
+        return (
+            "".join(self._file(file) for file in self.files) or "<p class='soft'>No source of the project was involved.</p>"
+        )
+
+    def _file(self, file: str) -> str:
+        notes = sum(len(found) for found in self._notes[file].values())
+        guards = sum(len(found) for found in self._guards[file].values())
+        told = ", ".join(filter(None, (count(notes, "finding") if notes else "", count(guards, "guard") if guards else "")))
+        body: list[str] = []
+        last = -1
+        for i in sorted(self._visible[file]):
+            if i != last + 1:
+                body.append(f"<div class='gap'>… {count(i - last - 1, 'line')}</div>")
+            body.append(self._row(file, i))
+            body += [_note(f) for f in sorted(self._notes[file].get(i, ()), key=lambda f: f.severity.rank)]
+            last = i
+        name = escape(self._view.path(file))
+        summary = f"<summary class='mono'>{name} <span class='soft'>{told}</span></summary>"
+        return f"<details class='file' open>{summary}<div class='lines mono'>{''.join(body)}</div></details>"
+
+    def _row(self, file: str, i: int) -> str:
+        notes, guards = self._notes[file].get(i, []), self._guards[file].get(i, [])
+        badge = ""
+        if guards:
+            names = "\n".join(dict.fromkeys(clean(f.message) for f in guards))
+            badge = f"<span title='{escape(names, quote=True)}'>{count(len(guards), 'guard')}</span>"
+        marked = " marked" if notes else ""
+        return (
+            f"<div class='row{marked}' id='{_id(file, i + 1)}'><span class='no'>{i + 1}</span>"
+            f"<span class='guards'>{badge}</span><span>{_underlined(self._lines[file][i], i, notes)}</span></div>"
+        )
+
+
+def _id(file: str, line: int) -> str:
+    return f"L{hashlib.sha256(file.encode('utf-8', 'replace')).hexdigest()[:8]}-{line}"
+
+
+def _underlined(text: str, line: int, findings: list[Finding]) -> str:
+    """The line with the range of its most severe finding underlined."""
+    text = clean(text)
+    if not findings:
+        return escape(text) or " "
+    span = min(findings, key=lambda f: f.severity.rank).location.range
+    start, end = span.start.character, span.end.character if span.end.line == line else len(text)
+    if not 0 <= start < end <= len(text):
+        start, end = len(text) - len(text.lstrip()), len(text.rstrip())
+    severity = min((f.severity for f in findings), key=lambda s: s.rank)
+    return f"{escape(text[:start])}<u class='{severity.value}'>{escape(text[start:end])}</u>{escape(text[end:])}"
+
+
+def _note(finding: Finding) -> str:
+    code = lookup(finding.code)
+    times = f" <span class='soft'>({finding.count:,} times)</span>" if finding.count > 1 else ""
+    link = f"<a class='{finding.severity.value}' href='{code.url}'>{finding.code}</a>"
+    head = f"<p>{link} <b>{marked_up(finding.message)}</b>{times}</p>"
+    more = [f"<p class='soft'>{marked_up(code.reason)}</p>"]
+    if finding.values:
+        shown = ", ".join(f"{clean(v.name)} = {clean(v.repr)}" for v in finding.values)
+        more.append(f"<p><span class='soft'>with</span> <code>{escape(shown)}</code></p>")
+    if finding.cost_ms is not None:
+        more.append(f"<p><span class='soft'>cost</span> {finding.cost_ms:.3g} ms per call</p>")
+    hint = " ".join((clean(finding.hint) or " ".join(code.hints[:1])).split())
+    more.append(f"<p><span class='soft'>hint</span> {marked_up(hint)}</p>")
+    return f"<div class='note {finding.severity.value}' style='white-space: normal'>{head}{''.join(more)}</div>"
+
+
+def marked_up(text: str) -> str:
+    """Text with `code` marked up."""
+    parts = clean(text).split("`")
+    if len(parts) % 2 == 0:
+        return escape(clean(text))
+    return "".join(f"<code>{escape(p)}</code>" if i % 2 else escape(p) for i, p in enumerate(parts)).replace("\n", "<br>")

@@ -1,0 +1,95 @@
+"""A summary in Markdown, for a job summary or a comment on a pull request. Key function: text.
+
+What the program chose (messages, names) is escaped: it can neither break a table nor mention a person. On GitHub Actions
+places link to the line of the commit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from lsp_server.formats.regions import totals
+from lsp_server.formats.view import View, clean, count, first_line
+from magpy_core.findings import Finding, RegionSummary, Report, Severity, lookup
+
+_ROWS = 50
+_GUARD = "MP204"
+_MARKS = {Severity.ERROR: "🛑", Severity.WARNING: "⚠️", Severity.INFORMATION: "💡", Severity.HINT: "·"}
+
+
+def text(report: Report, view: View, environ: Mapping[str, str] = os.environ) -> str:
+    parts = [f"## MagPy: {_code(report.entrypoint)}", _verdict(report, view)]
+    shown = [f for f in report.findings if f.code != _GUARD or f.severity_override is not None]
+    shown.sort(key=lambda f: f.severity.rank)
+    if shown:
+        parts.append(_table(("", "code", "where", "what"), (_row(f, view, environ) for f in shown[:_ROWS])))
+    if len(shown) > _ROWS:
+        parts.append(f"… and {count(len(shown) - _ROWS, 'finding')} more.")
+    if report.regions:
+        head = ("region", "calls", "captures", "graph", "guards", "side effects", "eager ms", "compiled ms", "speed-up")
+        rows = _table(head, (_region(r, view) for r in report.regions))
+        parts.append(f"<details{' open' if not shown else ''}><summary>{count(len(report.regions), 'region')}</summary>")
+        parts += [rows, "</details>"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _verdict(report: Report, view: View) -> str:
+    failing = sum(f.severity.rank <= view.fail_on.rank for f in report.findings)
+    said = totals(report, view.suppressed, view.known).plain
+    return f"{'❌' if failing else '✅'} {said}"
+
+
+def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    lines = ["| " + " | ".join(cells) + " |" for cells in (head, tuple("---" for _ in head), *rows)]
+    return "\n".join(lines)
+
+
+def _row(finding: Finding, view: View, environ: Mapping[str, str]) -> tuple[str, ...]:
+    code = lookup(finding.code)
+    times = f" ({finding.count:,} times)" if finding.count > 1 else ""
+    return (
+        f"{_MARKS[finding.severity]} {finding.severity.value}",
+        f'[{finding.code}]({code.url} "{code.title}")',
+        _place(finding, view, environ),
+        escape(first_line(finding.message)) + times,
+    )
+
+
+def _place(finding: Finding, view: View, environ: Mapping[str, str]) -> str:
+    path, line = view.uri_path(finding.location.file), finding.location.range.start.line + 1
+    shown = _code(f"{path}:{line}")
+    server, repository, commit = (environ.get(f"GITHUB_{name}") for name in ("SERVER_URL", "REPOSITORY", "SHA"))
+    if not (server and repository and commit) or Path(path).is_absolute():
+        return shown
+    return f"[{shown}]({server}/{repository}/blob/{commit}/{quote(path)}#L{line})"
+
+
+def _region(region: RegionSummary, view: View) -> tuple[str, ...]:
+    graph = "complete" if region.complete else count(region.graph_breaks, "break") if region.captures else "none"
+    where = f" {_code(f'{view.uri_path(region.file)}:{region.line}')}" if region.file and region.line else ""
+    speedup = f"{region.speedup:.2f}x" if region.speedup is not None else "-"
+    numbers = (region.calls, region.captures, graph, region.guards, region.side_effects)
+    times = ("-" if v is None else f"{v:,.3f}" for v in (region.eager_ms, region.compiled_ms))
+    return (f"**{escape(region.name)}**{where}", *map(str, numbers), *times, speedup)
+
+
+def _code(text: str) -> str:
+    """A code span whatever is in ``text``, also inside a table."""
+    text = clean(text).replace("\n", " ").replace("|", "\\|")
+    fence = "`" * (max((len(run) for run in re.findall(r"`+", text)), default=0) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def escape(text: str) -> str:
+    """``text`` as Markdown that shows it as it is; what stands between backticks becomes a code span."""
+    parts = re.split(r"(`[^`]+`)", clean(text))
+    return "".join(_code(p[1:-1]) if p.startswith("`") and len(p) > 2 else _plain(p) for p in parts)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[\\`*_{}\[\]<>|#@~&]", lambda found: f"&#{ord(found[0])};", text)

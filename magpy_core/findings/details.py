@@ -1,0 +1,79 @@
+"""What a report holds on request beyond its summary: guards, operator graph, code, calls. Key types: RegionDetail, Call."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass
+class GuardDetail:
+    """One value that is checked before a replay, and where the program read it (line 1-based; 0: not known)."""
+
+    name: str
+    check: str
+    value: str
+    file: str = ""
+    line: int = 0
+
+
+@dataclass
+class NodeDetail:
+    """One operation of the graph. ``inputs`` are names of other nodes; ``kind`` is placeholder, call or read (by Python)."""
+
+    name: str
+    kind: str
+    label: str
+    inputs: list[str] = field(default_factory=list)
+    segment: int = 0
+    file: str = ""
+    line: int = 0
+
+
+@dataclass
+class CaptureDetail:
+    """One capture: what it checks, what it computes, and the generated Python and backend code."""
+
+    guards: list[GuardDetail] = field(default_factory=list)
+    nodes: list[NodeDetail] = field(default_factory=list)
+    guard_code: str = ""
+    replay_code: str = ""
+    generated_code: list[str] = field(default_factory=list)
+    cut: int = 0  # nodes left out, of a very large graph
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> CaptureDetail:
+        guards = [GuardDetail(**g) for g in data["guards"]]
+        return CaptureDetail(**{**data, "guards": guards, "nodes": [NodeDetail(**n) for n in data["nodes"]]})
+
+
+@dataclass
+class RegionDetail:
+    """The captures of one region, newest first."""
+
+    region: str
+    captures: list[CaptureDetail] = field(default_factory=list)
+
+
+@dataclass
+class Call:
+    """One call of a region: seconds since the program's start, how long, and ``how``: recorded, replayed, watched, plain."""
+
+    region: str
+    start: float
+    seconds: float
+    how: str
+
+
+@dataclass
+class Details:
+    regions: list[RegionDetail] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Details:
+        regions = [RegionDetail(r["region"], [CaptureDetail.from_json(c) for c in r["captures"]]) for r in data["regions"]]
+        return Details(regions, [Call(**c) for c in data["calls"]])

@@ -1,0 +1,41 @@
+"""When each region was called, for how long, and how it ran; only where a report was asked for it. Key type: Timeline."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from magpy_core.findings.details import Call
+
+_CALLS = 20_000  # the first ones: later calls of a long run are like them
+
+
+class Timeline:
+    """Calls regions and keeps when they began and ended. Lists are appended to, so threads need no lock."""
+
+    def __init__(self) -> None:
+        self._origin = time.perf_counter()
+        self._calls: list[tuple[Any, float, float, str]] = []
+
+    def call(self, region: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if len(self._calls) >= _CALLS:
+            return region(*args, **kwargs)
+        recordings, hits = region.recordings, region.hits
+        start = time.perf_counter()
+        try:
+            return region(*args, **kwargs)
+        finally:
+            end = time.perf_counter()
+            if region.recordings > recordings:
+                how = "recorded"
+            elif region.hits > hits:
+                how = "replayed" if region.options.mode == "compiled" else "watched"
+            else:
+                how = "plain"
+            self._calls.append((region, start, end, how))
+
+    def calls(self) -> list[Call]:
+        from magpy_core.findings.details import Call
+
+        return [Call(region.id, start - self._origin, end - start, how) for region, start, end, how in self._calls]

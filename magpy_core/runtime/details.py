@@ -1,0 +1,59 @@
+"""A region's captures in full, for reports that were asked for it; never while it is called. Key name: region_detail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from magpy_core.findings.details import CaptureDetail, GuardDetail, NodeDetail, RegionDetail
+from magpy_core.refgraph.kinds import bounded_repr
+
+if TYPE_CHECKING:
+    from magpy_core.runtime.capture import Capture
+    from magpy_core.runtime.region import Region
+
+_NODES = 4000
+_CODE = 400_000
+_HOST_READS = frozenset({"item", "__bool__", "__int__", "__float__", "__index__", "__complex__"})
+
+
+def region_detail(region: Region) -> RegionDetail:
+    return RegionDetail(region.id, [_capture(capture) for capture in region.captures])
+
+
+def _capture(capture: Capture) -> CaptureDetail:
+    nodes = list(capture.nodes)
+    where = {id(node): index for index, segment in enumerate(capture.segments) for node in segment.nodes}
+    return CaptureDetail(
+        guards=[_guard(read) for read in capture.refgraph.reads],
+        nodes=[_node(node, where.get(id(node), 0)) for node in nodes[:_NODES]],
+        guard_code=capture.guards.code[:_CODE],
+        replay_code=capture.replay.code[:_CODE],
+        generated_code=[code[:_CODE] for code in capture.generated_code],
+        cut=max(len(nodes) - _NODES, 0),
+    )
+
+
+def _guard(read: Any) -> GuardDetail:
+    if read.op.startswith("sym:"):
+        sym, outcome = read.expected
+        name, value = sym.describe(), repr(outcome)
+    else:
+        name, value = read.source.describe(), bounded_repr(read.expected)
+    return GuardDetail(name, read.op, value, *_place(read.site))
+
+
+def _node(node: torch.fx.Node, segment: int) -> NodeDetail:
+    if node.op == "placeholder":
+        source = node.meta.get("magpy_source")
+        return NodeDetail(node.name, "placeholder", source.describe() if source is not None else node.name, [], segment)
+    label = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+    kind = "read" if node.op == "call_method" and node.target in _HOST_READS else "call"
+    inputs = [n.name for n in node.all_input_nodes]
+    return NodeDetail(node.name, kind, label, inputs, segment, *_place(node.meta.get("magpy_site")))
+
+
+def _place(site: Any) -> tuple[str, int]:
+    """The innermost line, a library's included."""
+    return ("", 0) if site is None else (site.code.co_filename, site.lineno or 0)
