@@ -87,7 +87,9 @@ def test_ends_with_an_object() -> None:
     assert told == [True], "once"
 
 
-@pytest.mark.parametrize("obj", [3, "text", (1, 2), type("Slots", (), {"__slots__": ("a",)})()], ids=repr)
+@pytest.mark.parametrize(
+    "obj", [3, "text", (1, 2), type("Slots", (), {"__slots__": ("a",)})()], ids=lambda o: type(o).__name__
+)
 def test_what_can_not_be_watched(obj: Any) -> None:
     with pytest.raises(Unwatchable):
         Watch([(obj, None)], [])
