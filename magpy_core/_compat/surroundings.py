@@ -68,6 +68,8 @@ def foreign() -> str:
         return "torch.jit.trace"
     if is_fx_symbolic_tracing():
         return "torch.fx's tracing"
+    if saved_tensor_hooks():
+        return "hooks of saved tensors (activation checkpointing, `save_on_cpu`)"
     if _members(_MODULE) != _ORIGINAL_MEMBERS:
         return "a replaced method of `torch.nn.Module` itself"
     replaced = replaced_functions()
@@ -77,7 +79,7 @@ def foreign() -> str:
 
 
 def saved_tensor_hooks() -> bool:
-    """Whether functions of the program see every tensor that autograd keeps."""
+    """Whether functions of the program see every tensor that autograd keeps, and may end the call there by raising."""
     return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
 
 
@@ -98,6 +100,7 @@ def same_surroundings() -> Callable[[], bool]:
     """A function that tells whether modes, forward-mode level, tracer and the functions of ``torch.Tensor`` are as now."""
     functions, dispatch = torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack
     tracing = torch._C._get_tracing_state
+    saving = torch._C._autograd._top_saved_tensors_default_hooks
     members = tuple(_TENSOR.values())
     of_modules = _get_members(_MODULE)
     modes = _device_modes()
@@ -109,6 +112,7 @@ def same_surroundings() -> Callable[[], bool]:
             and (not modes if functions() == 0 else _device_modes() == modes)
             and forward_ad._current_level < 0
             and tracing() is None
+            and saving(True) is None
             and tuple(_TENSOR.values()) == members
             and _get_members(_MODULE) == of_modules
         )

@@ -88,7 +88,6 @@ class Capture:
         self.mutated = [s for _, s in recording.ops.mutated.values()]
         # On a GPU, what an assertion keeps out (an index too large) would end the process and not raise: there it is a cut.
         waits = all(tensor.device.type == "cpu" for _, _, tensor in recording.ops.inputs)
-        self.decides = bool(recording.branches)
         """Whether operations of the graph decide if the capture fits, so that it may run some of them in vain."""
         self._conditions = [b for b in recording.branches if b.condition is not None]
         self._branches = [b for b in recording.branches if b.condition is None and not (waits and b.asserted)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from magpy_core._compat.surroundings import foreign, saved_tensor_hooks
+from magpy_core._compat.surroundings import foreign
 from magpy_core._compat.versions import UnsupportedVersion
 from magpy_core.findings import (
     CaptureSummary,
@@ -115,8 +115,6 @@ class Region:
     def dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.options.mode == "compiled":
             for capture in self.captures:
-                if capture.decides and saved_tensor_hooks():
-                    return self.target(*args, **kwargs)  # they would see what runs for a decision that then fails
                 try:
                     result = capture.run(args, kwargs)
                 except CaptureFailed as failure:

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
 
 import magpy_core
 
@@ -185,3 +187,38 @@ def test_functions_that_a_program_adds_to_tensors_are_its_own() -> None:
         assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 4.0))
     finally:
         del torch.Tensor.thrice_for_a_test  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_region_inside_of_a_checkpoint(reentrant: bool) -> None:
+    """The recomputation stops early by raising from a hook of saved tensors: the region must not run a second time."""
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4))
+            self.calls = 0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            return self.inner(x).sin()
+
+    def steps(compiled: bool) -> tuple[list[torch.Tensor], int]:
+        torch.manual_seed(0)
+        block = Block()
+        if compiled:
+            block.forward = magpy_core.compile(block.forward, backend="eager")  # type: ignore[method-assign]
+        out = []
+        for i in range(4):
+            x = torch.full((2, 4), 1.0 + i, requires_grad=True)
+            for use in (True, False):  # the capture of a plain call must not be used under the checkpoint either
+                loss = (checkpoint(block, x, use_reentrant=reentrant) if use else block(x)).sum()
+                loss.backward()
+                assert x.grad is not None
+                out += [loss.detach(), x.grad.clone()]
+        return out, block.calls
+
+    expected, calls = steps(False)
+    found, found_calls = steps(True)
+    assert calls == found_calls
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
