@@ -168,6 +168,17 @@ def never_intercepted() -> set[int]:
     return set(_marked)
 
 
+def hide(function: _F) -> _F:
+    """Make a user's torch.compile leave a function of ours alone: not traced from its callers, nor looked at when it runs.
+    What it calls is not hidden (:func:`never_intercept` does that)."""
+    set_code_exec_strategy(
+        cast(FunctionType, function).__code__, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT)
+    )
+    function._torchdynamo_disable = True  # type: ignore[attr-defined]
+    function._torchdynamo_disable_msg = "MagPy runs it"  # type: ignore[attr-defined]
+    return function
+
+
 def prepare_clone(clone: CodeType) -> None:
     """To be called once on a new clone: frames that run it (resumed generators) are not intercepted, those it calls are.
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, overload
 
 from torch import nn
 
+from magpy_core._compat.eval_frame import hide
 from magpy_core._compat.versions import UnsupportedVersion, check_versions
 from magpy_core.backends.registry import UnknownBackend, get_backend
 from magpy_core.findings import Finding, Location, Position, Range
@@ -153,7 +154,7 @@ def compile(
         return region(*args, **kwargs)
 
     compiled.__magpy_region__ = region  # type: ignore[attr-defined]
-    return compiled
+    return hide(compiled)
 
 
 def monitor(target: Callable[..., Any]) -> Callable[..., Monitored]:

@@ -14,6 +14,8 @@ from typing import Any
 
 from torch import nn
 
+from magpy_core._compat.eval_frame import hide
+
 _OWN: dict[type, type] = {}
 _FIELDS = ("__magpy_region__", "__magpy_module__", "__magpy_options__")
 
@@ -25,6 +27,8 @@ class CompiledModule:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return _STATE[id(self)]["__magpy_region__"](*args, **kwargs)
+
+    hide(__call__)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         module = copy.deepcopy(_STATE[id(self)]["__magpy_module__"], memo)

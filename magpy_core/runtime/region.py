@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from magpy_core._compat.eval_frame import hide, never_intercept
 from magpy_core._compat.surroundings import foreign
 from magpy_core._compat.versions import UnsupportedVersion
 from magpy_core.findings import (
@@ -103,6 +104,10 @@ class Region:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if getattr(_thread, "depth", 0):
             return self.target(*args, **kwargs)
+        return self._outermost(args, kwargs)
+
+    def _outermost(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that is not part of another region's."""
         _thread.depth = 1
         try:
             self.calls += 1
@@ -111,6 +116,10 @@ class Region:
             return self.dispatch(args, kwargs)
         finally:
             _thread.depth = 0
+
+    # Around a call there may be a torch.compile of the user's, which would trace and compile our own functions.
+    hide(__call__)
+    never_intercept(_outermost)
 
     def dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.options.mode == "compiled":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,9 @@ import torch
 import torch._dynamo
 from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list, _debug_get_precompile_entries
 
+import magpy_core
 from magpy_core._compat.dynamo import bypass, read_mark, set_mark
+from magpy_core.runtime.api import region_of
 from tests.unit.monitor_log import Log, run
 
 X = torch.ones(2)
@@ -251,3 +254,32 @@ def test_training_with_what_torch_calls_back_into_python() -> None:
         result, log = run(train)
         assert result == plain
     assert {"forward", "backward", "step", "<lambda>"} <= set(entered(log))
+
+
+def test_a_users_compiler_leaves_our_functions_alone() -> None:
+    """A region called inside of the user's torch.compile is one call to it, not hundreds of frames of ours to trace."""
+    net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
+
+    def part(x: torch.Tensor) -> torch.Tensor:
+        return net(x).sin()
+
+    region = magpy_core.compile(part, backend="eager")
+    module = magpy_core.compile(net, backend="eager")
+    graphs: list[list[Any]] = []
+
+    def backend(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        graphs.append([n.target for n in gm.graph.nodes if n.op.startswith("call")])
+        return gm.forward
+
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    try:
+        theirs = torch.compile(lambda x: module(region(x) + 1) * 2, backend=backend)
+        x = torch.ones(2, 4)
+        for _ in range(8):  # long enough for the guards' first level to begin
+            torch.testing.assert_close(theirs(x), net(part(x) + 1) * 2)
+        assert graphs == [[operator.add], [operator.mul]]
+        assert torch._dynamo.utils.counters["frames"]["total"] == 3
+        assert region_of(region).hits == region_of(module).hits == 7
+    finally:
+        torch._dynamo.reset()
