@@ -92,8 +92,9 @@ def numbers_among(name: str, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
 def sized_by_tensor(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a tensor among the arguments is read as a size, a count or the end of a slice."""
     if name == "__getitem__":
-        key = args[1] if len(args) > 1 else None
-        return any(is_a(k, slice) and _is_number(k) for k in (key if is_a(key, tuple) else (key,)))
+        key: Any = args[1] if len(args) > 1 else None
+        parts: tuple[Any, ...] = key if is_a(key, tuple) else (key,)
+        return any(is_a(k, slice) and _is_number(k) for k in parts)
     if name in _FACTORIES:
         return _is_number([*args, *kwargs.values()])
     return name in _SIZED and _is_number([*args[1:], *(v for k, v in kwargs.items() if k not in ("input", "self"))])
