@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core.opgraph.functions import may_size
+from magpy_core.opgraph.functions import SCALAR_READS, TRUTH_READS, may_size
 from magpy_core.refgraph.kinds import is_a
 
 _DATA_SHAPED = frozenset({
@@ -84,7 +84,8 @@ def _is_number(value: Any) -> bool:
 def numbers_among(name: str, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     """The tensors among an operation's arguments that it may read as numbers which decide more than values: a dimension, a
     kernel's size. Of those in a subscript, and where sizes are given, ``sized_by_tensor`` tells."""
-    if name in ("__getitem__", "__setitem__") or name in _FACTORIES or name in _SIZED or not may_size(name):
+    known = name in ("__getitem__", "__setitem__") or name in _FACTORIES or name in _SIZED
+    if known or name in SCALAR_READS or name in TRUTH_READS or not may_size(name):
         return []
     return [t for t in tensors if t.dim() == 0 and not t.is_floating_point() and not t.is_complex()]
 
