@@ -45,11 +45,6 @@ IN_PLACE = frozenset({
     "__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__", "__iand__",
     "__ior__", "__ixor__", "__ilshift__", "__irshift__",
 })  # fmt: skip
-# Results whose shape follows from data.
-DATA_SHAPED = frozenset({
-    "nonzero", "masked_select", "unique", "_unique2", "unique_consecutive", "argwhere", "bincount", "repeat_interleave",
-    "nonzero_static", "histc_",
-})  # fmt: skip
 # What makes tensors of data; of NumPy numbers the dtype too.
 FROM_DATA = frozenset({"tensor", "as_tensor", "asarray"})
 # Operations for which an array's shape and dtype, not its numbers, decide the result's shape (a mask's aside).
@@ -106,14 +101,6 @@ _NUMBERS_ARE_VALUES = frozenset({
     "__gt__", "__ge__", "__and__", "__or__", "__xor__", "bitwise_and", "bitwise_or", "bitwise_xor", "tensor",
     "scalar_tensor", "maximum", "minimum", "isclose", "nan_to_num",
 })  # fmt: skip
-
-
-def shaped_by_data(name: str, fx_args: tuple[Any, ...], fx_kwargs: dict[str, Any]) -> bool:
-    """Whether the shape of an operation's result follows from data."""
-    if name == "repeat_interleave":  # repeated by a number, its size follows from the input's
-        repeats = fx_kwargs.get("repeats", fx_args[1] if len(fx_args) > 1 else None)
-        return type(repeats) is not int
-    return name in DATA_SHAPED
 
 
 def may_size(name: str) -> bool:

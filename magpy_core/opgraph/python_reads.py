@@ -14,6 +14,7 @@ import torch.fx
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array
 from magpy_core.opgraph.scalars import ScalarTable
+from magpy_core.refgraph.kinds import is_a
 
 _LONGEST_LIST = 256  # numbers that ``tolist()`` may give
 
@@ -25,6 +26,9 @@ class PythonReads:
     graph: torch.fx.Graph
     scalars: ScalarTable
     data_shaped: set[int]
+    data_dims: dict[int, frozenset[int]]
+    read_inside: list[Any]
+    _numbers: list[torch.Tensor]
     eager_only: list[tuple[Any, ...]]
 
     def node_of(self, tensor: torch.Tensor) -> torch.fx.Node:
@@ -54,7 +58,11 @@ class PythonReads:
         self.eager_only.append(("MP109", text, self.host.site_mark()))
         node = self.node_of(tensor)
 
+        varying = self.data_dims.get(id(tensor))
+
         def number(value: int, method: str, *where: int) -> int:
+            if where and varying is not None and not varying & {where[0], where[0] - tensor.dim(), where[0] + tensor.dim()}:
+                return value
             read = self.graph.call_method(method, (node, *where))
             read.meta["magpy_site"] = self.host.site_mark()
             bound: int = self.scalars.bind(value, self.scalars.node(read, value))
@@ -67,6 +75,29 @@ class PythonReads:
         if dim is not None:
             return number(result, "size", int(dim))
         return torch.Size([number(int(n), "size", d) for d, n in enumerate(result)])
+
+    def _tensors(self, *trees: Any) -> list[torch.Tensor]:
+        out: list[torch.Tensor] = []
+        stack: list[Any] = list(trees)
+        while stack:
+            v = stack.pop()
+            if is_a(v, torch.Tensor):
+                out.append(v)
+            elif is_a(v, (list, tuple)):
+                stack.extend(v)
+            elif is_a(v, dict):
+                stack.extend(v.values())
+        return out
+
+    def _decide_numbers(self) -> None:
+        """Native code has taken tensors for numbers: the path holds for these very numbers."""
+        for tensor in self._numbers:
+            if any(read is tensor for read in self.read_inside):
+                read = self.graph.call_method("item", (self.node_of(tensor),))
+                read.meta["magpy_site"] = self.host.site_mark()
+                number = tensor.item()
+                self.host.branch(self.scalars.node(read, number), number, "item")
+        self._numbers = []
 
     def _decide_parts(self, node: torch.fx.Node, result: Any) -> None:
         """As many parts as a size says that only the graph knows: the program's path holds for so many."""

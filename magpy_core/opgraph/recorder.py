@@ -23,6 +23,7 @@ from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph.assigned import FLAG, Assigned
 from magpy_core.opgraph.conditions import condition
+from magpy_core.opgraph.data_shapes import DIMENSIONS, masked, numbers_among, shaped_by_data, sized_by_tensor, sparse
 from magpy_core.opgraph.python_reads import PythonReads
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph import kinds
@@ -81,6 +82,9 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         self.guarded: dict[int, tuple[torch.Tensor, Source]] = {}  # tensors whose metadata the program depends on
         self.mutated: dict[int, tuple[torch.Tensor, Source]] = {}
         self.data_shaped: set[int] = set()
+        self.read_inside: list[Any] = []  # tensors that native code has read as numbers in the operation at hand
+        self._numbers: list[torch.Tensor] = []
+        self.data_dims: dict[int, frozenset[int]] = {}  # which of their dimensions those are, where it is known
         self.op_depth = 0
         self.op_count = 0
         self.shadow: Any = None  # the dispatch mode below, if one is at work
@@ -88,9 +92,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         self.sets_random = False  # whether the graph sets torch's random stream (and may put it back)
         self.first_change: torch.fx.Node | None = None  # the first operation that changes a graph input
         self._written: set[int] = set()  # memory that operations have written to
-        self.eager_only: list[
-            tuple[Any, ...]
-        ] = []  # code, text, site, a hint perhaps: why only the eager backend can run the graph
+        self.eager_only: list[tuple[Any, ...]] = []  # why only `eager` can run it: code, text, site, perhaps a hint
         self.entry_memory: dict[int, torch.Tensor] = {}  # where `.data` or `.requires_grad` changed: as it was, by id
         self.entry_history: dict[int, tuple[bool, Any]] = {}
         self._took_mask = self._took_array = False  # whether it takes a mask, an array that holds data
@@ -247,8 +249,9 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         """Run ``func`` for real, exactly once, and record what it was. Never raises anything ``func`` itself doesn't."""
         host: Any = self.host
         before = host.guarded_call(self._before, func, args, kwargs)
-        # what runs inside a recorded call is not looked at, so it runs as it would without the second recorder
-        aside = set_aside(self.shadow)
+        # what runs inside a recorded call is not looked at, so it runs as it would without the second recorder; unless
+        # it may take a tensor for a number, which that one sees
+        aside = not self._numbers and set_aside(self.shadow)
         try:
             result = func(*args, **kwargs)
         except Exception:
@@ -262,7 +265,9 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
     def _before(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Convert the arguments while they still have their entry state."""
         self.host.torch_call_seen()
-        self._took_number = self._took_mask = self._took_array = False
+        self._took_mask = self._took_array = False
+        self._numbers, self.read_inside = [], []
+        self._took_number = sized_by_tensor(fns.function_name(func), args, kwargs)
         name = fns.function_name(func)
         if name.startswith(("get:", "set:", "del:")):
             return self._before_attribute(name, args)
@@ -274,6 +279,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         if short == "requires_grad_":
             return self._before_assignment(args[0], "requires_grad", kwargs.get("requires_grad", (*args, True)[1]))
         if short in fns.SHAPE_CALLS:
+            if any(is_a(a, torch.Tensor) for a in (*args[1:], *kwargs.values())):
+                raise Unsupported("MP102", f"{HERE} takes a tensor for the number of a dimension.", hint="Use `.item()`.")
             return ("shape", None)
         if short in fns.REFUSED:
             hint = fns.REFUSED_HINTS.get(short, "")
@@ -304,6 +311,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         """Arguments as graph values, and what in-place changes are found by."""
         name = fns.function_name(func)
         tensors = self._tensors(args, kwargs)
+        self._numbers = numbers_among(name, tensors)
         versions = [(t, t._version) for t in tensors if not t.is_inference()]
         fx_args = tuple(self.to_fx(a) for a in args)
         fx_kwargs = {k: self.to_fx(v) for k, v in kwargs.items()}
@@ -390,19 +398,6 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             return self.host.tensor_shape_read(tensor, fns.function_name(func), result, args[1:])
         return result
 
-    def _tensors(self, *trees: Any) -> list[torch.Tensor]:
-        out: list[torch.Tensor] = []
-        stack: list[Any] = list(trees)
-        while stack:
-            v = stack.pop()
-            if is_a(v, torch.Tensor):
-                out.append(v)
-            elif is_a(v, (list, tuple)):
-                stack.extend(v)
-            elif is_a(v, dict):
-                stack.extend(v.values())
-        return out
-
     def _record(self, func: Callable[..., Any], result: Any, info: Any) -> Any:
         name, fx_args, fx_kwargs, tensors, versions = info
         if name in ("set_data", FLAG):
@@ -420,14 +415,17 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             node = self.graph.call_function(func, fx_args, fx_kwargs)
         node.meta["magpy_site"] = self.host.site_mark()
         self.op_count += 1
+        self._decide_numbers()
         if name in fns.LENGTH_FROM_SIZE:
             if any(id(t) in self.data_shaped for t in tensors[:1]):
                 self._decide_parts(node, result)
             self.host.exact_sizes(tensors[:1])
+        from_data = False
         shaped = (
             any(id(t) in self.data_shaped for t in tensors)
-            or fns.shaped_by_data(name, fx_args, fx_kwargs)
-            or self._masked(name, tensors, fx_args)
+            or (from_data := shaped_by_data(func, name, fx_args, fx_kwargs) or sparse(tensors, self._tensors(result)))
+            or self._took_mask
+            or masked(name, tensors)
             or (self._took_number and fns.may_size(name))
             or (self._took_array and name not in fns.FIXED_BY_ARRAYS and fns.may_size(name))
         )
@@ -441,6 +439,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             self.host.branch(self.scalars.node(node, result), result, name)
             return result
         self._bind(result, node, shaped)
+        if from_data and name in DIMENSIONS:
+            self.data_dims.update({id(t): DIMENSIONS[name] for t in self._tensors(result)})
         return result
 
     def _changed(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
@@ -456,11 +456,6 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
                 self.mutated[id(t)] = (t, source)
                 self.first_change = self.first_change or node
                 self.host.tensor_written(t, source)
-
-    def _masked(self, name: str, tensors: list[torch.Tensor], fx_args: tuple[Any, ...]) -> bool:
-        if self._took_mask:
-            return True
-        return name == "__getitem__" and any(t.dtype in (torch.bool, torch.uint8) for t in tensors if t is not tensors[-1])
 
     def _scalar_read(self, name: str, node: torch.fx.Node, result: Any, tensor: torch.Tensor) -> Any:
         if name == "__index__" or not self.host.handed(tensor):

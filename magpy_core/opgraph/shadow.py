@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from magpy_core._compat.eval_frame import never_intercept
 from magpy_core._compat.tensor_guards import no_subclass_functions
 from magpy_core._compat.torch_state import PlainDispatchMode
 from magpy_core.opgraph.recorder import OpRecorder
+
+_READ = torch.ops.aten._local_scalar_dense.default
 
 
 class ShadowRecorder(PlainDispatchMode):
@@ -39,6 +43,8 @@ class ShadowRecorder(PlainDispatchMode):
                 recorder.op_depth -= 1
             recorder.host.adopt(result)
             return result
+        if func is _READ:
+            recorder.read_inside.append(args[0])
         return func(*args, **(kwargs or {}))
 
 

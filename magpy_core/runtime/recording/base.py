@@ -164,8 +164,8 @@ class RecordingState(Observer):
             return
         self.learned.set_up.add(error.message)
         self.refuse_once(error.message)
-        self.note(error.code, f"{error.message} If that was to set things up, the next call is captured.",
-                  hint=error.hint, site=site, severity=Severity.INFORMATION)  # fmt: skip
+        hint = error.hint or "Nothing needs to be done if it sets something up, once: the next call is captured."
+        self.note(error.code, error.message, hint=hint, site=site, severity=Severity.INFORMATION)
 
     def note(
         self,

@@ -253,6 +253,7 @@ class OpaqueEvents(FlowEvents):
         self.ops.op_depth += 1
         before = self.guarded_call(self.ops.prepare, target, args, kwargs)
         self.pending_torch = None
+        self.ops._numbers = []  # the node reads them again itself
         self._applied = _Applied(site, target, before, args, self._effects(), void, checked, _held(args) if checked else [])
 
     # -- constructors that torch's own dispatch does not show --------------------------------------------------

@@ -296,3 +296,66 @@ def region(x):
 
 def args(i):
     return (torch.tensor([1.0, 2.0, 3.0, 1.5]) * (1 + (i // 3) % 2 / 4 - (i % 2) / 3),)
+
+
+# === shapes_of_uncommon_operations_from_data: nograd calls=10
+import torch.nn.functional as F
+
+
+def region(x):
+    n = x.long()
+    rows = torch.where(x > 1)[0]
+    return F.one_hot(n).shape, rows.shape[0], x.to_sparse().values().shape, torch.tensor_split(x, n[:1])[0].shape
+
+
+def args(i):
+    return (torch.tensor([1.0, 2.0, 3.0]) if i % 3 else torch.tensor([0.0, i // 3 % 2 + 2.0, 1.0]),)
+
+
+# === packed_sequences: calls=8
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+rnn = torch.nn.LSTM(2, 3, batch_first=True)
+
+
+def region(x, lengths):
+    packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    out, (h, c) = rnn(packed)
+    padded, n = pad_packed_sequence(out, batch_first=True)
+    return padded, padded.shape[1], h, n
+
+
+def args(i):
+    lengths = [torch.tensor([3, 5, 2]), torch.tensor([3, 5, 2]), torch.tensor([4, 1, 4])][i % 3]
+    return torch.arange(30.0).view(3, 5, 2) * (i + 1) / 50, lengths
+
+
+# === tensors_as_sizes: nograd calls=10
+def region(x):
+    n = x.long().max()
+    made = torch.arange(n), torch.zeros(2, n), x.expand(n, 3), torch.arange(9.0)[n:], x.repeat(n)
+    return [t.shape for t in made], made[3]
+
+
+def args(i):
+    return (torch.tensor([1.0, 2.0, i // 2 % 3 + 1.0]),)
+
+
+# === tensors_as_dimensions: nograd calls=10
+big = torch.arange(24.0).view(2, 3, 4)
+
+
+def region(x):
+    n = x.long().max()
+    d = n % 3
+    return (
+        big.sum(d).shape,
+        big.transpose(0, d),
+        torch.stack([big, big], d).shape,
+        big[:, None].squeeze(n % 2).dim(),
+        big[0, d % 2],
+    )
+
+
+def args(i):
+    return (torch.tensor([1.0, 2.0, i // 2 % 3 + 1.0]),)

@@ -1,0 +1,101 @@
+"""Operations whose results have a shape that follows from the data of their arguments.
+
+Key functions: ``shaped_by_data``, ``sized_by_tensor``, ``sparse``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.fx
+
+from magpy_core.opgraph.functions import SCALAR_READS, TRUTH_READS, may_size
+from magpy_core.refgraph.kinds import is_a
+
+_DATA_SHAPED = frozenset({
+    "nonzero", "masked_select", "unique", "_unique", "_unique2", "unique_dim", "unique_consecutive", "argwhere", "bincount",
+    "repeat_interleave", "nonzero_static", "histc_", "one_hot", "index", "_pack_padded_sequence", "_pad_packed_sequence",
+})  # fmt: skip
+# Which dimensions of the results follow from data; of others, any may.
+DIMENSIONS = {
+    "nonzero": frozenset({0}), "masked_select": frozenset({0}), "argwhere": frozenset({0}), "where": frozenset({0}),
+    "one_hot": frozenset({-1}), "_pack_padded_sequence": frozenset({0}), "_pad_packed_sequence": frozenset({0, 1}),
+}  # fmt: skip
+# Operators of torch's own: those of other libraries, of which nothing is known, may look at data.
+_OWN = ("aten", "prims", "prim", "quantized", "_quantized", "quantized_decomposed", "mkldnn", "mkldnn_prepacked", "profiler")
+_DENSE = (torch.strided, torch._mkldnn)  # type: ignore[attr-defined]
+# Operations that take sizes or a count: a 0-d tensor among them is read as a number.
+_FACTORIES = frozenset({
+    "zeros", "ones", "empty", "full", "rand", "randn", "randint", "arange", "range", "linspace", "logspace", "eye",
+    "randperm", "tril_indices", "triu_indices", "hann_window", "hamming_window", "blackman_window", "bartlett_window",
+    "kaiser_window",
+})  # fmt: skip
+_SIZED = frozenset({
+    "expand", "broadcast_to", "view", "reshape", "repeat", "tile", "narrow", "unflatten", "new_zeros", "new_ones",
+    "new_empty", "new_full", "unfold", "chunk", "split", "split_with_sizes", "tensor_split", "unsafe_split", "unsafe_chunk",
+    "pad", "interpolate", "upsample", "topk", "diagonal", "diag", "diag_embed", "as_strided", "multinomial", "slice_scatter",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+})  # fmt: skip
+
+
+def shaped_by_data(func: Any, name: str, fx_args: tuple[Any, ...], fx_kwargs: dict[str, Any]) -> bool:
+    """Whether the shape of an operation's result follows from data."""
+
+    def given(index: int, key: str) -> Any:
+        return fx_kwargs.get(key, fx_args[index] if len(fx_args) > index else None)
+
+    if name == "repeat_interleave":  # repeated by a number, its size follows from the input's
+        return type(given(1, "repeats")) is not int
+    if name == "one_hot":
+        return type(given(1, "num_classes")) is not int or given(1, "num_classes") == -1
+    if name == "where":  # of a condition alone: the places where it holds
+        return len(fx_args) + len(fx_kwargs) == 1
+    if name == "tensor_split":
+        return is_a(given(1, "indices_or_sections"), torch.fx.Node) or "indices" in fx_kwargs
+    if is_a(func, torch._ops.OpOverload) and torch.Tag.dynamic_output_shape in func.tags:
+        return True
+    if is_a(func, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        base = func.overloadpacket if is_a(func, torch._ops.OpOverload) else func
+        if base._qualified_op_name.partition("::")[0] not in _OWN:
+            return True
+        name = base.__name__
+    return name in _DATA_SHAPED
+
+
+def sparse(given: list[torch.Tensor], result: list[torch.Tensor]) -> bool:
+    """Whether a sparse tensor is involved: how many elements it holds follows from data."""
+    return any(t.layout not in _DENSE for t in (*given, *result))
+
+
+def masked(name: str, tensors: list[torch.Tensor]) -> bool:
+    """Whether a tensor is indexed by a mask."""
+    return name == "__getitem__" and any(t.dtype in (torch.bool, torch.uint8) for t in tensors if t is not tensors[-1])
+
+
+def _is_number(value: Any) -> bool:
+    if is_a(value, (tuple, list)):
+        return any(map(_is_number, value))
+    if is_a(value, slice):
+        return any(map(_is_number, (value.start, value.stop, value.step)))
+    return is_a(value, torch.Tensor) and value.dim() == 0 and not value.is_floating_point()
+
+
+def numbers_among(name: str, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The tensors among an operation's arguments that it may read as numbers which decide more than values: a dimension, a
+    kernel's size. Of those in a subscript, and where sizes are given, ``sized_by_tensor`` tells."""
+    known = name in ("__getitem__", "__setitem__") or name in _FACTORIES or name in _SIZED
+    if known or name in SCALAR_READS or name in TRUTH_READS or not may_size(name):
+        return []
+    return [t for t in tensors if t.dim() == 0 and not t.is_floating_point() and not t.is_complex()]
+
+
+def sized_by_tensor(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a tensor among the arguments is read as a size, a count or the end of a slice."""
+    if name == "__getitem__":
+        key: Any = args[1] if len(args) > 1 else None
+        parts: tuple[Any, ...] = key if is_a(key, tuple) else (key,)
+        return any(is_a(k, slice) and _is_number(k) for k in parts)
+    if name in _FACTORIES:
+        return _is_number([*args, *kwargs.values()])
+    return name in _SIZED and _is_number([*args[1:], *(v for k, v in kwargs.items() if k not in ("input", "self"))])

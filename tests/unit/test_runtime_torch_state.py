@@ -1,0 +1,151 @@
+"""Gradient flags, settings of torch, set-up and calls that are one node: what is captured, refused, undone and said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import magpy_core
+from magpy_core.findings import Severity
+from magpy_core.opgraph.arrays import may_write
+from magpy_core.runtime.api import region_of
+
+
+def codes(compiled: Any) -> set[str]:
+    return {f.code for f in region_of(compiled).findings.values() if f.severity.rank <= Severity.WARNING.rank}
+
+
+def leaf_inside(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    y.requires_grad = True
+    return y * 3
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_leaf_made_inside_is_kept_or_refused(backend: str) -> None:
+    compiled = magpy_core.compile(leaf_inside, backend=backend)
+    for _ in range(3):
+        assert compiled(torch.ones(2)).requires_grad
+    captures = magpy_core.captures(compiled)
+    assert [c.hits for c in captures] == ([2] if backend == "eager" else [])
+    assert ("MP106" in codes(compiled)) == (backend != "eager")
+
+
+def test_the_flag_of_an_argument_is_guarded_as_it_was() -> None:
+    def region(x: torch.Tensor) -> torch.Tensor:
+        before = x.requires_grad
+        x.requires_grad_(True)
+        return x * 2 if before else x * 3
+
+    compiled = magpy_core.compile(region, backend="eager")
+    for required in (False, False, True, True, False):
+        x = torch.ones(2, requires_grad=required)
+        assert compiled(x).tolist() == ([2.0, 2.0] if required else [3.0, 3.0])
+        assert x.requires_grad
+    assert sorted(c.hits for c in magpy_core.captures(compiled)) == [1, 2]
+
+
+def test_an_undone_change_in_place_leaves_no_history() -> None:
+    def region(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        x.mul_(w)
+        return x * 2 if x.sum() > 4 else x * 3
+
+    compiled = magpy_core.compile(region, backend="eager", fullgraph=True)
+    for value in (1.0, 1.0, 9.0):  # the last goes the other way, when the graph has run
+        w = torch.full((2,), 1.5, requires_grad=True)
+        compiled(torch.full((2,), value), w).sum().backward()
+        assert w.grad is not None and w.grad.tolist() == [value * (2 if value == 9.0 else 3)] * 2
+
+
+def test_a_setting_is_put_back_when_the_graph_went_another_way() -> None:
+    def region(x: torch.Tensor) -> Any:
+        with torch.backends.cudnn.flags(enabled=False):
+            if x.sum() > 4:
+                raise ValueError("too much")
+            inside = torch.backends.cudnn.enabled
+        return x * 2, inside
+
+    compiled = magpy_core.compile(region, backend="eager", fullgraph=True)
+    for value in (1.0, 1.0, 9.0):
+        if value > 4:
+            with pytest.raises(ValueError, match="too much"):
+                compiled(torch.full((2,), value))
+        else:
+            assert compiled(torch.full((2,), value))[1] is False
+        assert torch.backends.cudnn.enabled
+    assert magpy_core.captures(compiled)[-1].hits == 1
+
+
+class Lazy(nn.Module):
+    made = 0
+
+    def __init__(self, always: bool) -> None:
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+        self.always = always
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.always or not self.inner._forward_hooks:
+            Lazy.made += 1
+            self.inner.register_forward_hook(lambda module, given, out: out + 1)
+        result: torch.Tensor = self.inner(x)
+        return result
+
+
+def test_what_the_first_call_sets_up_is_no_break() -> None:
+    net = Lazy(always=False)
+    compiled = magpy_core.compile(net, backend="eager", fullgraph=True)
+    for _ in range(4):
+        assert torch.equal(compiled(torch.ones(1, 2)), net.inner(torch.ones(1, 2)))
+    assert [c.hits for c in magpy_core.captures(compiled)] == [2] and "MP110" not in codes(compiled)
+
+
+def test_what_every_call_sets_up_is_one() -> None:
+    compiled = magpy_core.compile(Lazy(always=True), backend="eager", fullgraph=True)
+    with pytest.raises(magpy_core.GraphBreak, match="MP110"):
+        for _ in range(4):
+            compiled(torch.ones(1, 2))
+
+
+class Chosen(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x[x > 0] * 2
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> None:
+        return None
+
+
+def test_a_function_that_gives_another_shape_is_captured_again() -> None:
+    def region(x: torch.Tensor) -> Any:
+        y = Chosen.apply(x)
+        return y, y.shape[0]  # type: ignore[no-untyped-call]
+
+    compiled = magpy_core.compile(region, backend="eager")
+    for values in ([1.0, 2.0], [3.0, 4.0], [1.0, -1.0], [5.0, -5.0]):
+        expected = [v * 2 for v in values if v > 0]
+        y, n = compiled(torch.tensor(values))
+        assert y.tolist() == expected and n == len(expected)
+    assert [c.hits for c in magpy_core.captures(compiled)] == [1, 1]
+
+
+A, M = np.zeros(3), np.ones(3)
+
+
+@pytest.mark.parametrize(
+    ("fn", "args", "written"),
+    [
+        (np.add, (A, 1), []), (np.add, (A, 1, M), [M]), (np.sum, (A, None, None, M), [M]), (np.where, (A > 0, A, M), []),
+        (np.copyto, (M, A), [M, A]), (np.ndarray.sum, (A,), []), (np.ndarray.sort, (A,), [A]),
+        (np.concatenate, ([A, M],), []),
+    ],
+)  # fmt: skip
+def test_what_numpy_may_write(fn: Callable[..., Any], args: tuple[Any, ...], written: list[Any]) -> None:
+    found = [v for v in may_write(fn, args, {}) if isinstance(v, np.ndarray)]
+    assert len(found) == len(written) and all(a is b for a, b in zip(found, written, strict=True))
