@@ -133,12 +133,27 @@ class ContainerEvents(WriteEvents):
                 self.pending_len = (source, len(entry), grown)
             else:
                 self.refgraph.read(source, "eq", len(entry), site)
+            self.sizes_of_writes(node, site)
             return
         size = len(node.obj)
         if source.path in self.learned.numbers:
             self.pending_len = (source, size, 0)
             return
         self.refgraph.read(source, "eq", size, site)
+
+    def sizes_of_writes(self, node: Node, site: Any) -> None:
+        """What was written has made a container longer or shorter only where the key or element was not there, or was."""
+        if node.kind == kinds.SET:
+            self.contents(node, site)
+        elif node.kind == kinds.DICT:
+            assert node.snapshot is not None
+            for key in [key for op, key in node.forced if op.endswith("_item")]:
+                source = self.item_source(node, key, "dict_item")
+                entry = [v for k, v in node.snapshot.content if k is key or (type(k) is type(key) and k == key)]
+                if entry:
+                    self.refgraph.read(source, "type", type(entry[0]), site)
+                else:
+                    self.refgraph.read(source, "absent", None, site)
 
     pending_len: tuple[Any, int, int] | None = None  # its source, length at entry, what the region appended
 
