@@ -124,6 +124,7 @@ class RecordingState(Observer):
         self.data: dict[int, tuple[Any, Any]] = {}  # NumPy values that hold data, by id, with their graph values
         self.data_calls: list[tuple[Any, Any, list[Any], bool]] = []
         self.arrays_from_outside: list[Any] = []
+        self.with_history: set[str] = set()  # paths of tensors from outside whose changes autograd took note of
         self.shared_memory: dict[int, Any] = {}  # owners of memory that both a tensor and an array have now, by id
         self.only_inside: dict[int, tuple[Any, Unsupported, Any]] = {}
         self.context_entry: dict[int, tuple[Any, Any, Any]] = {}  # context variables set, with their entry value

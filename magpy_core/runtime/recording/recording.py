@@ -184,6 +184,8 @@ class Recording(FrameEvents):
 
     def tensor_written(self, tensor: torch.Tensor, source: Source) -> None:
         site = self.site
+        if tensor.grad_fn is not None:
+            self.with_history.add(source.path)
         if (site is None or not is_user_file(site.code.co_filename)) and source.path in self._written_inside:
             return  # a library's steps on one tensor are one finding: finding its place costs time
         self._written_inside.add(source.path)
