@@ -39,7 +39,8 @@ class ShadowRecorder(PlainDispatchMode):
                 recorder.op_depth -= 1
             recorder.host.adopt(result)
             return result
-        return func(*args, **(kwargs or {}))
+        with no_subclass_functions():  # below them, as it would be without us
+            return func(*args, **(kwargs or {}))
 
 
 never_intercept(ShadowRecorder.__torch_dispatch__)
