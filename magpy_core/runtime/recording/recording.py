@@ -75,6 +75,7 @@ class Recording(FrameEvents):
         self._inference = []
         self._special_read = set()
         self._metaclasses = set()
+        self.not_imported = {}
         self._cached = []
         self._settings = {}
         self._forked = []
@@ -321,6 +322,7 @@ class Recording(FrameEvents):
 
     def finish(self, result: Any, error: BaseException | None) -> Plan | None:
         """Turn what was seen into a plan; refuses when anything is in doubt."""
+        self.imports_failed()
         if self.pending_torch is not None:
             self.torch_call_missed()
         self.finished_data()
