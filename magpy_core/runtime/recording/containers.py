@@ -19,6 +19,7 @@ from magpy_core.runtime.recording.wording import a_type
 from magpy_core.runtime.recording.writes import WriteEvents
 
 GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
+_PAIRS = (type({}.items()), type(iter({}.items())), zip, enumerate)
 _ASKING = (getattr, hasattr, vars, dir)  # what these read is seen where Python calls them
 # Methods that look at no other container that they are given; all others may.
 _LOOKS_AT_NONE = frozenset({
@@ -219,6 +220,10 @@ class ContainerEvents(WriteEvents):
                 self.getter_handed(v, [a for a in args if a is not v], site)
 
     def getter_handed(self, getter: Any, args: list[Any], site: Any) -> None:
+        if is_a(getter, operator.itemgetter):  # the pairs these give are made by them, of what was read before
+            args = [a for a in args if type(a) not in _PAIRS]
+            if not args:
+                return
         lists = [a for a in args if type(a) in (list, tuple)]
         if not is_a(getter, GETTERS) or not lists or len(lists) < len(args):
             name = getattr(getter, "__name__", type(getter).__name__)
