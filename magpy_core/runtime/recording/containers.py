@@ -19,7 +19,7 @@ from magpy_core.runtime.recording.wording import a_type
 from magpy_core.runtime.recording.writes import WriteEvents
 
 GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
-_PAIRS = (type({}.items()), type(iter({}.items())), zip, enumerate)
+_PAIRS: tuple[type, ...] = (type({}.items()), type(iter({}.items())), zip, enumerate)
 _ASKING = (getattr, hasattr, vars, dir)  # what these read is seen where Python calls them
 # Methods that look at no other container that they are given; all others may.
 _LOOKS_AT_NONE = frozenset({

@@ -274,7 +274,7 @@ class Recording(FrameEvents):
             if monitor.observer_failure is not None and not self.gone:
                 self.internal_error(monitor.observer_failure)
             plan = self.guarded_call(self.finish, result, error)
-            if plan is not _FAILED and not self.broken and verify.enabled():
+            if plan is not _FAILED and not self.broken and not self.passing and verify.enabled():
                 verify.verify(self.refgraph, args, kwargs, self.is_young)
         finally:
             self.places.end()
