@@ -338,6 +338,8 @@ class RecordingState(Observer):
                     refgraph.read(source, "eq", value, site)
                     return value
                 refgraph.read(source, "type", type(value), site)
+                if store is not None and store.get() is not value:
+                    return value  # the region has written something else there, which must stay
                 copy = self.scalars.bind(value, self.scalars.source(source, value))
                 if store is not None:
                     store.set(copy)

@@ -94,6 +94,9 @@ class DefinitionEvents(EscapeEvents):
     def operator_facts(self, obj: Any, site: Any) -> None:
         """Any special method of the object's class may run: they must stay the ones they are."""
         tp = type(obj)
+        if tp is types.MethodType and (node := self.refgraph.node(obj)) is not None:
+            # equal methods are those of one object
+            self.refgraph.read(self.sources.make("field", node.source, "__self__"), "is", obj.__self__, site)
         self.class_shape(tp, site)
         if tp in self._special_read:
             return
