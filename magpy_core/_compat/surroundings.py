@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copyreg
 import operator
+import os
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +33,36 @@ _MODULE = torch.nn.Module.__dict__
 _get_members = operator.itemgetter(
     "__call__", "_call_impl", "_wrapped_call_impl", "__getattr__", "__setattr__", "__delattr__"
 )
+
+
+_FUNCTIONAL = vars(torch.nn.functional)
+_TORCH_ROOT = os.path.dirname(torch.__file__)
+
+
+def _overridable() -> list[str]:
+    """The functions of torch.nn.functional that hand themselves to a function mode by their name. If a program puts its
+    own wrapper there, a mode is given that one, and what it does is done twice."""
+    return [
+        name
+        for name, fn in _FUNCTIONAL.items()
+        if type(fn) is types.FunctionType
+        and (
+            ("handle_torch_function" in fn.__code__.co_names and fn.__name__ == name)
+            or not fn.__code__.co_filename.startswith((_TORCH_ROOT, "<"))  # replaced before we looked
+        )
+    ]
+
+
+_get_functional = operator.itemgetter(*_overridable())
+_ORIGINAL_FUNCTIONAL = _get_functional(_FUNCTIONAL)
+
+
+def _replaced_functional() -> str:
+    """A function of torch.nn.functional that is not torch's; empty when all are."""
+    for original, now in zip(_ORIGINAL_FUNCTIONAL, _get_functional(_FUNCTIONAL), strict=True):
+        if original is not now or not now.__code__.co_filename.startswith((_TORCH_ROOT, "<")):
+            return str(original.__name__)
+    return ""
 
 
 def _members(names: Any) -> tuple[Any, ...]:
@@ -75,6 +107,8 @@ def foreign() -> str:
     replaced = replaced_functions()
     if replaced:
         return f"a replaced `torch.Tensor.{replaced[0]}`"
+    if functional := _replaced_functional():
+        return f"a replaced `torch.nn.functional.{functional}`"
     return ""
 
 
@@ -103,6 +137,7 @@ def same_surroundings() -> Callable[[], bool]:
     saving = torch._C._autograd._top_saved_tensors_default_hooks
     members = tuple(_TENSOR.values())
     of_modules = _get_members(_MODULE)
+    functional = _get_functional(_FUNCTIONAL)
     modes = _device_modes()
     depth = dispatch()
 
@@ -115,6 +150,7 @@ def same_surroundings() -> Callable[[], bool]:
             and saving(True) is None
             and tuple(_TENSOR.values()) == members
             and _get_members(_MODULE) == of_modules
+            and _get_functional(_FUNCTIONAL) == functional
         )
 
     return check

@@ -45,7 +45,8 @@ class ShadowRecorder(PlainDispatchMode):
             return result
         if func is _READ:
             recorder.read_inside.append(args[0])
-        return func(*args, **(kwargs or {}))
+        with no_subclass_functions():  # below them, as it would be without us
+            return func(*args, **(kwargs or {}))
 
 
 never_intercept(ShadowRecorder.__torch_dispatch__)

@@ -394,7 +394,7 @@ class Capture:
             raises, raises_changed = True, ops.first_change is not None
         undo = ""
         if multi or raises_changed:
-            mutated = {id(t) for t, _ in ops.mutated.values()}
+            mutated = {id(t): s for t, s in ops.mutated.values()}
             moved = {n.args[0] for n in self._graph.nodes if n.target is set_data}
             contents = ""
             for node, _, tensor in ops.inputs:
@@ -408,6 +408,10 @@ class Capture:
                         undo += f"{name}.data = memory_{name}; "
                     w.lines.append(f"saved_{name} = {name}.detach().clone()")
                     contents += f"restore_input({name}, saved_{name}); "
+                    if mutated[id(tensor)].path in self._recorded.recording.with_history:
+                        # what autograd takes note of can only be undone where it had noted nothing
+                        w.fail_if(f"{name}.grad_fn is not None or {name}._is_view()", None)
+                        contents += f"{name}.detach_(); "
             undo += contents
         if (multi or raises) and ops.drew_random:
             w.lines.append("random = random_streams()")

@@ -116,6 +116,8 @@ def shape_check(checks: list[tuple[Any, list[int]]]) -> Callable[[Any], bool]:
 
 def restore_input(tensor: torch.Tensor, backup: torch.Tensor) -> None:
     with torch.no_grad(), keep_version(tensor):
+        if tensor.shape != backup.shape:  # an operation with ``out=`` resized it
+            tensor.resize_(backup.shape)
         tensor.copy_(backup)
 
 

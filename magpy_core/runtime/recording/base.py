@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,6 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.layout import native_state
 from magpy_core.findings import HERE, Finding, Location, Severity, Unsupported, Value, lookup
 from magpy_core.monitor.events import Observer
 from magpy_core.monitor.positions import is_user_file, site_location, text_at
@@ -27,11 +25,7 @@ from magpy_core.replay.ir import MadeInside
 from magpy_core.runtime.recording.places import Place, Places
 from magpy_core.runtime.recording.wording import a_type
 
-# What the C state of objects of these classes is made of. SimpleNamespace has a ``__dict__``, which is looked at.
-_FIELDS: dict[type, tuple[str, ...]] = {
-    slice: ("start", "stop", "step"), range: ("start", "stop", "step"), types.SimpleNamespace: (),
-    types.MethodType: ("__func__", "__self__"), functools.partial: ("func", "args", "keywords"),
-}  # fmt: skip
+_OF_TYPES = frozenset({"__dict__", "__weakref__", "__doc__", "__module__"})
 _PY_CONTENT_LIMIT = 20_000  # elements of one container that a guard may watch
 
 
@@ -124,6 +118,7 @@ class RecordingState(Observer):
         self.data: dict[int, tuple[Any, Any]] = {}  # NumPy values that hold data, by id, with their graph values
         self.data_calls: list[tuple[Any, Any, list[Any], bool]] = []
         self.arrays_from_outside: list[Any] = []
+        self.with_history: set[str] = set()  # paths of tensors from outside whose changes autograd took note of
         self.shared_memory: dict[int, Any] = {}  # owners of memory that both a tensor and an array have now, by id
         self.only_inside: dict[int, tuple[Any, Unsupported, Any]] = {}
         self.context_entry: dict[int, tuple[Any, Any, Any]] = {}  # context variables set, with their entry value
@@ -263,6 +258,8 @@ class RecordingState(Observer):
             elif hasattr(type(raw), "__get__"):
                 self.value(source, raw, site)  # a descriptor of the user's own: its methods read it
                 self.descriptor_fact(raw, site)
+            elif name not in _OF_TYPES:  # an instance's own value comes first so long as this is no data descriptor
+                self.refgraph.read(source, "type", type(raw), site)
             self.function_fact(raw)
 
     def descriptor_fact(self, raw: Any, site: Any) -> None:
@@ -341,6 +338,8 @@ class RecordingState(Observer):
                     refgraph.read(source, "eq", value, site)
                     return value
                 refgraph.read(source, "type", type(value), site)
+                if store is not None and store.get() is not value:
+                    return value  # the region has written something else there, which must stay
                 copy = self.scalars.bind(value, self.scalars.source(source, value))
                 if store is not None:
                     store.set(copy)
@@ -374,20 +373,7 @@ class RecordingState(Observer):
         return value
 
     def native_facts(self, source: Source, value: Any, site: Any) -> None:
-        """An object that keeps something in C, where native code may read it unseen: an instance of a subclass of ``int`` or
-        ``str``, a ``re.Match``. Only the same object has the same, unless all it has is in fields."""
-        native = native_state(type(value))
-        if native is None:
-            return
-        fields = _FIELDS.get(type(value))
-        if fields is None:
-            self.refgraph.read(source, "is", value, site)
-            fields = ("args",) if issubclass(native, BaseException) else ()
-        for name in fields:
-            part = getattr(value, name)
-            self.value(self.sources.make("field", source, name), part, site, exact=True)
-            if kinds.kind_of(part) in (kinds.TUPLE, kinds.DICT) and (node := self.refgraph.node(part)) is not None:
-                self.contents(node, site)
+        raise NotImplementedError
 
     def contents(self, node: Node, site: Any, values: bool = True, *, carry: bool = False) -> None:
         """The whole (entry) content of an external container is read: length, order, keys and elements.

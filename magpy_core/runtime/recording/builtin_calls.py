@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import _warnings
+import abc
 import collections
 import copy
 import functools
+import inspect
 import types
 from typing import Any
 
@@ -17,7 +19,7 @@ from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.runtime.recording.base import Output
-from magpy_core.runtime.recording.containers import ContainerEvents
+from magpy_core.runtime.recording.containers import GETTERS, ContainerEvents
 from magpy_core.runtime.recording.wording import a_type
 
 _COPY = [f.__code__ for f in vars(copy).values() if is_a(f, types.FunctionType) and f.__module__ == "copy"]
@@ -29,6 +31,15 @@ _ITERATORS: dict[int, Any] = {
     kinds.SET: lambda s: (frozenset if is_a(s, frozenset) else set).__iter__(s),
 }  # fmt: skip
 _COPIED = frozenset({list, tuple, dict, set, frozenset, collections.OrderedDict})
+
+
+def _classes(tree: Any) -> list[type]:
+    """The classes in the second argument of ``isinstance``."""
+    if is_a(tree, tuple):
+        return [cls for part in tree for cls in _classes(part)]
+    if is_a(tree, types.UnionType):
+        return _classes(tree.__args__)
+    return [tree] if is_a(tree, type) else []
 
 
 def _plain_data(tree: Any, containers: list[Any]) -> bool:
@@ -85,6 +96,19 @@ class BuiltinEvents(ContainerEvents):
                 raw, _ = lookup.class_lookup(type(args[0]), "__class__")
                 if is_a(raw, property):
                     self.class_fact(type(args[0]), "__class__", site)
+            for cls in _classes(args[1:]):
+                self.abstract_class(cls, args[0], site)
+
+    def abstract_class(self, cls: type, obj: Any, site: Any) -> None:
+        """What counts as an instance of an abstract class can be added to; of a protocol, who has the attributes."""
+        if is_a(cls, abc.ABCMeta):
+            source = self.sources.make("setting", self.const_root(abc.get_cache_token, "abstract classes").source, ())
+            self.refgraph.read(source, "eq", abc.get_cache_token(), site)
+        for k in cls.__mro__ if cls.__dict__.get("_is_protocol") else ():
+            if k.__dict__.get("_is_protocol"):
+                for name in (*k.__dict__, *inspect.get_annotations(k)):
+                    if not name.startswith(("_abc_", "__")) and name not in ("_is_protocol", "_is_runtime_protocol"):
+                        self.read_attr(obj, name, site)
 
     def b_getattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) >= 2 and is_a(args[1], str):
@@ -164,7 +188,8 @@ class BuiltinEvents(ContainerEvents):
                 for v in a:
                     if kinds.kind_of(v) == kinds.OBJECT:
                         self.operator_facts(v, site)
-        self.read_deep(site, (), kwargs)
+        self.getters_handed(args, kwargs, site)
+        self.read_deep(site, (), {k: v for k, v in kwargs.items() if not is_a(v, GETTERS)})
 
     def iterate_value(self, obj: Any, site: Any, *, carry: bool = True) -> None:
         raise NotImplementedError

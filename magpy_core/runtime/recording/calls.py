@@ -7,7 +7,6 @@ import contextvars
 import copy
 import functools
 import itertools
-import operator
 import re
 import types
 import weakref
@@ -28,6 +27,7 @@ from magpy_core.refgraph.snapshot import ABSENT
 from magpy_core.runtime.recording.arrays import ArrayEvents
 from magpy_core.runtime.recording.builtin_calls import COPYING, SPECIAL
 from magpy_core.runtime.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, read_from, taker
+from magpy_core.runtime.recording.containers import GETTERS
 from magpy_core.runtime.recording.outside_calls import CALLBACKS
 
 _TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and the like
@@ -113,7 +113,9 @@ class CallEvents(ArrayEvents):
             self.call_cached(site, fn, args, kwargs)
         elif is_a(fn, weakref.ref):
             self.call_weakref(site, fn)
-        elif is_a(fn, (operator.itemgetter, operator.attrgetter, operator.methodcaller)):
+        elif is_a(fn, GETTERS):
+            if len(args) == 1:
+                self.getter_read(fn, args[0], site)
             self.read_deep(site, args, kwargs)
         elif is_a(fn, torch.jit.ScriptFunction):
             self.call_scripted(site, fn, args, kwargs)
@@ -358,6 +360,8 @@ class CallEvents(ArrayEvents):
             if cls is str or (cls is map and args and args[0] in _TO_TEXT):
                 self.text_of(args if cls is str else args[1:], site)
             shallow = cls in _ITERATING or cls in _CONTAINER_TYPES
+            if shallow:
+                self.getters_handed(args, kwargs, site)
             self.read_deep(site, args, kwargs, shallow=shallow, carry=cls in _HANDING_TYPES)
         elif kinds.is_numpy_value(cls):
             self.call_numpy(site, cls, args, kwargs)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import types
 from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.monitor import policy
-from magpy_core.refgraph import kinds
+from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.iterators import can_peek, peek, underlying
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.runtime.recording.base import Output
 from magpy_core.runtime.recording.wording import a_type
 from magpy_core.runtime.recording.writes import WriteEvents
 
+GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
+_PAIRS: tuple[type, ...] = (type({}.items()), type(iter({}.items())), zip, enumerate)
+_ASKING = (getattr, hasattr, vars, dir)  # what these read is seen where Python calls them
 # Methods that look at no other container that they are given; all others may.
 _LOOKS_AT_NONE = frozenset({
     "append", "appendleft", "add", "discard", "insert", "setdefault", "get", "pop", "popleft", "popitem", "clear", "copy",
@@ -60,6 +66,8 @@ class ContainerEvents(WriteEvents):
         for a in args:
             if kinds.kind_of(a) == kinds.OBJECT:
                 self.operator_facts(a, site)
+        if name == "sort":
+            self.getters_handed((obj,), kwargs, site)
         if name not in _LOOKS_AT_NONE:
             self.read_deep(site, args, kwargs, shallow=True, carry=name in _HANDING and kind in _ORDERED)
         if node is None:
@@ -133,12 +141,27 @@ class ContainerEvents(WriteEvents):
                 self.pending_len = (source, len(entry), grown)
             else:
                 self.refgraph.read(source, "eq", len(entry), site)
+            self.sizes_of_writes(node, site)
             return
         size = len(node.obj)
         if source.path in self.learned.numbers:
             self.pending_len = (source, size, 0)
             return
         self.refgraph.read(source, "eq", size, site)
+
+    def sizes_of_writes(self, node: Node, site: Any) -> None:
+        """What was written has made a container longer or shorter only where the key or element was not there, or was."""
+        if node.kind == kinds.SET:
+            self.contents(node, site)
+        elif node.kind == kinds.DICT:
+            assert node.snapshot is not None
+            for key in [key for op, key in node.forced if op.endswith("_item")]:
+                source = self.item_source(node, key, "dict_item")
+                entry = [v for k, v in node.snapshot.content if k is key or (type(k) is type(key) and k == key)]
+                if entry:
+                    self.refgraph.read(source, "type", type(entry[0]), site)
+                else:
+                    self.refgraph.read(source, "absent", None, site)
 
     pending_len: tuple[Any, int, int] | None = None  # its source, length at entry, what the region appended
 
@@ -148,6 +171,8 @@ class ContainerEvents(WriteEvents):
         """Native code may read the containers from outside among its arguments: guard their content."""
         nodes = self.refgraph.nodes
         seen: set[int] = set()
+        if not shallow:
+            self.getters_handed(args, kwargs, site)
         stack = [(a, 0) for a in (*args, *kwargs.values())]
         budget = 50_000
         while stack:
@@ -157,6 +182,8 @@ class ContainerEvents(WriteEvents):
                 self.memory_read(site, v)
                 if kind == kinds.OBJECT:
                     self.operator_facts(v, site)
+                    if type(v) is types.SimpleNamespace:
+                        self.whole_namespace(v, site)
                 elif type(v) is types.FunctionType and id(v) in nodes:
                     self.function_fact(v)
                 elif kind == kinds.OPAQUE and id(v) in nodes and hasattr(type(v), "__next__"):
@@ -175,6 +202,61 @@ class ContainerEvents(WriteEvents):
             if shallow and depth >= 1:
                 continue
             stack.extend((x, depth + 1) for x in (v.values() if is_a(v, dict) else v))
+
+    def whole_namespace(self, obj: Any, site: Any) -> None:
+        """Native code compares or shows all that a SimpleNamespace holds."""
+        node, table = self.refgraph.node(obj), instance_dict(obj)
+        if node is not None and table is not None:
+            self.getset(node, obj, "__dict__", site)
+            names = self.refgraph.node(table)
+            if names is not None:
+                self.contents(names, site)
+
+    def getters_handed(self, args: Any, kwargs: dict[str, Any], site: Any) -> None:
+        """Native code (``sorted``, ``map``) may be handed an ``operator.attrgetter`` or the like: what that reads of the
+        elements is guarded here."""
+        for v in (*args, *kwargs.values()):
+            if is_a(v, GETTERS) or any(v is asking for asking in _ASKING):
+                self.getter_handed(v, [a for a in args if a is not v], site)
+
+    def getter_handed(self, getter: Any, args: list[Any], site: Any) -> None:
+        if is_a(getter, operator.itemgetter):  # the pairs these give are made by them, of what was read before
+            args = [a for a in args if type(a) not in _PAIRS]
+            if not args:
+                return
+        lists = [a for a in args if type(a) in (list, tuple)]
+        if not is_a(getter, GETTERS) or not lists or len(lists) < len(args):
+            name = getattr(getter, "__name__", type(getter).__name__)
+            self.refuse(
+                "MP104", f"{HERE} hands `{name}` to native code, where no guard sees what it reads.",
+                hint="Use a lambda: what it reads is seen.", site=site,
+            )  # fmt: skip
+            return
+        for value in (v for a in lists for v in a):
+            self.getter_read(getter, value, site)
+
+    def getter_read(self, getter: Any, obj: Any, site: Any) -> None:
+        """What an ``operator.itemgetter``, ``attrgetter`` or ``methodcaller`` reads of an object."""
+        make, given = getter.__reduce__()[:2]
+        if is_a(getter, operator.itemgetter):
+            for key in given:
+                self.read_item(obj, key, site)
+        elif is_a(getter, operator.methodcaller):
+            self.read_attr(obj, given[0] if is_a(make, type) and make is not functools.partial else make.args[0], site)
+        else:
+            for path in given:
+                self.read_path(obj, path.split("."), site)
+
+    def read_path(self, obj: Any, names: list[str], site: Any) -> None:
+        for i, name in enumerate(names):
+            self.read_attr(obj, name, site)
+            if i + 1 == len(names):
+                return
+            found = lookup.resolve(obj, name)
+            if found.where not in ("instance", "slot", "module") or is_a(obj, (type, types.ModuleType)):
+                self.refuse("MP104", f"{HERE} reads `{'.'.join(names)}` in native code, where no guard sees it.", site=site)
+                return
+            obj = found.value
 
     def read_iterator(self, obj: Any, site: Any) -> None:
         node = self.refgraph.node(obj)

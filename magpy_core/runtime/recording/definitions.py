@@ -41,11 +41,6 @@ class DefinitionEvents(EscapeEvents):
         self.function_fact(raw)
         self.descriptor_fact(raw, site)
 
-    def shadowed_fact(self, owner: type, name: str, raw: Any, site: Any) -> None:
-        """A class holds ``name`` too, but the object's own comes first: so long as the class's is no data descriptor."""
-        if owner.__flags__ & _HEAP_TYPE and kinds.kind_of(raw) != kinds.IDENTITY and not hasattr(type(raw), "__get__"):
-            self.refgraph.read(self.sources.attr(self.const_root(owner).source, name), "type", type(raw), site)
-
     # -- classes -----------------------------------------------------------------------------------------------
 
     def class_seen(self, cls: type, site: Any) -> None:
@@ -73,8 +68,6 @@ class DefinitionEvents(EscapeEvents):
             self.class_fact(type(cls), name, site)
             if owner is None:
                 self.class_value(self.sources.attr(self.const_root(above_owner).source, name), above, site)
-            else:
-                self.shadowed_fact(above_owner, name, above, site)
         self.class_shape(cls, site)
         if owner is None:
             if lookup.class_lookup(type(cls), "__getattr__")[1] is not None:
@@ -101,6 +94,9 @@ class DefinitionEvents(EscapeEvents):
     def operator_facts(self, obj: Any, site: Any) -> None:
         """Any special method of the object's class may run: they must stay the ones they are."""
         tp = type(obj)
+        if tp is types.MethodType and (node := self.refgraph.node(obj)) is not None:
+            # equal methods are those of one object
+            self.refgraph.read(self.sources.make("field", node.source, "__self__"), "is", obj.__self__, site)
         self.class_shape(tp, site)
         if tp in self._special_read:
             return

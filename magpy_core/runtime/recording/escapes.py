@@ -5,18 +5,27 @@ Key type: EscapeEvents.
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import Any
 
 import torch
 
+from magpy_core._compat.layout import native_state
 from magpy_core.findings import HERE
 from magpy_core.monitor import policy
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.source import Source
 from magpy_core.runtime.recording.base import RecordingState, memory_owner
 from magpy_core.runtime.recording.wording import a_type
+
+# What the C state of objects of these classes is made of. SimpleNamespace has a ``__dict__``, which is looked at.
+_FIELDS: dict[type, tuple[str, ...]] = {
+    slice: ("start", "stop", "step"), range: ("start", "stop", "step"), types.SimpleNamespace: (),
+    types.MethodType: ("__func__", "__self__"), functools.partial: ("func", "args", "keywords"),
+}  # fmt: skip
 
 
 class EscapeEvents(RecordingState):
@@ -74,6 +83,22 @@ class EscapeEvents(RecordingState):
         owner = memory_owner(array)
         self.shared_memory[id(owner)] = owner
         self.arrays = {k: v for k, v in self.arrays.items() if memory_owner(v) is not owner}
+
+    def native_facts(self, source: Source, value: Any, site: Any) -> None:
+        """An object that keeps something in C, where native code may read it unseen: an instance of a subclass of ``int`` or
+        ``str``, a ``re.Match``. Only the same object has the same, unless all it has is in fields."""
+        native = native_state(type(value))
+        if native is None:
+            return
+        fields = _FIELDS.get(type(value))
+        if fields is None:
+            self.refgraph.read(source, "is", value, site)
+            fields = ("args",) if issubclass(native, BaseException) else ()
+        for name in fields:
+            part = getattr(value, name)
+            self.value(self.sources.make("field", source, name), part, site, exact=True)
+            if kinds.kind_of(part) in (kinds.TUPLE, kinds.DICT) and (node := self.refgraph.node(part)) is not None:
+                self.contents(node, site)
 
     # -- symbols -----------------------------------------------------------------------------------------------
 

@@ -148,8 +148,32 @@ class FrameEvents(OutputEvents):
     def import_name(self, site: Any, name: str) -> None:
         """The first import of a module runs its body once; that is no part of what the region computes."""
         self.site = site
+        parts = name.split(".")
+        for n in range(1, len(parts) + 1):
+            self.module_imported(".".join(parts[:n]), site)
         if self.paused_code is None and name not in sys.modules:
             self.paused_code = _FIND_AND_LOAD
+            self.not_imported[name] = site
+
+    not_imported: dict[str, Any]
+
+    def module_imported(self, name: str, site: Any) -> None:
+        """An import gives what ``sys.modules`` has by that name."""
+        module = sys.modules.get(name)
+        if is_a(module, types.ModuleType):
+            self.refgraph.read(self._module_entry(name), "is", module, site)
+
+    def imports_failed(self) -> None:
+        """At exit: what the region could not import must still not be there."""
+        for name, site in self.not_imported.items():
+            if name not in sys.modules:
+                self.refgraph.read(self._module_entry(name), "absent", None, site)
+
+    def _module_entry(self, name: str) -> Any:
+        node = self.refgraph.node(sys.modules)
+        if node is None:
+            node = self.refgraph.add(sys.modules, self.sources.const(sys.modules, "sys.modules"))
+        return self.sources.item(node.source, name)
 
     def import_call(self, frame: Any) -> bool:
         """``importlib.import_module``, as lazily loading packages call it."""

@@ -168,8 +168,6 @@ class ReadEvents(DefinitionEvents):
             return  # their own reads are seen
         if found.in_class or found.where in ("python", "absent"):
             self.class_fact(tp, name, site)
-        if found.where == "instance" and found.owner is not None:
-            self.shadowed_fact(found.owner, name, found.class_value, site)
         if found.where == "python":
             self.class_fact(tp, getattr(found.value, "__name__", "__getattr__"), site)
         if node is None:

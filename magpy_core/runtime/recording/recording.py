@@ -75,6 +75,7 @@ class Recording(FrameEvents):
         self._inference = []
         self._special_read = set()
         self._metaclasses = set()
+        self.not_imported = {}
         self._cached = []
         self._settings = {}
         self._forked = []
@@ -184,6 +185,8 @@ class Recording(FrameEvents):
 
     def tensor_written(self, tensor: torch.Tensor, source: Source) -> None:
         site = self.site
+        if tensor.grad_fn is not None:
+            self.with_history.add(source.path)
         if (site is None or not is_user_file(site.code.co_filename)) and source.path in self._written_inside:
             return  # a library's steps on one tensor are one finding: finding its place costs time
         self._written_inside.add(source.path)
@@ -319,6 +322,7 @@ class Recording(FrameEvents):
 
     def finish(self, result: Any, error: BaseException | None) -> Plan | None:
         """Turn what was seen into a plan; refuses when anything is in doubt."""
+        self.imports_failed()
         if self.pending_torch is not None:
             self.torch_call_missed()
         self.finished_data()

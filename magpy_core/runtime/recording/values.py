@@ -171,7 +171,7 @@ class ValueEvents(CallEvents):
         self.escape_all(site, lhs, rhs)
         for v in (lhs, rhs):
             kind = kinds.kind_of(v)
-            if kind not in (kinds.SCALAR, kinds.IDENTITY) and type(v).__flags__ & (1 << 9):
+            if type(v) is types.MethodType or (kind not in (kinds.SCALAR, kinds.IDENTITY) and type(v).__flags__ & (1 << 9)):
                 self.operator_facts(v, site)
             if kind == kinds.OBJECT:
                 self.class_fact(type(v), "__eq__", site)
@@ -238,6 +238,8 @@ class ValueEvents(CallEvents):
         if kind == kinds.OBJECT or (kind in kinds.CONTAINERS and type(container).__flags__ & (1 << 9)):
             self.class_fact(type(container), "__contains__", site)
             self.operator_facts(container, site)
+        if type(item) is types.MethodType:
+            self.operator_facts(item, site)
         node = self.node_for(container)
         if node is None:
             return

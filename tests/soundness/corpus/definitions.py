@@ -762,3 +762,32 @@ def region(x, k):
 
 def args(i):
     return torch.ones(2), values[0] if i % 2 else 1.0 + i
+
+
+# === resized_output_refused: calls=5 nograd
+import warnings
+
+out = torch.zeros(7, 3)
+
+
+def region(x):
+    return torch.add(x, 1, out=out), x.shape[0]
+
+
+def args(i):
+    return (torch.ones(i + 2, 3),)
+
+
+# === branch_after_history: calls=8 plain
+buf = torch.zeros(3)
+
+
+def region(x):
+    buf.add_(x.sum(0))
+    if buf.sum() > 60:
+        buf.detach_().zero_()
+    return buf * 1
+
+
+def args(i):
+    return (nn.Parameter(torch.ones(2, 3) * i),)

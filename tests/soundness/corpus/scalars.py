@@ -490,6 +490,11 @@ def region(x):
     return x * len(d)
 
 
+def change_first():
+    if d:
+        del d[next(iter(d))]
+
+
 # === sum_of_history: calls=5
 h = [1.0]
 
