@@ -135,6 +135,7 @@ def test_the_action_passes_options_on_and_is_green(project: Path) -> None:
 def test_a_usage_error_is_status_2(project: Path) -> None:
     runner = Runner(project, entrypoint="train.py", options="--nonsense", install="false", python=sys.executable)
     assert runner.run() == 2 and "nonsense" in runner.output
+    assert "steps.check.outputs.sarif" not in runner.values, "nothing to upload"
 
 
 # ---------------------------------------------------------------- GitLab and pre-commit
