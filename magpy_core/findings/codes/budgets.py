@@ -151,13 +151,13 @@ minimum: a noisy machine does not fail it by chance.
         ),
         example="""\
 @magpy_core.compile
-def scale(x):  # MP506 (min-speedup = 1.2)
-    return x * 2
+def gate(x):  # MP506 (min-speedup = 1.2)
+    return torch.sigmoid(x)
 """,
         fixed="""\
 @magpy_core.compile
 def block(x):
-    return layer_norm(mlp(x * 2) + x)
+    return x + torch.sigmoid(proj(x)) * mlp(norm(x))
 """,
     ),
     Code(
@@ -167,9 +167,9 @@ def block(x):
         Severity.WARNING,
         reason="A limit that is not checked must not look as if it were kept.",
         explanation="""\
-Either the budgets name a region that this run never came to, or `min-speedup` is set and there were too few steady calls
-of the region to say anything about its speed-up (six timings of each kind are needed; a region that was not compiled has
-none).""",
+Either the budgets name a region that this run never came to (an information, since another program may have it), or
+`min-speedup` is set and there were too few steady calls of the region to say anything about its speed-up (six timings of
+each kind are needed; a region that was not compiled has none).""",
         hints=(
             "Check the region's name: `magpy-lsp check` prints the names at the end.",
             "Run more steps: `magpy-lsp run --steps 40`.",
