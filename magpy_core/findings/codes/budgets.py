@@ -115,7 +115,8 @@ def forward(self, x):
         explanation=f"""\
 {_WHERE}, for all regions or for this one. It counts the tensor values that Python asks for in a call of the region
 (conditions, `.item()`, `int(t)`; one `tolist()` is one), times the calls of the region per step. At each of them the host
-waits until the device has done all work so far. What the program reads outside of regions is not seen.
+waits until the device has done all work so far. What the program reads outside of regions is not seen, and what torch's
+own optimizers read of their step counts is not counted.
 
 Of a region that could not be captured only the places are known, not how often a loop comes by.""",
         hints=(
