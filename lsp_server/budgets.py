@@ -5,14 +5,14 @@ A budget's finding stands at the region's definition and names the figure, the l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 from typing import Literal, TypeGuard
 
 import attrs
 
-from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Value
+from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity, Value
 
 HOST_READS = ("MP101", "MP102", "MP109")
 _PLACES_SHOWN = 3
@@ -52,9 +52,10 @@ class Budgets:
                 limits = own.over(limits)
         return limits
 
-    def unused(self, report: Report) -> list[str]:
-        """Patterns that no region of the run fits."""
-        return [p for p in self.regions if not any(_fits(p, r) for r in report.regions)]
+    def unused(self, regions: Iterable[RegionSummary]) -> list[str]:
+        """Patterns that none of ``regions`` fits."""
+        seen = list(regions)
+        return [p for p in self.regions if not any(_fits(p, r) for r in seen)]
 
 
 def _fits(pattern: str, region: RegionSummary) -> bool:
@@ -72,15 +73,17 @@ def judge(report: Report, budgets: Budgets, *, compiled: bool) -> list[Finding]:
     return found
 
 
-def unknown_regions(report: Report, budgets: Budgets, file: str, lines: Mapping[str, int]) -> list[Finding]:
-    """Budgets of regions that this run has not seen, at their line in the table."""
-    names = ", ".join(f"`{r.name}`" for r in report.regions[:6]) or "none"
+def unknown_regions(
+    regions: Sequence[RegionSummary], budgets: Budgets, file: str, lines: Mapping[str, int]
+) -> list[Finding]:
+    """Budgets of regions that were not seen, at their line in the table. An information: another program may have them."""
+    names = ", ".join(f"`{r.name}`" for r in regions[:6]) or "none"
     found = []
-    for pattern in budgets.unused(report):
+    for pattern in budgets.unused(regions):
         line = lines.get(pattern, 1)
         at = Location(file, Range(Position(line - 1, 0), Position(line, 0)))
         text = f"There is a budget for a region `{pattern}`, but no such region in this run; seen: {names}."
-        found.append(Finding("MP507", text, at))
+        found.append(Finding("MP507", text, at, severity_override=Severity.INFORMATION))
     return found
 
 

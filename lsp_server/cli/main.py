@@ -43,6 +43,7 @@ def cli() -> None:
 def check(**options: Any) -> None:
     """Run a program for a few steps under the monitor and print what it found.
 
+    ENTRYPOINT is a script or the name of a configured entrypoint; without one, all that are configured run.
     Settings are read from [tool.magpy] in the pyproject.toml nearest above the entrypoint.
     """
     _program("check", options)

@@ -47,7 +47,7 @@ def report_on(runs: list[Finished]) -> int:
     view = View(fail_on=common.fail_on)
     baseline = known.open_baseline(common)
     runs = [replace(run, outcome=_with_budgets(run)) for run in runs]
-    stale = _unused_comments(runs, view) if all(run.whole for run in runs) else []
+    stale = _of_no_use(runs, view) if all(run.whole for run in runs) else []
     judged: list[tuple[Finished, Report]] = []
     for run in runs:
         selected = apply(run.outcome.report.findings, common.selection, view.sources, flag_unused=False)
@@ -70,22 +70,25 @@ def _with_budgets(run: Finished) -> Outcome:
     """Adds the findings of broken budgets, before selection and comments, which count for them as for any other."""
     effective, report, budgets = run.effective, run.outcome.report, run.effective.budgets
     found = judge(report, budgets, compiled=effective.mode == "run" and not run.interrupted)
-    if run.whole and effective.config_file is not None:
-        found += unknown_regions(report, budgets, str(effective.config_file), effective.region_lines)
     return replace(run.outcome, report=replace(report, findings=[*report.findings, *found]))
 
 
-def _unused_comments(runs: list[Finished], view: View) -> list[Finding]:
-    """Over all programs, for a comment that one of them needs is used. Not of runs that were cut short: they say nothing
-    about comments they did not come to."""
-    files = set()
+def _of_no_use(runs: list[Finished], view: View) -> list[Finding]:
+    """Comments and budgets that nothing in these runs had use for. Over all programs, for what one of them needs is used;
+    not of runs that were cut short, which say nothing about what they did not come to."""
+    common, files = runs[0].effective, set()
     for run in runs:
         effective = run.effective
         files |= {r.file for r in run.outcome.report.regions if r.file and not r.file.startswith("<")}
         if effective.script is not None:
             files.add(os.path.abspath(os.path.join(effective.cwd or "", effective.script)))
     found = [f for run in runs for f in run.outcome.report.findings]
-    return unused(found, runs[0].effective.selection, view.sources, files)
+    stale = unused(found, common.selection, view.sources, files)
+    if common.config_file is not None:
+        regions = [region for run in runs for region in run.outcome.report.regions]
+        budgets = unknown_regions(regions, common.budgets, str(common.config_file), common.region_lines)
+        stale += apply(budgets, common.selection, view.sources, flag_unused=False).findings
+    return stale
 
 
 def _pointless(run: Finished) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 
 from magpy_core.findings import Finding, Report
 from magpy_core.runner import rank as rank_module
-from magpy_core.runner.launch import output_target, pump_output
+from magpy_core.runner.launch import Awaited, output_target, pump_output
 from magpy_core.runner.protocol import Message
 from magpy_core.runner.request import Kind, Outcome, RunRequest
 from magpy_core.runner.supervise import end_tree
@@ -37,7 +37,7 @@ def launch_ranks(request: RunRequest, nproc: int) -> RanksHandle:
     return RanksHandle(request, nproc)
 
 
-class RanksHandle:
+class RanksHandle(Awaited):
     """As a RunHandle: iterate for messages (steps are rank 0's), then ``outcome``; ``cancel`` and ``interrupt``."""
 
     def __init__(self, request: RunRequest, nproc: int) -> None:
@@ -81,9 +81,6 @@ class RanksHandle:
                 thread.start()
                 self._pumps.append(thread)
         return ""
-
-    def __iter__(self) -> Iterator[Message]:
-        return self._stream
 
     def _run(self) -> Iterator[Message]:
         try:
@@ -138,15 +135,6 @@ class RanksHandle:
             return Outcome("killed", None, None, text, report)
         message = f"Rank {number}: {worst.message}" if worst.message else ""
         return replace(worst, message=message, report=report)
-
-    @property
-    def outcome(self) -> Outcome:
-        """How it ended; waits for the end."""
-        for _ in self._stream:
-            pass
-        if self._outcome is None:
-            raise RuntimeError("the run was closed before its end")
-        return self._outcome
 
     def interrupt(self) -> None:
         """The launcher passes it on to every rank."""

@@ -49,7 +49,26 @@ def launch_async(request: RunRequest) -> AsyncRunHandle:
     return AsyncRunHandle(launch(request))
 
 
-class RunHandle:
+class Awaited:
+    """What every handle of a run has: messages to iterate, once, and the outcome behind them."""
+
+    _stream: Iterator[Message]
+    _outcome: Outcome | None = None
+
+    def __iter__(self) -> Iterator[Message]:
+        return self._stream
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it ended; waits for the end."""
+        for _ in self._stream:
+            pass
+        if self._outcome is None:
+            raise RuntimeError("the run was closed before its end")
+        return self._outcome
+
+
+class RunHandle(Awaited):
     """A run. Iterate for its messages, once; ``cancel`` and ``interrupt`` may be called from any thread."""
 
     def __init__(self, request: RunRequest) -> None:
@@ -135,9 +154,6 @@ class RunHandle:
 
     # -- listening
 
-    def __iter__(self) -> Iterator[Message]:
-        return self._stream
-
     def _refused(self, why: str) -> Iterator[Message]:
         message: Failed = {
             "type": "failed", "code": "MP903", "message": why, "traceback": "", "exit_code": 2, "place": None,
@@ -203,15 +219,6 @@ class RunHandle:
             timings["python_start"] = round(self._t_hello - self._t0, 6)
         owed, self._outcome = self._collector.finish(self._ended, timings, self._decoder.noise)
         yield from owed
-
-    @property
-    def outcome(self) -> Outcome:
-        """How it ended; waits for the end."""
-        for _ in self._stream:
-            pass
-        if self._outcome is None:
-            raise RuntimeError("the run was closed before its end")
-        return self._outcome
 
     # -- ending
 

@@ -50,9 +50,9 @@ def _end_with(parent: int, handle: RunHandle, folder: str) -> None:
     """When whoever asked for the run is gone, so are the program, the launcher and what nobody will read."""
     while _alive(parent):
         time.sleep(_LOOK_EVERY)
+    shutil.rmtree(folder, ignore_errors=True)
     os.kill(os.getppid(), signal.SIGTERM)
     handle.cancel()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _alive(pid: int) -> bool:

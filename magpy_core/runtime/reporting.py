@@ -5,6 +5,7 @@ Key functions: ``capture_findings``, ``recompile_finding``.
 
 from __future__ import annotations
 
+import os
 import warnings
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -177,18 +178,27 @@ def _recompile_hint(failure: Failure) -> str:
 _VALUE_READS = SCALAR_READS | {"__bool__"}
 
 
+_OPTIMIZERS = os.path.join("torch", "optim") + os.sep
+
+
 def host_reads(region: Region) -> int:
     """How many tensor values Python waits for in one call: the most of any capture; of a region without one, as far as
-    its findings tell."""
+    its findings tell. torch's own optimizers read step counts that they keep on the host: no wait, so not counted."""
     if not region.captures:
         return len({f.location for f in region.findings.values() if f.code in ("MP101", "MP102", "MP109")})
-    reads = [[n for n in c.nodes if n.op == "call_method" and n.target in _VALUE_READS] for c in region.captures]
-    return max(len({_read_at(node) for node in nodes}) for nodes in reads)
+    return max(len({_read_at(node) for node in c.nodes if _is_read(node)}) for c in region.captures)
+
+
+def _is_read(node: Any) -> bool:
+    site = node.meta.get("magpy_site")
+    asks = node.op == "call_method" and node.target in _VALUE_READS
+    return asks and (site is None or _OPTIMIZERS not in site.code.co_filename)
 
 
 def _read_at(node: Any) -> Any:
     """What tells one wait from another: the node itself, or (of ``tolist``, many nodes at once) the site."""
-    whole = node.args[0].op == "call_function" and "magpy_site" not in node.args[0].meta
+    of = node.args[0] if node.args else None
+    whole = getattr(of, "op", "") == "call_function" and "magpy_site" not in getattr(of, "meta", {})
     return node.meta.get("magpy_site") if whole else node
 
 

@@ -115,7 +115,8 @@ def test_a_rank_that_fails_ends_the_run_and_is_named(tmp_path: Path) -> None:
 def test_when_the_tool_is_killed_nothing_is_left(tmp_path: Path) -> None:
     (tmp_path / "waits.py").write_text("import os, time\nprint('pid', os.getpid(), flush=True)\ntime.sleep(600)\n")
     command = [sys.executable, "-m", "lsp_server.cli", "check", "waits.py", "--nproc-per-node", "2"]
-    process = subprocess.Popen(command, cwd=tmp_path, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    env = {**ENV, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert process.stdout is not None
         programs = [psutil.Process(int(process.stdout.readline().split()[1])) for _ in range(2)]
@@ -123,7 +124,7 @@ def test_when_the_tool_is_killed_nothing_is_left(tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
         process.wait(10)
         _, left = psutil.wait_procs(everything, timeout=15)
-        assert left == []
+        assert left == [] and list(tmp_path.glob("magpy-ranks-*")) == []
     finally:
         process.kill()
         process.communicate()

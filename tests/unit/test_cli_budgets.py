@@ -160,9 +160,9 @@ def test_a_budget_of_an_unknown_region_is_told_in_the_toml(tool: Tool) -> None:
     file = tool.pyproject('[tool.magpy.budgets.regions."module: Nett"]\nguards = 5\n')
     tool.regions.append(RegionSummary("r", "module", NET, str(tool.script), 2, calls=3))
     result = tool("check", "train.py", "--format", "concise")
-    assert result.exit_code == 1
+    assert result.exit_code == 0, "another program may have it"
     said = "There is a budget for a region `module: Nett`, but no such region in this run; seen: `module: Net`."
-    assert f"{file.name}:2:1: MP507 [warning] {said}\n" in result.stdout
+    assert f"{file.name}:2:1: MP507 [information] {said}\n" in result.stdout
     tool.kind = "failed"
     assert "MP507" not in tool("check", "train.py").stdout, "a run that failed may not have come to it"
 

@@ -234,6 +234,13 @@ def test_a_comment_that_one_of_them_needs_is_used(tool: Tool) -> None:
     assert "MP912" not in tool("check", "--format", "concise").stdout
 
 
+def test_a_budget_of_a_region_of_one_of_them_is_known_to_all(tool: Tool) -> None:
+    table = '[tool.magpy.budgets.regions."{}"]\nguards = 1\n'
+    (tool.folder / "pyproject.toml").write_text(TWO + table.format("net: Net") + table.format("net: Nett"))
+    said = tool("check", "--format", "concise").stdout
+    assert said.count("MP507") == 1 and "a region `net: Nett`" in said
+
+
 def test_each_has_its_part_of_the_baseline(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CI", raising=False)
     tool.codes = {"train": ["MP102"], "eval": ["MP103"]}

@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 import jsonschema
+import psutil
 import pytest
+from watchfiles import watch
 
 from magpy_core.findings.schema import report_schema
 
@@ -83,3 +85,30 @@ def test_ctrl_c_reaches_the_program_and_the_report_follows(tmp_path: Path) -> No
     assert process.returncode == 130
     assert out.startswith(b"tidied\n") and b"No region was monitored." in out
     assert b"KeyboardInterrupt" in err and b"magpy-lsp: interrupted; what was found until then follows." in err
+
+
+@pytest.mark.parametrize("several", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["entrypoints", "ranks"])
+def test_ctrl_c_ends_several_programs_and_leaves_none(tmp_path: Path, several: bool) -> None:
+    (tmp_path / "script.py").write_text("import os, time\nopen(f'{os.getpid()}.pid', 'w').close()\ntime.sleep(600)\n")
+    (tmp_path / "pyproject.toml").write_text(
+        "".join(f"[[tool.magpy.entrypoints]]\nname = '{name}'\nprogram = 'script.py'\n" for name in "ab")
+    )
+    options = ["-j", "2"] if several else ["script.py", "--nproc-per-node", "2"]
+    process = subprocess.Popen(
+        [*COMMAND, "check", *options], cwd=tmp_path, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        for _ in watch(tmp_path, stop_event=None, rust_timeout=1000, yield_on_timeout=True, raise_interrupt=False):
+            if len(list(tmp_path.glob("*.pid"))) == 2:
+                break
+        programs = [psutil.Process(int(file.stem)) for file in tmp_path.glob("*.pid")]
+        assert len(programs) == 2
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, out
+    assert psutil.wait_procs(programs, timeout=10)[1] == []
+    assert "defect of MagPy" not in out and "interrupted" in out
+    if several:
+        assert "a: interrupted; what was found until then follows." in out

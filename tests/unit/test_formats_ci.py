@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsp_server.fingerprint import enclosing, fingerprint, unique
@@ -21,6 +21,7 @@ from magpy_core.findings import Finding, Location, Position, Range, RegionSummar
 from tests.golden.test_formats import report, view
 
 SARIF_SCHEMA = json.loads((Path(__file__).parents[1] / "data" / "sarif-schema-2.1.0.json").read_text(encoding="utf-8"))
+SARIF = jsonschema.Draft4Validator(SARIF_SCHEMA)
 FILE = "/project/a b/träin,x.py"
 TEXT = "class Net:\n    def forward(self, x):\n        if x.any():\n            return x\n\nx.item()\nx.item()\n"
 
@@ -39,7 +40,7 @@ def looking(text: str = TEXT) -> View:
 
 def valid(text: str) -> dict:
     log = json.loads(text)
-    jsonschema.validate(log, SARIF_SCHEMA, cls=jsonschema.Draft4Validator)
+    SARIF.validate(log)
     return log
 
 
@@ -47,7 +48,7 @@ def test_the_schema_is_not_a_formality() -> None:
     log = valid(sarif.text(report(), view()))
     log["runs"][0]["results"][0]["level"] = "hint"
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(log, SARIF_SCHEMA, cls=jsonschema.Draft4Validator)
+        SARIF.validate(log)
 
 
 def test_sarif_of_an_empty_report_is_valid_and_says_success() -> None:
@@ -70,6 +71,7 @@ def test_sarif_paths_are_uris_below_the_root_and_results_point_to_their_rule() -
     }  # fmt: skip
 
 
+@settings(max_examples=30)
 @given(st.lists(st.text(max_size=30), max_size=3))
 def test_sarif_is_valid_whatever_a_program_says(messages: list[str]) -> None:
     valid(sarif.text(Report("t.py", [], [finding(message=m or "m") for m in messages]), looking()))

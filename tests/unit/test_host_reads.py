@@ -43,6 +43,23 @@ def refused(x: Any) -> Any:
     return x
 
 
+def test_step_counts_of_optimizers_are_on_the_host_already() -> None:
+    magpy_core.reset()
+    weight = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.AdamW([weight], lr=0.1)
+    weight.grad = torch.ones(3)
+
+    def step() -> None:
+        optimizer.step()
+
+    region = Region("r", "function", "f", line_location(__file__, 1), step, Options(mode="observe", backend="eager"))
+    region()
+    region()
+    assert region.captures, [f.message for f in region.findings.values()]
+    assert any(node.target == "item" for capture in region.captures for node in capture.nodes)
+    assert region.summary().host_reads == 0
+
+
 @pytest.mark.parametrize(("function", "reads"), [(none, 0), (one, 1), (several, 6), (a_list, 1), (refused, 1)])
 def test_host_reads(function: Callable[..., Any], reads: int) -> None:
     magpy_core.reset()

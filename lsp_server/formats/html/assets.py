@@ -24,6 +24,8 @@ h3 { font-size: 16px; margin: 22px 0 8px; }
 nav { display: flex; flex-wrap: wrap; gap: 14px; margin: 12px 0; } a { color: var(--accent); }
 button { font: inherit; color: var(--fg); background: var(--panel); border: 1px solid var(--line); border-radius: 6px;
   padding: 3px 10px; cursor: pointer; } button:hover, button:focus-visible { border-color: var(--accent); }
+input { font: inherit; color: var(--fg); background: var(--panel); border: 1px solid var(--line); border-radius: 6px;
+  padding: 3px 10px; }
 .soft { color: var(--soft); } .good { color: var(--good); } 
 .error { color: var(--error); } .warning { color: var(--warning); }
 .information { color: var(--information); } .hint { color: var(--hint); }

@@ -52,7 +52,7 @@ def picture(report: Report) -> str:
     parts = [f"<svg width='{_WIDE}' height='{height}' viewBox='0 0 {_WIDE} {height}' role='img' aria-label='timeline'>"]
     for region, row in rows.items():
         name = escape(shorten(clean(names.get(region, region)), 26), quote=True)
-        parts.append(f"<text x='0' y='{row * _ROW + 18}'>{name}</text>")
+        parts.append(f"<text x='10' y='{row * _ROW + 18}'>{name}</text>")
     parts += [_bar(call, rows[call.region], begin, scale) for call in calls]
     bottom = len(rows) * _ROW + 16
     parts.append(f"<text class='small' x='{_LEFT}' y='{bottom}'>{begin:,.3f} s</text>")

@@ -115,7 +115,8 @@ def forward(self, x):
         explanation=f"""\
 {_WHERE}, for all regions or for this one. It counts the tensor values that Python asks for in a call of the region
 (conditions, `.item()`, `int(t)`; one `tolist()` is one), times the calls of the region per step. At each of them the host
-waits until the device has done all work so far. What the program reads outside of regions is not seen.
+waits until the device has done all work so far. What the program reads outside of regions is not seen, and what torch's
+own optimizers read of their step counts is not counted.
 
 Of a region that could not be captured only the places are known, not how often a loop comes by.""",
         hints=(
@@ -151,13 +152,13 @@ minimum: a noisy machine does not fail it by chance.
         ),
         example="""\
 @magpy_core.compile
-def scale(x):  # MP506 (min-speedup = 1.2)
-    return x * 2
+def gate(x):  # MP506 (min-speedup = 1.2)
+    return torch.sigmoid(x)
 """,
         fixed="""\
 @magpy_core.compile
 def block(x):
-    return layer_norm(mlp(x * 2) + x)
+    return x + torch.sigmoid(proj(x)) * mlp(norm(x))
 """,
     ),
     Code(
@@ -167,9 +168,9 @@ def block(x):
         Severity.WARNING,
         reason="A limit that is not checked must not look as if it were kept.",
         explanation="""\
-Either the budgets name a region that this run never came to, or `min-speedup` is set and there were too few steady calls
-of the region to say anything about its speed-up (six timings of each kind are needed; a region that was not compiled has
-none).""",
+Either the budgets name a region that this run never came to (an information, since another program may have it), or
+`min-speedup` is set and there were too few steady calls of the region to say anything about its speed-up (six timings of
+each kind are needed; a region that was not compiled has none).""",
         hints=(
             "Check the region's name: `magpy-lsp check` prints the names at the end.",
             "Run more steps: `magpy-lsp run --steps 40`.",
