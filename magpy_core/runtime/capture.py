@@ -36,6 +36,7 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.codegen import ReplayWriter
 from magpy_core.replay.ir import Outside
+from magpy_core.replay.prefetch import prefetch
 from magpy_core.runtime.conditions import evaluator
 from magpy_core.runtime.parts import DRAWING, Guards, Replay, restore_history, restore_input, shape_check
 from magpy_core.runtime.recording.base import Branch
@@ -225,7 +226,7 @@ class Capture:
         rw_targets = {id(e.target.source): e.target for e in self._plan.effects if isinstance(e.target, Outside)}
         for target in rw_targets.values():
             w.var(target.source)
-        self._prefetch(w)
+        prefetch(w, self._plan)
         self._write_conditions(w, input_names)
         guard_lines = list(w.lines)
         count = w.checks
@@ -307,38 +308,6 @@ class Capture:
             if node.source is source:
                 return node.obj
         raise AssertionError(f"no node for {source!r}")
-
-    def _prefetch(self, w: GuardWriter) -> None:
-        """Outside objects that replay needs are fetched while their paths still lead to them (before any effect)."""
-        seen: set[int] = set()
-
-        def visit(e: Any) -> None:
-            if isinstance(e, Outside):
-                w.var(e.source)
-            elif isinstance(e, (list, tuple)):
-                for part in e:
-                    visit(part)
-            elif isinstance(e, dict):
-                visit(list(e.values()))
-            elif hasattr(e, "sym"):
-                for leaf in e.sym.leaves():
-                    if leaf.kind == "source":
-                        w.var(leaf.payload)
-            elif hasattr(e, "how") and id(e) not in seen:
-                seen.add(id(e))
-                visit(e.items)
-                visit([v for _, v in e.attrs])
-                visit([v for _, v in e.slots])
-                if e.extra is not None:
-                    visit(e.extra)
-
-        visit(self._plan.result)
-        for effect in self._plan.effects:
-            visit(effect.target)
-            visit(effect.key)
-            visit(effect.value)
-            if effect.op in ("set_attr", "del_attr") and isinstance(effect.target, Outside):
-                w.dict_of(effect.target.source)
 
     def _distinct(self, w: GuardWriter) -> None:
         """An object the region writes must not be one of the other objects of its type that it uses."""

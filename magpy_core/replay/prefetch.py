@@ -1,0 +1,41 @@
+"""What a replay needs of the outside, fetched before its first effect. Key function: ``prefetch``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from magpy_core.guards.codegen import GuardWriter
+from magpy_core.replay.ir import Outside, Plan
+
+
+def prefetch(w: GuardWriter, plan: Plan) -> None:
+    """Outside objects that replay needs are fetched while their paths still lead to them (before any effect)."""
+    seen: set[int] = set()
+
+    def visit(e: Any) -> None:
+        if isinstance(e, Outside):
+            w.var(e.source)
+        elif isinstance(e, (list, tuple)):
+            for part in e:
+                visit(part)
+        elif isinstance(e, dict):
+            visit(list(e.values()))
+        elif hasattr(e, "sym"):
+            for leaf in e.sym.leaves():
+                if leaf.kind == "source":
+                    w.var(leaf.payload)
+        elif hasattr(e, "how") and id(e) not in seen:
+            seen.add(id(e))
+            visit(e.items)
+            visit([v for _, v in e.attrs])
+            visit([v for _, v in e.slots])
+            if e.extra is not None:
+                visit(e.extra)
+
+    visit(plan.result)
+    for effect in plan.effects:
+        visit(effect.target)
+        visit(effect.key)
+        visit(effect.value)
+        if effect.op in ("set_attr", "del_attr") and isinstance(effect.target, Outside):
+            w.dict_of(effect.target.source)
