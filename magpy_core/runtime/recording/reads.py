@@ -168,6 +168,8 @@ class ReadEvents(DefinitionEvents):
             return  # their own reads are seen
         if found.in_class or found.where in ("python", "absent"):
             self.class_fact(tp, name, site)
+        if found.where == "absent" and tp.__flags__ & (1 << 9):
+            self.read_class_field(tp, "__name__", site)  # what is raised has it in its text
         if found.where == "python":
             self.class_fact(tp, getattr(found.value, "__name__", "__getattr__"), site)
         if node is None:
