@@ -18,7 +18,7 @@ from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node, RefGraph
 from magpy_core.refgraph.iterators import can_peek
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.lookup import class_lookup, missing
+from magpy_core.refgraph.lookup import class_lookup
 from magpy_core.refgraph.snapshot import cell_value, instance_dict
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import MadeInside
@@ -263,12 +263,7 @@ class RecordingState(Observer):
             self.function_fact(raw)
 
     def descriptor_fact(self, raw: Any, site: Any) -> None:
-        """A descriptor of a class of the user's does what that class's methods say."""
-        tp = type(raw)
-        if tp.__flags__ & (1 << 9) and kinds.kind_of(raw) == kinds.OBJECT:
-            for name in ("__get__", "__set__", "__delete__"):
-                if not missing(class_lookup(tp, name)[0]):
-                    self.class_fact(tp, name, site)
+        raise NotImplementedError
 
     def class_seen(self, cls: type, site: Any) -> None:
         raise NotImplementedError
@@ -430,6 +425,8 @@ class RecordingState(Observer):
 
     def item_store(self, node: Node, key: Any) -> Slot | None:
         obj, kind = node.obj, node.kind
+        if self._written_over(node, key):
+            return None
         if kind == kinds.LIST:
 
             def set_list(v: Any) -> None:
@@ -451,9 +448,17 @@ class RecordingState(Observer):
             return Slot(lambda: dict.get(obj, key), set_dict)
         return None
 
+    def _written_over(self, node: Node, key: Any) -> bool:
+        """Whether the region has written there, if only what was there: then it is no place to put a copy of what was."""
+        table = instance_dict(node.obj) if node.kind == kinds.OBJECT else None
+        handles = [node, self.refgraph.node(table) if table is not None else None]
+        if node.source.kind == "dict":
+            handles += [n for n in self.refgraph.written() if n.source is node.source.base]
+        return any(k is key or (type(k) is type(key) and k == key) for n in handles if n for _, k in n.forced)
+
     def attr_store(self, obj: Any, name: str, node: Node | None) -> Slot | None:
         d = obj.__dict__ if is_a(obj, types.ModuleType) else instance_dict(obj)
-        if d is None:
+        if d is None or (node is not None and self._written_over(node, name)):
             return None
 
         def set_attr(v: Any) -> None:

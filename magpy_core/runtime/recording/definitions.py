@@ -41,6 +41,14 @@ class DefinitionEvents(EscapeEvents):
         self.function_fact(raw)
         self.descriptor_fact(raw, site)
 
+    def descriptor_fact(self, raw: Any, site: Any) -> None:
+        """A descriptor of a class of the user's does what that class's methods say."""
+        tp = type(raw)
+        if tp.__flags__ & (1 << 9) and kinds.kind_of(raw) == kinds.OBJECT:
+            for name in ("__get__", "__set__", "__delete__"):
+                if not lookup.missing(lookup.class_lookup(tp, name)[0]):
+                    self.class_fact(tp, name, site)
+
     # -- classes -----------------------------------------------------------------------------------------------
 
     def class_seen(self, cls: type, site: Any) -> None:
