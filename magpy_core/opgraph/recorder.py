@@ -31,7 +31,7 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
 
 _CONST_TYPES = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format,
-                type(Ellipsis), bytes)  # fmt: skip
+                type(Ellipsis), bytes, torch.fx.Node)  # fmt: skip
 
 
 _TENSOR_TYPE = type(torch.FloatTensor)
@@ -181,7 +181,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
                 self._took_number = True
             return self.host.data_node(value)
         if type(value) in (int, float):
-            sym = self.scalars.get(value)
+            sym = self.scalars.operand(value)
             if sym is not None and not all(leaf.kind == "source" and leaf.payload.kind == "size" for leaf in sym.leaves()):
                 self._took_number = True  # what follows from the sizes of inputs is known to the shape tracker
             return self.scalar_node(sym) if sym is not None else value
