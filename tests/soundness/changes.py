@@ -79,6 +79,21 @@ def bumped(value: Any) -> Any:
         return torch.float64 if value is not torch.float64 else torch.float32
     if type(value) is tuple and value and bumped(value[0]) is not None:
         return (bumped(value[0]), *value[1:])
+    if type(value) is range:
+        return range(value.start, value.stop + 1, value.step)
+    if type(value) is slice:
+        return slice(value.start, (value.stop or 0) + 1, value.step)
+    for base in (int, float, str):  # an instance of a subclass
+        if issubclass(type(value), base) and type(value).__new__ is base.__new__ and type(value).__module__ != "numpy":
+            return type(value)(bumped(base(value)))
+    return None
+
+
+def subclassed(value: Any) -> Any:
+    """The same number or text as an instance of a subclass; None for anything else."""
+    for base, cls in ((int, _Int), (float, _Float), (str, _Text)):
+        if type(value) is base:
+            return cls(value)
     return None
 
 
@@ -105,6 +120,14 @@ class _Text(str):
     """A str that is not quite one."""
 
     __slots__ = ()
+
+
+class _Int(int):
+    """An int that is not quite one."""
+
+
+class _Float(float):
+    """A float that is not quite one."""
 
 
 # -- tensors ---------------------------------------------------------------------------------------------------
@@ -384,6 +407,16 @@ def _bump_function_attribute(f: Any) -> Any:
     return _bump_dict(f.__dict__)
 
 
+@change("rename", a(types.FunctionType, type))
+def _rename(v: Any) -> None:
+    v.__name__ = v.__name__ + "_"
+
+
+@change("another documentation", a(types.FunctionType, type))
+def _document(v: Any) -> None:
+    v.__doc__ = (v.__doc__ or "") + "More."
+
+
 @change("bump class attribute", a(type))
 def _bump_class(cls: Any) -> Any:
     for k, x in list(cls.__dict__.items()):
@@ -552,6 +585,23 @@ def _retype_attribute(obj: Any) -> Any:
     return False
 
 
+@change("attribute to an instance of a subclass", _is_object)
+def _subclass_attribute(obj: Any) -> Any:
+    for k in _plain_names(obj):
+        if (new := subclassed(_dict(obj)[k])) is not None:
+            _dict(obj)[k] = new
+            return True
+    return False
+
+
+@change("attributes in another order", _is_object)
+def _reorder_attributes(obj: Any) -> Any:
+    names = _plain_names(obj)
+    if len(names) < 2 or type(obj).__dictoffset__ == 0:
+        return False
+    _dict(obj)[names[0]] = _dict(obj).pop(names[0])
+
+
 @change("attribute to None", _is_object)
 def _none_attribute(obj: Any) -> Any:
     names = _plain_names(obj)
@@ -674,6 +724,8 @@ def _global_changes(world: World) -> Iterator[Change]:
             yield at("bump global", key, bumped)
         if retyped(value) is not None:
             yield at("retype global", key, retyped)
+        if subclassed(value) is not None:
+            yield at("subclass of global", key, subclassed)
         if type(value) in (list, dict, set):
             yield at("equal copy of global", key, lambda v: copy.copy(v) if type(v) in (list, dict, set) else None)
         if type(value) is types.FunctionType and key not in ("args", "region") and not key.startswith("change_"):
@@ -816,6 +868,10 @@ def _retyped_numbers(world: World, made: Arguments) -> Arguments:
     return _mapped(made, retyped, (int, float))
 
 
+def _subclassed_numbers(world: World, made: Arguments) -> Arguments:
+    return _mapped(made, lambda v: v if subclassed(v) is None else subclassed(v), (int, float, str))
+
+
 def _inference(world: World, made: Arguments) -> Arguments:
     with torch.inference_mode():
         return _mapped(made, torch.clone)
@@ -860,5 +916,6 @@ _REWRITES = [
     _named("of_a_subclass", _tensors(lambda t: t.as_subclass(_Plain))),
     _named("arrays", _floats(lambda t: t.detach().numpy())),
     _named("negative_views", _floats(lambda t: torch._neg_view(t))),
-    _by_keyword, _one_object, _one_memory, _last_none, _fewer, _more, _numbers, _retyped_numbers, _inference,
+    _by_keyword, _one_object, _one_memory, _last_none, _fewer, _more, _numbers, _retyped_numbers, _subclassed_numbers,
+    _inference,
 ]  # fmt: skip

@@ -172,6 +172,8 @@ class ReadEvents(DefinitionEvents):
             self.class_fact(tp, name, site)
         if found.where == "data":
             self.descriptor_read(obj, name, found, site)
+        if found.where == "absent" and tp.__flags__ & (1 << 9):
+            self.read_class_field(tp, "__name__", site)  # what is raised has it in its text
         if found.where == "python":
             self.class_fact(tp, getattr(found.value, "__name__", "__getattr__"), site)
         if node is None:

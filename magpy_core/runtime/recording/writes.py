@@ -127,6 +127,10 @@ class WriteEvents(ReadEvents):
             assert node.snapshot is not None
             if name == "__dict__":
                 self.refuse("MP110", f"{HERE} replaces the whole `__dict__`, which replay can't repeat.", site=site)
+            if is_a(lookup.class_lookup(tp, "__delattr__")[0], types.FunctionType) or (
+                lookup.is_data_descriptor(raw) and not is_a(raw, types.MemberDescriptorType)
+            ):
+                deleted = False  # code of the program's does it, which is seen
             if deleted:
                 self.presence(node, name, site)
             node.forced.append(("del_attr" if deleted else "set_attr", name))

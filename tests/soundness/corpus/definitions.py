@@ -778,7 +778,7 @@ def args(i):
     return (torch.ones(i + 2, 3),)
 
 
-# === branch_after_history: calls=8 plain
+# === branch_after_history: calls=8
 buf = torch.zeros(3)
 
 
