@@ -166,6 +166,10 @@ def report_schema() -> Schema:
                     "speedup_low": _measured("Lower end of the 95 % confidence interval of the speed-up"),
                     "speedup_high": _measured("Upper end of the 95 % confidence interval of the speed-up"),
                 },
+                {
+                    "engine": {"description": "Whose figures these are", "enum": ["magpy", "dynamo"]},
+                    "graphs": _count("Operator graphs that one call runs through"),
+                },
             ),
         },
     }
