@@ -22,12 +22,17 @@ def broke(event: watch.Break, region: str | None, fallback: Location) -> Finding
     place, path = places.of_break(event.spots, fallback)
     values = (Value("graph break", told.label),)
     expression = text_at(place)
-    if path and path[-1].file.startswith(watch.torch_folder()) and "graph_break()" in told.kind:
+    if path and intended(told.kind, path[-1].file):
         text = f"`{expression}` calls torch's `{path[-1].function}`, which breaks the graph on purpose ({told.number})."
         return Finding("MPD102", text, place, region=region, path=path, values=values)
     inside = f" (in `{path[-1].function}`)" if path else ""
     text = f"torch.compile breaks the graph at `{expression}`{inside} ({told.label}): {told.why}"
     return Finding("MPD101", text, place, told.hint, region=region, path=path, values=values)
+
+
+def intended(kind: str, file: str) -> bool:
+    """Whether torch's own code asked for a graph break."""
+    return "graph_break()" in kind and file.startswith(watch.torch_folder())
 
 
 def recompiled(code: CodeType, change: Change, versions: int, region: str | None, fallback: Location) -> Finding:
@@ -66,6 +71,8 @@ def gave_up(event: watch.GivenUp, region: str | None, fallback: Location) -> Fin
     """A function that stays plain Python."""
     name = function_name(event.code.co_name)
     place = places.of_function(event.code, fallback)
+    if place is fallback:  # a library's: told where the user calls it
+        place = places.running() or fallback
     rest = "the rest of " if is_resumed(event.code.co_name) else ""
     if not event.kind:
         lines = [line.strip() for line in event.text.splitlines() if line.strip()] or [""]
