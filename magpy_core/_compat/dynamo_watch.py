@@ -13,8 +13,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, Protocol
+
+from magpy_core._compat.dynamo import set_mark
 
 Positions = tuple[int | None, int | None, int | None, int | None]
 """First line, last line, first column, end column, as ``co_positions`` gives them."""
@@ -101,6 +103,31 @@ def watch(listener: Listener | None) -> None:
     _wrap(convert_frame, "get_and_maybe_log_recompilation_reasons", _around_reasons)
     _wrap(convert_frame.ConvertFrameAssert, "__call__", _around_frame)
     _wrapped = True
+
+
+def hide(package: str) -> None:
+    """Frames of the functions of ``package`` (imported by now) are never compiled; what they call is.
+
+    The program's calls go through some of them (the replaced ``nn.Module.__call__``), and what the compiler made of those
+    would be told as the program's.
+    """
+    for name, module in list(sys.modules.items()):
+        if name == package or name.startswith(f"{package}."):
+            for thing in list(vars(module).values()):
+                if getattr(thing, "__module__", None) == name:
+                    _hide(thing)
+
+
+def _hide(thing: Any) -> None:
+    if isinstance(thing, type):
+        for member in list(vars(thing).values()):
+            _hide(member.fget if isinstance(member, property) else getattr(member, "__func__", member))
+    elif isinstance(thing, FunctionType):
+        codes = [thing.__code__]
+        while codes:
+            code = codes.pop()
+            set_mark(code, (1, 0))
+            codes += [const for const in code.co_consts if isinstance(const, CodeType)]
 
 
 def own_code_limit() -> int:

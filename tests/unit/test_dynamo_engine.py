@@ -192,7 +192,9 @@ def test_an_unknown_backend_is_refused() -> None:
         ("1/2: tensor 'L['b']['x']' rank mismatch. expected 2, actual 3", "b['x'].dim()", "2", "3"),
         ("0/1: self._modules['a'].training == True  # if x:  # m.py:3 in f", "self.a.training", "True", ""),
         ("0/0: len(names) == 2  # for n in names:  # m.py:3 in f", "len(names) == 2", "", ""),
-        ("0/0: ___check_obj_id(L['f'], 94)  # f(x)  # m.py:3 in g", "___check_obj_id(f, 94)", "", ""),
+        ("0/0: ___check_obj_id(L['f'], 94)  # f(x)  # m.py:3 in g", "f", "the same object", ""),
+        ("0/0: ___check_type_id(m, 94), type=<class '__main__.Net'>  # m(x)  # m.py:3 in g", "m", "of type Net", ""),
+        ("0/1: tensor 'x' requires_grad mismatch. expected requires_grad=1", "x.requires_grad", "True", "False"),
     ],
 )
 def test_reasons_are_read(reason: str, name: str, old: str, new: str) -> None:

@@ -32,7 +32,12 @@ def broke(event: watch.Break, region: str | None, fallback: Location) -> Finding
 
 def intended(kind: str, file: str) -> bool:
     """Whether torch's own code asked for a graph break."""
-    return "graph_break()" in kind and file.startswith(watch.torch_folder())
+    return "graph_break()" in kind and of_torch(file)
+
+
+def of_torch(file: str) -> bool:
+    """Whether a file is torch's own."""
+    return file.startswith(watch.torch_folder())
 
 
 def recompiled(code: CodeType, change: Change, versions: int, region: str | None, fallback: Location) -> Finding:
@@ -58,6 +63,8 @@ def _recompile_hint(change: Change) -> str:
             f"If it goes on varying, say so before the first call: torch._dynamo.mark_dynamic({tensor}, {dim}); "
             "or use batches of one shape (drop_last=True, padding)."
         )
+    if what == "requires_grad":
+        return f"Call it with tensors that need a gradient, or with such that don't (torch.no_grad(), {tensor}.detach())."
     if what == "training" or change.name.startswith("___"):
         return "Nothing needs to be done if it happens once."
     try:

@@ -6,6 +6,7 @@ import linecache
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from types import CodeType, FrameType
 
 from magpy_core._compat.dynamo_watch import Spot
@@ -42,7 +43,7 @@ def running() -> Location | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if is_user_file(frame.f_code.co_filename):
-            return frame_location(frame)
+            return replace(frame_location(frame), function=function_name(frame.f_code.co_name))
         frame = frame.f_back
     return None
 

@@ -97,8 +97,8 @@ class DynamoRegion:
 
     def gave_up(self, event: watch.GivenUp) -> None:
         self._events += 1
-        if explain.intended(event.kind, event.code.co_filename):
-            return  # the break itself has been told
+        if event.kind and explain.of_torch(event.code.co_filename):
+            return  # torch leaves it to Python on purpose, or the break in it has been told
         self._given_up.add(event.code)
         self._add(explain.gave_up(event, self.id, self.location))
 

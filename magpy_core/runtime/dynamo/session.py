@@ -46,6 +46,8 @@ class DynamoSession:
         self._local = threading.local()
         self._trouble: Finding | None = None
         watch.watch(self)
+        for package in ("magpy_core.runner", "magpy_core.runtime.dynamo"):
+            watch.hide(package)
 
     def region(
         self, key: Hashable, *, kind: str, name: str, file: str, line: int, target: Callable[..., Any]

@@ -19,6 +19,7 @@ _LONGEST = 240
 _HINT = 260
 # For the compiler's developers, not for who reads a finding.
 _NO_HINT = re.compile(r"report an issue|tracing rules|This graph break may have been caused by|fundamental|Dynamo bug", re.I)
+_NOISE = re.compile(r" \(has_kwargs (?:True|False)\)| at 0x[0-9a-f]+")
 _GB = re.compile(r"/gb(\d+)\.html")
 
 
@@ -60,7 +61,7 @@ def _section(body: str, name: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.replace("(has_kwargs False)", "").split())
+    return " ".join(_NOISE.sub("", text).split())
 
 
 def _sentences(text: str, longest: int) -> str:
@@ -74,10 +75,11 @@ def _sentences(text: str, longest: int) -> str:
 
 
 _TENSOR = re.compile(
-    r"tensor '(?P<name>.+?)' (?P<what>.+?) mismatch(?: at index (?P<index>\d+))?\. "
-    r"expected (?P<old>.+?), actual (?P<new>.+)",
+    r"tensor '(?P<name>.+?)' (?P<what>[\w ]+) mismatch(?: at index (?P<index>\d+))?\. "
+    r"expected (?P<old>.+?)(?:, actual (?P<new>.+))?$",
     re.S,
 )
+_IDENTITY = re.compile(r"___check_(?P<what>obj|type)_id\((?P<name>.+), \d+\)(?:, type=<class '(?P<type>.+)'>)?")
 _AT = re.compile(r"# (?P<text>[^#]*?)\s+# (?P<file>\S+):(?P<line>\d+) in (?P<function>\S+)")
 _EQUALS = re.compile(r"^(?P<name>[\w.\[\]'\"]+) == (?P<old>.+)$")
 _RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")
@@ -111,10 +113,17 @@ def read_reason(reason: str, variables: Mapping[str, Any]) -> Change:
     if tensor is not None:
         what = _WHAT.get(tensor["what"], tensor["what"])
         index = f"[{tensor['index']}]" if tensor["index"] else ""
-        return Change(f"{_name(tensor['name'])}.{what}{index}", _cut(tensor["old"]), _cut(_plain(tensor["new"])))
+        if tensor["old"].startswith("requires_grad="):
+            had = tensor["old"].endswith("1")
+            return Change(f"{_name(tensor['name'])}.requires_grad", str(had), str(not had))
+        return Change(f"{_name(tensor['name'])}.{what}{index}", _cut(tensor["old"]), _cut(_plain(tensor["new"] or "")))
     at = _AT.search(text)
     place = (at["file"], int(at["line"]), at["text"].strip()) if at is not None else ("", 0, "")
     condition = _plain(text.partition("  #")[0].partition(" (HINT:")[0])
+    identity = _IDENTITY.match(condition)
+    if identity is not None:
+        same = "the same object" if identity["what"] == "obj" else f"of type {identity['type'] or 'it was'}"
+        return Change(_name(identity["name"]), same.replace("__main__.", ""), "", *place)
     equals = _EQUALS.match(_name(condition))
     if equals is not None:
         return Change(equals["name"], _cut(equals["old"]), value_text(equals["name"], variables), *place)
