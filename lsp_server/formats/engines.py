@@ -10,6 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from lsp_server.formats.run_table import ms
 from lsp_server.formats.view import View, clean
 from magpy_core.findings import RegionSummary, Report
 
@@ -51,7 +52,7 @@ def pairs(report: Report) -> list[Pair]:
 def rows(pair: Pair) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The name of an engine, and its figures in the order of ``HEAD``; the time of plain Python comes first."""
     if pair.eager_ms is not None:
-        yield "plain Python", (*("" for _ in HEAD[:-1]), _number(pair.eager_ms, 3))
+        yield "plain Python", (*("" for _ in HEAD[:-1]), ms(pair.eager_ms))
     for engine, name in NAMES.items():
         region = pair.engines.get(engine)
         if region is None:
@@ -59,13 +60,13 @@ def rows(pair: Pair) -> Iterator[tuple[str, tuple[str, ...]]]:
             continue
         guard_us = region.guard_ms * 1e3 if region.guard_ms is not None else None
         counts = (region.graphs, region.graph_breaks, len(region.recompiles), region.guards)
-        times = (_number(guard_us, 1), _number(region.compile_s, 2), _number(region.compiled_ms, 3))
+        times = (_number(guard_us, 1), _number(region.compile_s, 2), ms(region.compiled_ms))
         yield name, (*map(str, counts), *times)
 
 
 def table(report: Report, view: View) -> Table:
     """Fits 80 columns: a region is a line of its own, its engines are the lines below it."""
-    shown = Table(box=box.SIMPLE_HEAD, title="MagPy and torch.compile", title_justify="left", pad_edge=False, padding=(0, 1))
+    shown = Table(box=box.SIMPLE_HEAD, title="MagPy and torch.compile", title_justify="left", pad_edge=False, padding=0)
     shown.add_column("region", overflow="fold", min_width=15)
     for name in ("graphs", "breaks", "recom-\npiles", "guards", "guards\nµs", "compile\ns", "call\nms"):
         shown.add_column(name, justify="right", no_wrap=True)

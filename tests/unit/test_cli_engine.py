@@ -51,7 +51,8 @@ class Tool:
         at = [Location(self.file, Range(Position(n, 0), Position(n, 8))) for n in range(3)]
         if dynamo:
             found = [Finding("MPD101", "breaks", at[1], region="net: Net"), Finding("MPD301", "skips", at[0])]
-            regions = [region("dynamo", self.file, graph_breaks=2, guards=30, guard_ms=0.01, compiled_ms=0.5, compile_s=1.0)]
+            figures = {"guard_ms": 0.0102, "compiled_ms": 1234.5678, "compile_s": 1000.25}
+            regions = [region("dynamo", self.file, graph_breaks=2, guards=3000, **figures)]
         else:
             found = [Finding("MP102", "reads", at[0], region="net: Net"), Finding("MP102", "reads", at[2])]
             regions = [region("magpy", self.file, complete=True, guards=20, eager_ms=0.9, compiled_ms=0.3)]
@@ -91,7 +92,7 @@ def test_findings_of_torch_compile_alone(tool: Tool) -> None:
     result = tool("--engine", "dynamo", "--format", "concise")
     assert result.exit_code == 1
     assert "a.py:1:1: MPD301 [warning] skips" in result.output and "MPD101" not in result.output  # a comment hides it
-    assert "torch.compile made 1 graph, graph not complete, 2 graph breaks, 30 guards (10 µs)\n" in result.output
+    assert "torch.compile made 1 graph, graph not complete, 2 graph breaks, 3,000 guards (10 µs)\n" in result.output
     assert "No findings" in tool("--engine", "dynamo", "--ignore", "MPD").output
     (tool.folder / "pyproject.toml").write_text("[tool.magpy.budgets]\ngraph-breaks = 1\n")
     assert "MP501" in tool("--engine", "dynamo").output and "MP501" not in tool("--engine", "both").output
@@ -113,7 +114,7 @@ def test_side_by_side_in_80_columns(tool: Tool) -> None:
     figures = {line[:18].strip(): line[18:].split() for line in shown}
     assert figures["plain Python"] == ["0.900"]
     assert figures["MagPy"] == ["1", "0", "0", "20", "-", "-", "0.300"]
-    assert figures["torch.compile"] == ["1", "2", "0", "30", "10.0", "1.00", "0.500"]
+    assert figures["torch.compile"] == ["1", "2", "0", "3000", "10.2", "1,000.25", "1,234.6"]
     assert "magpy-lsp: a.py [dynamo]: done" in result.stderr
 
 

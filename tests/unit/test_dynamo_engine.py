@@ -12,6 +12,7 @@ import torch
 from magpy_core._compat import dynamo_watch
 from magpy_core.backends.registry import UnknownBackend
 from magpy_core.findings import Finding, Severity
+from magpy_core.runner.timeline import Timeline
 from magpy_core.runtime.dynamo.session import DynamoSession
 from magpy_core.runtime.dynamo.wording import read_reason, tell_break, value_text
 from tests.unit import dynamo_programs as programs
@@ -161,6 +162,25 @@ def test_a_whole_graph_has_no_findings(session: DynamoSession) -> None:
     )
 
 
+def test_the_timeline_tells_compiling_calls_from_others(session: DynamoSession) -> None:
+    timeline, call = Timeline(), region(session, programs.plain)
+    for _ in range(2):
+        timeline.call(call, (torch.ones(2),), {})
+    assert [c.how for c in timeline.calls()] == ["recorded", "replayed"]
+
+
+def test_a_module_that_the_program_compiled_keeps_its_backend(session: DynamoSession) -> None:
+    used = []
+
+    def backend(module: Any, inputs: Any) -> Any:
+        used.append(module)
+        return module.forward
+
+    call = region(session, torch.nn.Module.__call__)
+    call(torch.compile(torch.nn.Linear(2, 2), backend=backend), torch.ones(1, 2))
+    assert len(used) == 1 and call.summary().graphs == 1
+
+
 def test_what_the_program_compiles_itself_is_told_too(session: DynamoSession) -> None:
     torch.compile(programs.loop, backend="eager")(torch.ones(2))
     assert {f.code for f in session.findings} == {"MPD101", "MPD301"} and {f.region for f in session.findings} == {None}
@@ -194,11 +214,14 @@ def test_an_unknown_backend_is_refused() -> None:
         ("0/0: len(names) == 2  # for n in names:  # m.py:3 in f", "len(names) == 2", "", ""),
         ("0/0: ___check_obj_id(L['f'], 94)  # f(x)  # m.py:3 in g", "f", "the same object", ""),
         ("0/0: ___check_type_id(m, 94), type=<class '__main__.Net'>  # m(x)  # m.py:3 in g", "m", "of type Net", ""),
+        ("0/0: GLOBAL_STATE changed: grad_mode ", "torch's grad mode", "", ""),
+        ("0/0: ___stack0 == 2.5  # if x:  # m.py:3 in f", "value before the break", "2.5", "3.5"),
+        ("0/0: L['groups'][0]['lr'] == 0.1  # if x:  # m.py:3 in f", "groups[0]['lr']", "0.1", "0.2"),
         ("0/1: tensor 'x' requires_grad mismatch. expected requires_grad=1", "x.requires_grad", "True", "False"),
     ],
 )
 def test_reasons_are_read(reason: str, name: str, old: str, new: str) -> None:
-    change = read_reason(reason, {})
+    change = read_reason(reason, {"___stack0": 3.5, "groups": [{"lr": 0.2}]})
     assert (change.name, change.old, change.new) == (name, old, new)
 
 
@@ -213,6 +236,7 @@ def test_values_are_read_without_running_code() -> None:
 
     assert value_text("t.n", {"t": Tricky()}) == "3"
     assert value_text("t.p", {"t": Tricky()}) == "" and value_text("u.n", {"t": 1}) == ""
+    assert value_text("t[0]", {"t": Tricky()}) == "" and value_text("f()", {"f": Tricky}) == ""
 
 
 def test_an_unknown_break_has_no_number() -> None:

@@ -49,7 +49,8 @@ def recompiled(code: CodeType, change: Change, versions: int, region: str | None
     text = f"{change.sentence}, so torch.compile compiled {rest}`{name}` again (version {versions + 1} of at most {limit})."
     values = (Value(change.name, f"{change.old} -> {change.new}" if change.new else change.old or "changed"),)
     finding = Finding("MPD201", text, place, _recompile_hint(change), region=region, values=values)
-    if versions == 1 and change.name.partition("[")[0].endswith((".shape", ".training")):
+    warm_up = change.name.startswith("torch's ") or change.name.partition("[")[0].endswith((".shape", ".training"))
+    if versions == 1 and warm_up:
         # once for a size that varies (it is dynamic from then on), once for train and eval: nothing to mend
         finding.severity_override = Severity.INFORMATION
     return finding
@@ -65,7 +66,7 @@ def _recompile_hint(change: Change) -> str:
         )
     if what == "requires_grad":
         return f"Call it with tensors that need a gradient, or with such that don't (torch.no_grad(), {tensor}.detach())."
-    if what == "training" or change.name.startswith("___"):
+    if what == "training" or change.name.startswith("torch's "):
         return "Nothing needs to be done if it happens once."
     try:
         float(change.old)

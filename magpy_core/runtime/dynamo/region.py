@@ -16,6 +16,7 @@ from magpy_core.findings import CaptureSummary, Finding, Location, RegionSummary
 from magpy_core.findings import Recompile as Recompiled
 from magpy_core.runtime.dynamo import explain
 from magpy_core.runtime.dynamo.wording import Change, read_reason
+from magpy_core.runtime.region import Options
 
 if TYPE_CHECKING:
     from magpy_core.runtime.dynamo.session import DynamoSession
@@ -31,6 +32,7 @@ class DynamoRegion:
     ) -> None:
         self.session, self.id, self.kind, self.name, self.location = session, id, kind, name, location
         self.target = target
+        self.options = Options(mode="compiled", backend=session.backend, measure=True)
         self.calls = 0
         self.findings: dict[Any, Finding] = {}
         self.recompiles: list[Recompiled] = []
@@ -44,7 +46,7 @@ class DynamoRegion:
         self._compiled_target: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.session.inside(self):
+        if self.session.in_region:
             return self.target(*args, **kwargs)
         self.calls += 1
         self._changes.clear()
@@ -66,6 +68,16 @@ class DynamoRegion:
         if self._compiled_target is None:
             self._compiled_target = torch.compile(self.target, backend=self.session.backend)
         return self._compiled_target
+
+    @property
+    def recordings(self) -> int:
+        """How often the compiler was at work."""
+        return self._events
+
+    @property
+    def hits(self) -> int:
+        """Calls without it."""
+        return len(self._call_seconds)
 
     # -- events
 
@@ -134,7 +146,7 @@ class DynamoRegion:
             guard_ms=round(sum(times) * 1e3, 4) if times else None,
             compiled_ms=round(median(self._call_seconds) * 1e3, 4) if self._call_seconds else None,
             compile_s=round(sum(event.seconds for event in self.compiled), 3) if self.compiled else None,
-            hits=len(self._call_seconds),
+            hits=self.hits,
             captures_after_step_3=self.late,
             engine="dynamo",
             graphs=graphs,

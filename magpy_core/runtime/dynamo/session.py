@@ -89,13 +89,10 @@ class DynamoSession:
 
     @property
     def in_region(self) -> bool:
+        """Whether this thread is in a region already: inner regions are part of it."""
         return getattr(self._local, "region", None) is not None
 
     # -- for the regions
-
-    def inside(self, region: DynamoRegion) -> bool:
-        """Whether this thread is in a region already: inner regions are part of it."""
-        return self.in_region
 
     @contextmanager
     def calling(self, region: DynamoRegion) -> Iterator[None]:

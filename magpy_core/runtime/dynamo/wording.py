@@ -6,6 +6,7 @@ another was handled stands behind it. The first is the cause.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -83,6 +84,7 @@ _IDENTITY = re.compile(r"___check_(?P<what>obj|type)_id\((?P<name>.+), \d+\)(?:,
 _AT = re.compile(r"# (?P<text>[^#]*?)\s+# (?P<file>\S+):(?P<line>\d+) in (?P<function>\S+)")
 _EQUALS = re.compile(r"^(?P<name>[\w.\[\]'\"]+) == (?P<old>.+)$")
 _RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")
+_SETTING = "torch's "
 _WHAT = {"size": "shape", "stride": "stride", "dispatch key set": "dispatch keys", "rank": "dim()"}
 
 
@@ -99,6 +101,8 @@ class Change:
 
     @property
     def sentence(self) -> str:
+        if self.name.startswith(_SETTING):
+            return f"{self.name} changed"
         if self.new:
             return f"`{self.name}` changed from {self.old} to {self.new}"
         if self.old:
@@ -124,18 +128,25 @@ def read_reason(reason: str, variables: Mapping[str, Any]) -> Change:
     if identity is not None:
         same = "the same object" if identity["what"] == "obj" else f"of type {identity['type'] or 'it was'}"
         return Change(_name(identity["name"]), same.replace("__main__.", ""), "", *place)
-    equals = _EQUALS.match(_name(condition))
+    if condition.startswith("GLOBAL_STATE changed: "):
+        return Change(_SETTING + condition.partition(": ")[2].strip().replace("_", " "), "", "", *place)
+    equals = _EQUALS.match(_paths(condition))
     if equals is not None:
-        return Change(equals["name"], _cut(equals["old"]), value_text(equals["name"], variables), *place)
+        return Change(_name(equals["name"]), _cut(equals["old"]), value_text(equals["name"], variables), *place)
     return Change(_cut(_name(condition)), "", "", *place)
 
 
 def _name(text: str) -> str:
+    """Dynamo's names for what is read, as people say them."""
+    return re.sub(r"___stack\d+", "value before the break", _paths(text))
+
+
+def _paths(text: str) -> str:
     """Dynamo's names for what is read, as the program writes them."""
     text = re.sub(r"[LG]\['(\w+)'\]", r"\1", text)
     text = re.sub(r"\.__dict__\['(\w+)'\]|\._modules\['(\w+)'\]|\._parameters\['(\w+)'\]|\._buffers\['(\w+)'\]",
                   lambda m: "." + next(filter(None, m.groups())), text)  # fmt: skip
-    return text.replace("___stack", "value on the stack ")
+    return text
 
 
 def _cut(text: str) -> str:
@@ -143,20 +154,25 @@ def _cut(text: str) -> str:
 
 
 def value_text(name: str, variables: Mapping[str, Any]) -> str:
-    """The value of a dotted name among a frame's variables, read without running any of the program's code; else empty."""
-    first, *rest = name.split(".")
-    if not all(part.isidentifier() for part in (first, *rest)) or first not in variables:
+    """The value of a path such as ``self.groups[0]['lr']`` among a frame's variables; empty where it can't be had without
+    running code of the program's (a property, a container of its own)."""
+    try:
+        return bounded_repr(_value(ast.parse(name, mode="eval").body, variables))
+    except (SyntaxError, LookupError, TypeError, AttributeError):
         return ""
-    value = variables[first]
-    for part in rest:
-        try:
-            table = object.__getattribute__(value, "__dict__")
-        except AttributeError:
-            return ""
-        if type(table) is not dict or part not in table:
-            return ""
-        value = table[part]
-    return bounded_repr(value)
+
+
+def _value(node: ast.expr, variables: Mapping[str, Any]) -> Any:
+    if isinstance(node, ast.Name):
+        return variables[node.id]
+    if isinstance(node, ast.Attribute):
+        table = object.__getattribute__(_value(node.value, variables), "__dict__")
+        return dict.__getitem__(table, node.attr)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        container = _value(node.value, variables)
+        if type(container) in (dict, list, tuple) and type(node.slice.value) in (int, str):
+            return container[node.slice.value]
+    raise LookupError(ast.dump(node))
 
 
 def function_name(name: str) -> str:
