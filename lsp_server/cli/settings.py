@@ -119,6 +119,7 @@ class Effective:
             "steps": self.steps,
             "timeout": self.timeout,
             "backend": self.backend,
+            **({"engine": self.engine} if self.engine != "magpy" else {}),
             "select": list(self.selection.select),
             "ignore": list(self.selection.ignore),
             "fail-on": self.fail_on.value,

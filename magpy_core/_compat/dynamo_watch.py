@@ -73,12 +73,14 @@ class GivenUp:
 
 
 class Listener(Protocol):
-    """Called in the middle of Dynamo's work: must not raise, and must not run tensor operations."""
+    """Called in the middle of Dynamo's work: must not run tensor operations. What it raises comes back as ``trouble``."""
 
     def broke(self, event: Break) -> None: ...
     def recompiled(self, event: Recompile) -> None: ...
     def compiled(self, event: Compiled) -> None: ...
     def gave_up(self, event: GivenUp) -> None: ...
+    def trouble(self, exc: Exception) -> None:
+        """What happened could not be read: a mistake of ours, or a torch that differs from those we know."""
 
 
 _listener: Listener | None = None
@@ -171,11 +173,19 @@ def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
     setattr(owner, name, wrapper)
 
 
+def _tell(listener: Listener, event: Callable[[], None]) -> None:
+    """Dynamo is in the middle of its work: nothing of ours may end it."""
+    try:
+        event()
+    except Exception as exc:
+        listener.trouble(exc)
+
+
 def _around_break(listener: Listener, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     exc = kwargs.get("exc", args[3] if len(args) > 3 else None)
     if exc is not None and not getattr(exc, "logged", False):
         # A break in a function that is being inlined has its own kind first; the outer ones say how it was handled.
-        listener.broke(Break(_kind(exc), str(exc), _spots(exc, args[0])))
+        _tell(listener, lambda: listener.broke(Break(_kind(exc), str(exc), _spots(exc, args[0]))))
     return original(*args, **kwargs)
 
 
@@ -206,9 +216,9 @@ def _spots(exc: BaseException, tracer: Any) -> tuple[Spot, ...]:
 
 def _around_reasons(listener: Listener, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     reasons = original(*args, **kwargs)
-    frame = args[1]
     if not kwargs.get("skip_logging", False):
-        listener.recompiled(Recompile(frame.f_code, tuple(map(str, reasons)), frame.f_locals))
+        frame = args[1]
+        _tell(listener, lambda: listener.recompiled(Recompile(frame.f_code, tuple(map(str, reasons)), frame.f_locals)))
     return reasons
 
 
@@ -221,18 +231,27 @@ def _around_frame(listener: Listener, original: Callable[..., Any], args: tuple[
     try:
         result = original(*args, **kwargs)
     except Exception as exc:
-        stack = getattr(exc, "real_stack", None)
-        at = (stack[-1].filename, stack[-1].lineno or 0) if stack else None
-        listener.gave_up(GivenUp(frame.f_code, _kind(exc), str(exc), type(exc).__name__, at))
+        failure = exc
+        _tell(listener, lambda: listener.gave_up(_given_up(frame.f_code, failure)))
         raise
     seconds = time.perf_counter() - start
-    guarded = getattr(result, "guarded_code", None)
-    if guarded is not None:
-        made = max(counters["stats"]["unique_graphs"] - graphs, 0)
-        manager = guarded.guard_manager
-        count = len(getattr(manager, "code_parts", ()))
-        listener.compiled(Compiled(frame.f_code, made, count, _check_time(manager, frame.f_locals), seconds))
+
+    def compiled() -> None:
+        guarded = getattr(result, "guarded_code", None)
+        if guarded is not None:
+            made = max(counters["stats"]["unique_graphs"] - graphs, 0)
+            manager = guarded.guard_manager
+            count = len(getattr(manager, "code_parts", ()))
+            listener.compiled(Compiled(frame.f_code, made, count, _check_time(manager, frame.f_locals), seconds))
+
+    _tell(listener, compiled)
     return result
+
+
+def _given_up(code: CodeType, exc: Exception) -> GivenUp:
+    stack = getattr(exc, "real_stack", None)
+    at = (stack[-1].filename, stack[-1].lineno or 0) if stack else None
+    return GivenUp(code, _kind(exc), str(exc), type(exc).__name__, at)
 
 
 def _check_time(manager: Any, variables: Any) -> float | None:

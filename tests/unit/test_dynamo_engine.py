@@ -186,11 +186,20 @@ def test_what_the_program_compiles_itself_is_told_too(session: DynamoSession) ->
     assert {f.code for f in session.findings} == {"MPD101", "MPD301"} and {f.region for f in session.findings} == {None}
 
 
-def test_a_mistake_of_ours_is_a_finding(session: DynamoSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("magpy_core.runtime.dynamo.explain.broke", lambda *_: 1 / 0)
+@pytest.mark.parametrize("broken", ["runtime.dynamo.explain.broke", "_compat.dynamo_watch._spots"])
+def test_a_mistake_of_ours_is_a_finding(session: DynamoSession, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    monkeypatch.setattr(f"magpy_core.{broken}", lambda *_: 1 / 0)
     x = torch.ones(2)
     assert torch.equal(region(session, programs.loop)(x), programs.loop(x))
     assert len(of(session, "MP901")) == 1
+
+
+def test_guards_that_cannot_be_timed_change_nothing(session: DynamoSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dynamo_watch, "_check_time", lambda *_: 1 / 0)
+    call = region(session, programs.plain)
+    for _ in range(2):
+        assert torch.equal(call(torch.ones(2)), torch.full((2,), 3.0))
+    assert len(of(session, "MP901")) == 1 and not of(session, "MPD302")
 
 
 def test_after_the_end_nobody_listens(session: DynamoSession) -> None:

@@ -90,7 +90,7 @@ class DynamoSession:
     @property
     def in_region(self) -> bool:
         """Whether this thread is in a region already: inner regions are part of it."""
-        return getattr(self._local, "region", None) is not None
+        return self._current() is not None
 
     # -- for the regions
 
@@ -113,35 +113,48 @@ class DynamoSession:
     # -- events
 
     def broke(self, event: watch.Break) -> None:
-        self._safely(lambda r: r.broke(event), lambda: explain.broke(event, None, _nowhere(event.spots[0].code)))
+        region = self._current()
+        if region is not None:
+            region.broke(event)
+        else:
+            self._add_outside(explain.broke(event, None, _nowhere(event.spots[0].code)))
 
     def recompiled(self, event: watch.Recompile) -> None:
-        self._safely(lambda r: r.recompiled(event), None)
+        region = self._current()
+        if region is not None:
+            region.recompiled(event)
 
     def compiled(self, event: watch.Compiled) -> None:
-        self._safely(lambda r: r.done(event), None)
+        region = self._current()
+        if region is not None:
+            region.done(event)
 
     def gave_up(self, event: watch.GivenUp) -> None:
-        self._safely(lambda r: r.gave_up(event), lambda: explain.gave_up(event, None, _nowhere(event.code)))
+        region = self._current()
+        if region is not None:
+            region.gave_up(event)
+        else:
+            self._add_outside(explain.gave_up(event, None, _nowhere(event.code)))
 
-    def _safely(self, inside: Callable[[DynamoRegion], None], outside: Callable[[], Finding] | None) -> None:
-        """Dynamo is in the middle of its work: a mistake of ours becomes a finding, and nothing else."""
-        try:
-            region = getattr(self._local, "region", None)
-            if region is not None:
-                inside(region)
-            elif outside is not None:  # a function that the program compiles itself, called outside of all regions
-                finding = outside()
-                if explain.identity(finding) not in self._outside:
-                    self._outside[explain.identity(finding)] = finding
-                    self.tell(finding)
-        except Exception as exc:
-            if self._trouble is None:
-                text = f"MagPy could not read an event of torch.compile's ({type(exc).__name__}: {exc}); please report it."
-                region = getattr(self._local, "region", None)
-                place = region.location if region is not None else Location("/", Range(Position(0, 0), Position(0, 0)))
-                self._trouble = Finding("MP901", text, place)
-                self.tell(self._trouble)
+    def trouble(self, exc: Exception) -> None:
+        """Once: the first one is what there is to report."""
+        if self._trouble is None:
+            region = self._current()
+            place = region.location if region is not None else Location("/", Range(Position(0, 0), Position(0, 0)))
+            text = f"MagPy could not read an event of torch.compile's ({type(exc).__name__}: {exc}); please report it."
+            self._trouble = Finding("MP901", text, place)
+            self.tell(self._trouble)
+
+    def _current(self) -> DynamoRegion | None:
+        region: DynamoRegion | None = getattr(self._local, "region", None)
+        return region
+
+    def _add_outside(self, finding: Finding) -> None:
+        """Of a function that the program compiles itself and calls outside of all regions."""
+        key = explain.identity(finding)
+        if key not in self._outside:
+            self._outside[key] = finding
+            self.tell(finding)
 
 
 def _nowhere(code: Any) -> Location:
