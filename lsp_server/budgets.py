@@ -142,7 +142,7 @@ def _places(region: RegionSummary, report: Report) -> list[str]:
 def _blame(code: str, region: RegionSummary, report: Report) -> tuple[tuple[str, str], ...]:
     """What the figure is made of, as far as the report knows it."""
     if code == "MP501":
-        breaks = [f for f in report.findings if f.region == region.id and f.code.startswith("MP1")]
+        breaks = [f for f in report.findings if f.region == region.id and f.code.startswith(("MP1", "MPD1"))]
         return tuple((f.code, f"{PurePath(f.location.file).name}:{f.location.range.start.line + 1}") for f in breaks[:3])
     if code == "MP502":
         return tuple((r.name, f"{r.old} -> {r.new}") for r in region.recompiles[-3:])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
@@ -43,11 +43,13 @@ def apply(
     *,
     files: Iterable[str] = (),
     flag_unused: bool = True,
+    engines: Collection[str] = ("magpy",),
 ) -> Selected:
     """Applies ``selection`` and the comments in the sources.
 
     ``files`` are further files whose comments should be checked for use. ``flag_unused`` is off for runs that did
-    not come to their end, where nothing can be said about unused comments.
+    not come to their end, where nothing can be said about unused comments. ``engines`` are those that ran: of what another
+    one would find nothing can be said either.
     """
     rated = [_rated(f, selection) for f in findings]
     by_file: dict[str, list[Directive]] = {}
@@ -70,13 +72,19 @@ def apply(
             kept.append(finding)
 
     if flag_unused and selection.enabled("MP912"):
-        kept += [_rated(f, selection) for f in _unused(by_file, used)]
+        kept += [_rated(f, selection) for f in _unused(by_file, used, engines)]
     return Selected(sorted(kept, key=order), suppressed)
 
 
-def unused(findings: Iterable[Finding], selection: Selection, sources: Sources, files: Iterable[str]) -> list[Finding]:
-    """Only the findings of comments that suppress none of ``findings``."""
-    everything = apply(findings, selection, sources, files=files).findings
+def unused(
+    findings: Iterable[Finding],
+    selection: Selection,
+    sources: Sources,
+    files: Iterable[str],
+    engines: Collection[str] = ("magpy",),
+) -> list[Finding]:
+    """Only the findings of comments that suppress none of ``findings``, which ``engines`` found."""
+    everything = apply(findings, selection, sources, files=files, engines=engines).findings
     return [f for f in everything if f.code == "MP912"]
 
 
@@ -85,7 +93,9 @@ def _rated(finding: Finding, selection: Selection) -> Finding:
     return finding if override is None else replace(finding, severity_override=override)
 
 
-def _unused(by_file: dict[str, list[Directive]], used: set[tuple[str, Directive, Entry]]) -> list[Finding]:
+def _unused(
+    by_file: dict[str, list[Directive]], used: set[tuple[str, Directive, Entry]], engines: Collection[str]
+) -> list[Finding]:
     return [
         unused_finding(file, directive, entry)
         for file, found in by_file.items()
@@ -93,7 +103,9 @@ def _unused(by_file: dict[str, list[Directive]], used: set[tuple[str, Directive,
         for directive in found
         for entry in directive.entries
         # A comment that silences MP912 itself is the user's wish to keep unused ones.
-        if (file, directive, entry) not in used and not any(e.prefix == "MP912" for e in directive.entries)
+        if (file, directive, entry) not in used
+        and ("dynamo" if entry.prefix.startswith("MPD") else "magpy") in engines
+        and not any(e.prefix == "MP912" for e in directive.entries)
     ]
 
 

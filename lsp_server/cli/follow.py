@@ -147,6 +147,8 @@ class Runs:
 
 def jobs_for(effectives: Sequence[Effective]) -> int:
     """``-j``; without it a check uses every processor, and a run one, for its times would be of programs that compete."""
+    if any(effective.compared for effective in effectives):
+        return 1  # so that the two engines' times can be compared
     wished = effectives[0].jobs
     if wished is None:
         wished = 1 if effectives[0].mode == "run" else len(os.sched_getaffinity(0))

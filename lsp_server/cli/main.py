@@ -16,6 +16,7 @@ from lsp_server.cli.options import (
     SEVERITIES,
     ProgramCommand,
     color_option,
+    engine_option,
     fail_on_option,
     program_options,
     python_option,
@@ -38,6 +39,7 @@ def cli() -> None:
 
 @cli.command(cls=ProgramCommand, epilog=EPILOG)
 @program_options
+@engine_option
 @steps_option("3")
 @fail_on_option("warning")
 def check(**options: Any) -> None:

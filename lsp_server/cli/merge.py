@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,14 +10,20 @@ from magpy_core.findings import Finding, Report
 from magpy_core.findings.details import Details
 
 
-def merge(named: Iterable[tuple[str, Report]]) -> Report:
-    """Regions know their entrypoint; the same finding of several programs (in code they share) is one, its counts summed."""
+def merge(named: Iterable[tuple[str, Report]], programs: Mapping[str, str] | None = None) -> Report:
+    """Regions know their entrypoint; the same finding of several programs (in code they share) is one, its counts summed.
+
+    ``programs``: where one program was run more than once, the program of each name.
+    """
     merged = Report("")
     names = []
+    alone = programs is not None and len(set(programs.values())) == 1
     findings: dict[Any, Finding] = {}
     for name, report in named:
-        names.append(name)
-        merged.regions += [replace(r, id=f"{name}/{r.id}", entrypoint=name) for r in report.regions]
+        program = name if programs is None else programs[name]
+        names.append(program)
+        own = "" if alone else program
+        merged.regions += [replace(r, id=f"{name}/{r.id}", entrypoint=own) for r in report.regions]
         for finding in report.findings:
             region = f"{name}/{finding.region}" if finding.region is not None else None
             key = (finding.code, finding.location, finding.message)
@@ -32,6 +38,6 @@ def merge(named: Iterable[tuple[str, Report]]) -> Report:
         merged.timings |= {f"{name}: {phase}": seconds for phase, seconds in report.timings.items()}
         merged.timings["total"] = max(merged.timings.get("total", 0.0), report.timings.get("total", 0.0))
         merged.steps = max(merged.steps, report.steps)
-    merged.entrypoint = ", ".join(names)
+    merged.entrypoint = ", ".join(dict.fromkeys(names))
     merged.findings = list(findings.values())
     return merged

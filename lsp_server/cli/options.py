@@ -12,6 +12,7 @@ import click
 
 FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown")
 SEVERITIES = ("error", "warning", "information", "hint")
+ENGINES = ("magpy", "dynamo", "both")
 COLORS = ("auto", "always", "never")
 PROGRAM_ARGS = "magpy.program_args"
 
@@ -163,6 +164,17 @@ def steps_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., A
         help="End the program after N optimizer steps (or module calls, if it has no optimizer); 0: run to its end. "
         f"[default: {default}]",
     )
+
+
+def engine_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        default="magpy",
+        show_default=True,
+        help="Whose findings: MagPy's, those of torch.compile on the same regions (dynamo; --backend is eager by default), "
+        "or both in turn, with their figures side by side (24 steps and --backend inductor by default).",
+    )(command)
 
 
 def fail_on_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -54,7 +54,7 @@ def report_on(runs: list[Finished]) -> int:
         view.suppressed += selected.suppressed
         new = known.settle(run.effective, baseline, selected.findings, view, whole=run.whole)
         judged.append((run, replace(run.outcome.report, findings=new)))
-    report = judged[0][1] if len(judged) == 1 else merge((run.effective.title, r) for run, r in judged)
+    report = judged[0][1] if len(judged) == 1 else _merged(judged)
     report.findings = sorted([*report.findings, *stale], key=order)
     for run, own in judged:
         _say_how_it_ended(run, own, alone=len(runs) == 1)
@@ -66,9 +66,18 @@ def report_on(runs: list[Finished]) -> int:
     return next(status for status in _WORST_FIRST if status in statuses)
 
 
+def _merged(judged: list[tuple[Finished, Report]]) -> Report:
+    if not judged[0][0].effective.compared:
+        return merge((run.effective.title, report) for run, report in judged)
+    programs = {run.effective.title: run.effective.title.removesuffix(f" [{run.effective.engine}]") for run, _ in judged}
+    return merge(((run.effective.title, report) for run, report in judged), programs)
+
+
 def _with_budgets(run: Finished) -> Outcome:
     """Adds the findings of broken budgets, before selection and comments, which count for them as for any other."""
     effective, report, budgets = run.effective, run.outcome.report, run.effective.budgets
+    if effective.compared and effective.engine != "magpy":
+        return run.outcome  # one of the two is judged: the one without the comparison
     found = judge(report, budgets, compiled=effective.mode == "run" and not run.interrupted)
     return replace(run.outcome, report=replace(report, findings=[*report.findings, *found]))
 
@@ -83,7 +92,8 @@ def _of_no_use(runs: list[Finished], view: View) -> list[Finding]:
         if effective.script is not None:
             files.add(os.path.abspath(os.path.join(effective.cwd or "", effective.script)))
     found = [f for run in runs for f in run.outcome.report.findings]
-    stale = unused(found, common.selection, view.sources, files)
+    engines = {run.effective.engine for run in runs}
+    stale = unused(found, common.selection, view.sources, files, engines)
     if common.config_file is not None:
         regions = [region for run in runs for region in run.outcome.report.regions]
         budgets = unknown_regions(regions, common.budgets, str(common.config_file), common.region_lines)

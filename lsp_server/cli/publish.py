@@ -14,7 +14,7 @@ from rich.console import Console
 from lsp_server.cli.console import console, show, show_table
 from lsp_server.cli.outputs import Output
 from lsp_server.cli.settings import Effective
-from lsp_server.formats import concise, full, github, regions, run_table, statistics
+from lsp_server.formats import concise, engines, full, github, regions, run_table, statistics
 from lsp_server.formats.documents import DOCUMENTS
 from lsp_server.formats.view import View, count
 from magpy_core.findings import Report, Severity
@@ -91,7 +91,10 @@ def _findings(out: Console, form: str, effective: Effective, report: Report, vie
 
 
 def _summary(out: Console, effective: Effective, report: Report, view: View) -> None:
-    if effective.mode == "run" and report.regions:
+    if engines.compared(report):
+        show_table(out, engines.table(report, view))
+        out.print(engines.NOTE, style="dim")
+    elif effective.mode == "run" and report.regions:
         show_table(out, run_table.table(report, view))
         show(out, run_table.recompiles(report, view))
         show(out, [run_table.total(report)])

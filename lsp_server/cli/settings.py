@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -19,7 +19,7 @@ from lsp_server.config import BACKENDS, ConfigError, Loaded, load_for
 from lsp_server.formats.view import relative
 from lsp_server.selection import Selection
 from magpy_core.findings import Severity
-from magpy_core.runner.request import RunRequest
+from magpy_core.runner.request import SESSIONS, RunRequest
 
 Mode = Literal["check", "run"]
 
@@ -28,6 +28,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     # A graph break is no reason for a training run to count as failed.
     "run": {"steps": 0, "fail-on": Severity.ERROR},
 }
+_COMPARED_STEPS = 24  # enough steady calls for the times to mean something
 _DEFAULT = "default"
 _COMMAND_LINE = "command line"
 
@@ -58,6 +59,8 @@ class Effective:
     jobs: int | None = None
     html: Path | None = None
     nproc: int = 1
+    engine: str = "magpy"
+    compared: bool = False  # one of two runs of the same program, one per engine
     baseline: Path | None = None
     update_baseline: bool = False
     budgets: Budgets = field(default_factory=Budgets)
@@ -68,22 +71,25 @@ class Effective:
     @property
     def title(self) -> str:
         """What people call this program: its name in the table, else what was typed."""
-        return self.name or (f"-m {self.module}" if self.module is not None else str(self.script))
+        program = self.name or (f"-m {self.module}" if self.module is not None else str(self.script))
+        return f"{program} [{self.engine}]" if self.compared else program
 
     @property
     def run_name(self) -> str:
         """What this run is called where several are kept side by side: the mode and the entrypoint."""
+        mode = self.mode if self.engine == "magpy" else f"{self.mode} --engine {self.engine}"
         if self.name:
-            return f"{self.mode} {self.name}"
+            return f"{mode} {self.name}"
         if self.script is None:
-            return f"{self.mode} -m {self.module}"
+            return f"{mode} -m {self.module}"
         folder = self.baseline.parent if self.baseline is not None else Path.cwd()
-        return f"{self.mode} {relative(os.path.abspath(os.path.join(self.cwd or '', self.script)), folder)}"
+        return f"{mode} {relative(os.path.abspath(os.path.join(self.cwd or '', self.script)), folder)}"
 
     def request(self, **streams: Any) -> RunRequest:
         """What the runner is asked to do."""
         return RunRequest(
-            mode=self.mode,
+            # torch.compile has nothing to observe without compiling, and times can't be compared without
+            mode="run" if self.compared or self.engine == "dynamo" else self.mode,
             script=self.script,
             module=self.module,
             args=self.args,
@@ -96,6 +102,7 @@ class Effective:
             regions=self.regions,
             call_policy=self.call_policy,
             details=self.html is not None,
+            session_factory=SESSIONS[self.engine],
             **streams,
         )
 
@@ -112,6 +119,7 @@ class Effective:
             "steps": self.steps,
             "timeout": self.timeout,
             "backend": self.backend,
+            **({"engine": self.engine} if self.engine != "magpy" else {}),
             "select": list(self.selection.select),
             "ignore": list(self.selection.ignore),
             "fail-on": self.fail_on.value,
@@ -150,7 +158,11 @@ def resolve(mode: str, args: list[str], options: Mapping[str, Any]) -> list[Effe
         raise click.UsageError("Give either a script or -m MODULE, not both; the program's own arguments go after `--`.")
     loaded = _load(config_start(script, options["cwd"]))
     found = targets(script, module, args, options["cwd"], loaded)
-    return [_effective(mode, target, options, loaded) for target in found]
+    engine = options.get("engine", "magpy")
+    if engine != "both":
+        return [replace(_effective(mode, target, options, loaded), engine=engine) for target in found]
+    both = [_effective(mode, target, options, loaded) for target in found]
+    return [replace(one, engine=engine, compared=True) for one in both for engine in ("magpy", "dynamo")]
 
 
 def _effective(mode: str, target: Target, options: Mapping[str, Any], loaded: Loaded) -> Effective:
@@ -166,7 +178,8 @@ def _effective(mode: str, target: Target, options: Mapping[str, Any], loaded: Lo
         chooser.pick(key, options[key], None, None)
     chooser.pick("args", target.args or None, None, [])
     table = config if mode == "check" else None
-    default = DEFAULTS[mode]
+    engine = options.get("engine", "magpy")
+    default = {**DEFAULTS[mode], **({"steps": _COMPARED_STEPS} if engine == "both" else {})}
     configured_steps = target.steps if target.steps is not None else config.steps
     steps = chooser.pick("steps", options["steps"], table and configured_steps, default["steps"])
     if options["steps"] is None and table and target.steps is not None:
@@ -174,6 +187,8 @@ def _effective(mode: str, target: Target, options: Mapping[str, Any], loaded: Lo
     timeout = chooser.pick("timeout", options["timeout"], config.timeout, None)
     if options["timeout"] is None and target.timeout is not None:
         timeout, chooser.origins["timeout"] = target.timeout, f"entrypoint {target.name!r}"
+    usual = "eager" if engine == "dynamo" else BACKENDS[0]
+    backend = chooser.pick("backend", options["backend"], config.backend, usual)
     fail_on = chooser.pick("fail-on", options["fail_on"], table and table.fail_on, default["fail-on"])
     selection = Selection(
         select=tuple(chooser.pick("select", options["select"], config.select, ())),
@@ -191,7 +206,7 @@ def _effective(mode: str, target: Target, options: Mapping[str, Any], loaded: Lo
         cwd=target.cwd,
         steps=steps,
         timeout=timeout,
-        backend=_backend(chooser.pick("backend", options["backend"], config.backend, BACKENDS[0])),
+        backend=_backend(backend),
         regions=list(chooser.pick("regions", None, config.regions, ())),
         call_policy=dict(chooser.pick("call-policy", None, config.call_policy, {})),
         selection=selection,

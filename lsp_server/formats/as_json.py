@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from lsp_server.fingerprint import unique
+from lsp_server.formats import engines
 from lsp_server.formats.view import View
 from magpy_core.findings import Report
 
@@ -18,6 +19,8 @@ def text(report: Report, view: View) -> str:
     """
     data = report.to_json()
     data.pop("details", None)  # for the page
+    if engines.compared(report):
+        data["comparison"] = engines.data(report)
     for finding, (_, print_) in zip(data["findings"], unique(report.findings, view.root, view.sources), strict=True):
         finding["fingerprint"] = print_
     return json.dumps(_finite(data), indent=2, allow_nan=False) + "\n"

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
+from lsp_server.formats import engines
 from lsp_server.formats.regions import totals
 from lsp_server.formats.view import View, clean, count, first_line
 from magpy_core.findings import Finding, RegionSummary, Report, Severity, lookup
@@ -32,7 +33,11 @@ def text(report: Report, view: View, environ: Mapping[str, str] = os.environ) ->
     if report.regions:
         head = ("region", "calls", "captures", "graph", "guards", "side effects", "eager ms", "compiled ms", "speed-up")
         rows = _table(head, (_region(r, view) for r in report.regions))
-        parts.append(f"<details{' open' if not shown else ''}><summary>{count(len(report.regions), 'region')}</summary>")
+        number = len(report.regions)
+        if engines.compared(report):
+            head, number = ("region", "engine", *engines.HEAD), len(engines.pairs(report))
+            rows = f"{_table(head, _side_by_side(report))}\n\n{engines.NOTE}"
+        parts.append(f"<details{' open' if not shown else ''}><summary>{count(number, 'region')}</summary>")
         parts += [rows, "</details>"]
     return "\n\n".join(parts) + "\n"
 
@@ -75,6 +80,12 @@ def _region(region: RegionSummary, view: View) -> tuple[str, ...]:
     numbers = (region.calls, region.captures, graph, region.guards, region.side_effects)
     times = ("-" if v is None else f"{v:,.3f}" for v in (region.eager_ms, region.compiled_ms))
     return (f"**{escape(region.name)}**{where}", *map(str, numbers), *times, speedup)
+
+
+def _side_by_side(report: Report) -> Iterator[tuple[str, ...]]:
+    for pair in engines.pairs(report):
+        for n, (name, cells) in enumerate(engines.rows(pair)):
+            yield (f"**{escape(pair.region.name)}**" if n == 0 else "", name, *cells)
 
 
 def _code(text: str) -> str:

@@ -26,11 +26,16 @@ def _line(region: RegionSummary, view: View) -> Text:
     if region.file:
         text.append(f" at {view.path(region.file)}" + (f":{region.line}" if region.line else ""))
     text.append(f" in {clean(region.entrypoint)}" if region.entrypoint else "")
-    text.append(f": {count(region.calls, 'call')}, {count(region.captures, 'capture')}, ")
+    made = f"{count(region.captures, 'capture')}, "
+    if region.engine == "dynamo":
+        again = f", {count(len(region.recompiles), 'recompile')}" if region.recompiles else ""
+        made = f"torch.compile made {count(region.captures, 'graph')}{again}, "
+    text.append(f": {count(region.calls, 'call')}, {made}")
     text.append(*state)
     taking = f" ({region.guard_ms * 1e3:,.0f} µs)" if region.guard_ms is not None else ""
-    text.append(f", {count(region.graph_breaks, 'graph break')}, {count(region.guards, 'guard')}{taking}, ")
-    text.append(count(region.side_effects, "side effect"))
+    text.append(f", {count(region.graph_breaks, 'graph break')}, {count(region.guards, 'guard')}{taking}")
+    if region.engine == "magpy":
+        text.append(f", {count(region.side_effects, 'side effect')}")
     return text
 
 

@@ -36,9 +36,9 @@ def table(report: Report, view: View) -> Table:
         shown.add_row(
             Text.assemble((clean(region.name), "bold"), f" {where}".rstrip() + program),
             f"{region.calls:,}",
-            _ms(region.eager_ms),
-            _ms(region.compiled_ms),
-            _ms(region.guard_ms),
+            ms(region.eager_ms),
+            ms(region.compiled_ms),
+            ms(region.guard_ms),
             _speedup(region.speedup),
             str(region.captures),
             str(len(region.recompiles)),
@@ -85,7 +85,7 @@ def total(report: Report) -> Text:
     return text
 
 
-def _ms(value: float | None) -> str:
+def ms(value: float | None) -> str:
     if value is None:
         return _NOT_MEASURED
     return f"{value:,.3f}" if value < 10 else f"{value:,.1f}"

@@ -15,7 +15,7 @@ import gc
 import os
 import sys
 from types import CodeType, FunctionType
-from typing import Final
+from typing import Any, Final
 
 from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
 
@@ -195,3 +195,8 @@ class VisibleCode:
         while self._marks:
             code, mark = self._marks.pop()
             set_mark(code, mark)
+
+
+def disabled_version(fn: Any) -> Any:
+    """What a function of torch that ``torch._disable_dynamo`` wraps really calls; None before its first call."""
+    return getattr(getattr(fn, "__wrapped__", None), "__dynamo_disable", None)

@@ -10,6 +10,7 @@ import torch.fx
 from magpy_core._compat.fx_targets import printable_targets
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.findings import Unsupported
+from magpy_core.opgraph.checkpoints import with_checkpoints
 
 
 class EagerBackend:
@@ -24,7 +25,7 @@ class EagerBackend:
             graph = torch.fx.Graph()  # a copy: what is done to the capture's own graph later must not change this one
             graph.output(graph.graph_copy(gm.graph, {}))
             graph.lint()
-            gm = torch.fx.GraphModule(gm, graph)
+            gm = with_checkpoints(torch.fx.GraphModule(gm, graph))
             printable_targets(gm)
         except Exception as error:
             raise Unsupported("MP902", f"The operator graph is not valid: {error}") from error

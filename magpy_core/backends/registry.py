@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 
 from magpy_core.backends.aot import AotEagerBackend, InductorBackend
 from magpy_core.backends.base import Backend
@@ -14,8 +15,8 @@ _BACKENDS: dict[str, Backend] = {b.name: b for b in (EagerBackend(), AotEagerBac
 class UnknownBackend(ValueError):
     """No backend has this name. ``names`` lists the ones there are."""
 
-    def __init__(self, name: str) -> None:
-        self.names = backend_names()
+    def __init__(self, name: str, names: Sequence[str] = ()) -> None:
+        self.names = list(names) or backend_names()
         close = difflib.get_close_matches(str(name), self.names, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         super().__init__(f"There is no backend named {name!r}; known backends: {', '.join(self.names)}.{hint}")

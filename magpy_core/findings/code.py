@@ -7,7 +7,10 @@ from enum import StrEnum
 
 DOCS_URL = "https://magpy.dev/codes"
 
-FAMILIES = {"1": "graph break", "2": "guard", "3": "side effect", "4": "performance", "5": "budget", "9": "tool"}
+FAMILIES = {
+    "1": "graph break", "2": "guard", "3": "side effect", "4": "performance", "5": "budget", "9": "tool",
+    "D1": "torch.compile: graph break", "D2": "torch.compile: recompile", "D3": "torch.compile: skipped",
+}  # fmt: skip
 
 
 class Severity(StrEnum):
@@ -46,8 +49,13 @@ class Code:
     language: str = "python"
 
     @property
+    def family_key(self) -> str:
+        """``1`` of MP102, ``D1`` of MPD101."""
+        return self.code[2:-2]
+
+    @property
     def family(self) -> str:
-        return FAMILIES[self.code[2]]
+        return FAMILIES[self.family_key]
 
     @property
     def url(self) -> str:

@@ -21,6 +21,9 @@ FAMILY_TITLES = {
     "4": ("Performance", "Compiled, and right, but not as fast as it could be."),
     "5": ("Budgets", "Limits that the project set itself, and that a run broke."),
     "9": ("The tool and the entrypoint", "Why a run did not go as asked."),
+    "D1": ("torch.compile: graph breaks", "Where TorchDynamo cuts the graph (`--engine dynamo`)."),
+    "D2": ("torch.compile: recompiles", "What made TorchDynamo compile again (`--engine dynamo`)."),
+    "D3": ("torch.compile: skipped functions", "What TorchDynamo leaves to Python as a whole (`--engine dynamo`)."),
 }
 
 
@@ -54,15 +57,15 @@ def index() -> str:
         "# Finding codes",
         "Every finding has one of these codes. `magpy-lsp explain CODE` shows the same text in a terminal.",
     ]
-    for digit in FAMILIES:
-        title, about = FAMILY_TITLES[digit]
+    for key in FAMILIES:
+        title, about = FAMILY_TITLES[key]
         rows = [
             f"| [{c.code}]({c.code}.md) | `{c.name}` | {c.title} | {c.severity.value} |"
             for c in REGISTRY.values()
-            if c.code[2] == digit
+            if c.family_key == key
         ]
         table = "\n".join(["| code | name | title | severity |", "|---|---|---|---|", *rows])
-        parts += [f"## MP{digit}xx: {title}", about, table]
+        parts += [f"## MP{key}xx: {title}", about, table]
     return "\n\n".join(parts) + "\n"
 
 

@@ -59,6 +59,8 @@ class RegionSummary:
     speedup_low: float | None = None  # the ends of the 95 % confidence interval of the speed-up; None: too few timings
     speedup_high: float | None = None
     entrypoint: str = ""  # the program's name in a report of several
+    engine: str = "magpy"  # "dynamo": the figures are torch.compile's
+    graphs: int = 0  # operator graphs that one call runs through (the most of any capture)
     recompiles: list[Recompile] = field(default_factory=list)
     per_capture: list[CaptureSummary] = field(default_factory=list)
 

@@ -63,6 +63,7 @@ def report_schema() -> Schema:
                 },
                 "steps": _count("Steps done: of an optimizer, or calls of a module where there is none"),
             },
+            {"comparison": _list("Of `check --engine both`: each region's figures per engine", "compared")},
         ),
         "$defs": {
             "position": _object(
@@ -117,6 +118,36 @@ def report_schema() -> Schema:
                     },
                 },
             ),
+            "compared": _object(
+                "One region under MagPy and under torch.compile",
+                {
+                    "kind": {"enum": ["module", "optimizer", "function"]},
+                    "name": _string("Name for people"),
+                    "file": _string("Where it is defined: absolute path, <name> or empty", pattern=_REGION_FILE),
+                    "line": _count("1-based line; 0 if unknown"),
+                    "entrypoint": _string("Its program, in a report of several; else empty"),
+                    "eager_ms": _measured("Median milliseconds of a call in plain Python"),
+                    "engines": {
+                        "description": "The figures of `magpy` and `dynamo`; one is missing where it had no such region",
+                        "type": "object",
+                        "additionalProperties": {"$ref": "#/$defs/figures"},
+                    },
+                },
+            ),
+            "figures": _object(
+                "What one engine made of a region",
+                {
+                    "region": _string("The id of the region in `regions`", minLength=1),
+                    "calls": _count("Calls in this run"),
+                    "graphs": _count("Operator graphs that one call runs through"),
+                    "graph_breaks": _count("Places where the graph is cut"),
+                    "recompiles": _count("Captures after the first, or versions compiled again"),
+                    "guards": _count("Values checked before a call"),
+                    "guard_ms": _measured("Median milliseconds of checking them"),
+                    "compile_s": _measured("Seconds spent compiling"),
+                    "compiled_ms": _measured("Median milliseconds of a compiled call"),
+                },
+            ),
             "recompile": _object(
                 "One more capture of a region, and why",
                 {
@@ -165,6 +196,10 @@ def report_schema() -> Schema:
                     "speedup": _measured("eager_ms / compiled_ms"),
                     "speedup_low": _measured("Lower end of the 95 % confidence interval of the speed-up"),
                     "speedup_high": _measured("Upper end of the 95 % confidence interval of the speed-up"),
+                },
+                {
+                    "engine": {"description": "Whose figures these are", "enum": ["magpy", "dynamo"]},
+                    "graphs": _count("Operator graphs that one call runs through"),
                 },
             ),
         },

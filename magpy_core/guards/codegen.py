@@ -21,7 +21,7 @@ from magpy_core.refgraph.graph import Read
 from magpy_core.refgraph.iterators import peek
 from magpy_core.refgraph.kinds import same_scalar
 from magpy_core.refgraph.lookup import class_lookup
-from magpy_core.refgraph.source import Source, cache_state, namespace, slot_filled, slot_of
+from magpy_core.refgraph.source import Source, cache_state, namespace, own_grad, slot_filled, slot_of
 
 _CACHED_NAMES = frozenset({"__slotnames__", "__abstractmethods__", "__doc__", "__dict__", "__weakref__", "__annotations__"})
 _TABLES = frozenset({"_parameters", "_buffers", "_modules"})
@@ -65,7 +65,7 @@ def nth(container: Any, index: int) -> Any:
 HELPERS: dict[str, Any] = {
     "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
     "nth": nth, "peek": peek, "slot_of": slot_of, "slot_filled": slot_filled,
-    "draw": draw, "cache_state": cache_state, "namespace": namespace,
+    "draw": draw, "cache_state": cache_state, "namespace": namespace, "own_grad": own_grad,
     "dict_getitem": dict.__getitem__, "list_getitem": list.__getitem__, "getattr": getattr, "type": type, "len": len,
     "id": id, "tuple": tuple, "map": map, "dict": dict, "list": list, "set": set, "bool": bool, "int": int,
     "float": float, "str": str,

@@ -422,7 +422,7 @@ _BY_NAME: Final[dict[str, Rewriter]] = {
     "MATCH_SEQUENCE": _simple("match", 1),
     "MATCH_MAPPING": _simple("match", 1),
     "MATCH_KEYS": _simple("match", 2),
-    "MATCH_CLASS": _simple("match", 3),
+    "MATCH_CLASS": _simple("match_class", 3, 2, 1),
     "GET_LEN": _simple("match", 1),
     "FORMAT_VALUE": _format,
     "CONVERT_VALUE": _convert,

@@ -137,6 +137,10 @@ class Observer:
 
     def match(self, site: Site, subject: object) -> None: ...
 
+    def match_class(self, site: Site, subject: object, cls: object, names: tuple[str, ...]) -> None:
+        """A class pattern with the attribute names of its keywords; its positional ones are ``cls.__match_args__``."""
+        self.match(site, subject)
+
     def format(self, site: Site, value: object, spec: object) -> None: ...
 
     def format_result(self, site: Site, value: object, spec: object, result: Any) -> object:

@@ -359,6 +359,7 @@ HOOKS: Final[dict[str, Handler]] = {
         )
     },
     "item_write": _event3("item_write"),
+    "match_class": _event3("match_class"),
     "unary_result": _result1("unary_result"),
     "binary_result": _result2("binary_result"),
     "is_result": _result2("is_result"),

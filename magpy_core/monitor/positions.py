@@ -57,11 +57,12 @@ def _character(filename: str, lineno: int, column: int, module_globals: dict[str
     return len(line.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "ignore"))
 
 
-def _location(
+def code_location(
     code: CodeType,
     position: tuple[int | None, int | None, int | None, int | None],
     module_globals: dict[str, Any] | None = None,
 ) -> Location:
+    """A position of an instruction of ``code``, as ``co_positions`` gives it."""
     lineno, end_lineno, col, end_col = position
     first = lineno or code.co_firstlineno
     last = end_lineno or first
@@ -74,7 +75,7 @@ def _location(
 
 def site_location(site: Site) -> Location:
     """A site's file, range and function."""
-    return _location(site.code, (site.lineno or None, site.end_lineno or None, site.col, site.end_col))
+    return code_location(site.code, (site.lineno or None, site.end_lineno or None, site.col, site.end_col))
 
 
 def text_at(location: Location, longest: int = 60) -> str:
@@ -97,7 +98,7 @@ def frame_location(frame: FrameType) -> Location:
 def instruction_location(code: CodeType, offset: int, module_globals: dict[str, Any] | None = None) -> Location:
     """The instruction at a byte ``offset`` (``f_lasti``, ``tb_lasti``) of ``code``."""
     position = next(islice(code.co_positions(), max(offset, 0) // 2, None), (None, None, None, None))
-    return _location(code, position, module_globals)
+    return code_location(code, position, module_globals)
 
 
 def user_frame() -> FrameType | None:
@@ -158,7 +159,7 @@ def return_location(code: CodeType, line: int = 0) -> Location | None:
                 holding = [r for r in returns if r.lineno <= line <= (r.end_lineno or r.lineno)]
                 if len(holding) == 1 or len(returns) == 1:
                     place = (holding or returns)[0]
-                    return _location(code, (place.lineno, place.end_lineno, place.col_offset, place.end_col_offset))
+                    return code_location(code, (place.lineno, place.end_lineno, place.col_offset, place.end_col_offset))
     return None
 
 

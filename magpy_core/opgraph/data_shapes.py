@@ -1,6 +1,6 @@
 """Operations whose results have a shape that follows from the data of their arguments.
 
-Key functions: ``shaped_by_data``, ``sized_by_tensor``, ``sparse``.
+Key functions: ``shaped_by_data``, ``sizes_among``, ``numbers_among``, ``sparse``.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ _SIZED = frozenset({
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
 })  # fmt: skip
 
+# What keeps a tensor made of plain numbers one that follows from them.
+_OF_NUMBERS = frozenset({
+    "tensor", "scalar_tensor", "div", "true_divide", "floor_divide", "remainder", "add", "sub", "mul", "clone", "detach",
+    "long", "int", "to", "ceil", "floor", "round", "maximum", "minimum",
+})  # fmt: skip
+
 
 def shaped_by_data(func: Any, name: str, fx_args: tuple[Any, ...], fx_kwargs: dict[str, Any]) -> bool:
     """Whether the shape of an operation's result follows from data."""
@@ -73,29 +79,42 @@ def masked(name: str, tensors: list[torch.Tensor]) -> bool:
     return name == "__getitem__" and any(t.dtype in (torch.bool, torch.uint8) for t in tensors if t is not tensors[-1])
 
 
-def _is_number(value: Any) -> bool:
+def is_constant(node: torch.fx.Node) -> bool:
+    """Whether a graph value follows from plain numbers alone."""
+    waiting = [node]
+    for _ in range(16):
+        if not waiting:
+            return True
+        node = waiting.pop()
+        name = node.target if is_a(node.target, str) else getattr(node.target, "__name__", "")
+        if node.op == "placeholder" or name not in _OF_NUMBERS:
+            return False
+        waiting += node.all_input_nodes
+    return False
+
+
+def _numbers_in(value: Any) -> list[torch.Tensor]:
     if is_a(value, (tuple, list)):
-        return any(map(_is_number, value))
+        return [t for v in value for t in _numbers_in(v)]
     if is_a(value, slice):
-        return any(map(_is_number, (value.start, value.stop, value.step)))
-    return is_a(value, torch.Tensor) and value.dim() == 0 and not value.is_floating_point()
+        return _numbers_in((value.start, value.stop, value.step))
+    return [value] if is_a(value, torch.Tensor) and value.dim() == 0 and not value.is_floating_point() else []
 
 
 def numbers_among(name: str, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     """The tensors among an operation's arguments that it may read as numbers which decide more than values: a dimension, a
-    kernel's size. Of those in a subscript, and where sizes are given, ``sized_by_tensor`` tells."""
+    kernel's size. Of those in a subscript, and where sizes are given, ``sizes_among`` tells."""
     known = name in ("__getitem__", "__setitem__") or name in _FACTORIES or name in _SIZED
     if known or name in SCALAR_READS or name in TRUTH_READS or not may_size(name):
         return []
     return [t for t in tensors if t.dim() == 0 and not t.is_floating_point() and not t.is_complex()]
 
 
-def sized_by_tensor(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a tensor among the arguments is read as a size, a count or the end of a slice."""
+def sizes_among(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """The tensors among the arguments that are read as a size, a count or the end of a slice."""
     if name == "__getitem__":
         key: Any = args[1] if len(args) > 1 else None
-        parts: tuple[Any, ...] = key if is_a(key, tuple) else (key,)
-        return any(is_a(k, slice) and _is_number(k) for k in parts)
+        return _numbers_in([k for k in (key if is_a(key, tuple) else (key,)) if is_a(k, slice)])
     if name in _FACTORIES:
-        return _is_number([*args, *kwargs.values()])
-    return name in _SIZED and _is_number([*args[1:], *(v for k, v in kwargs.items() if k not in ("input", "self"))])
+        return _numbers_in([*args, *kwargs.values()])
+    return _numbers_in([*args[1:], *(v for k, v in kwargs.items() if k not in ("input", "self"))]) if name in _SIZED else []

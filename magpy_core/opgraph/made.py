@@ -35,6 +35,17 @@ def array_parts(array: Any) -> tuple[list[Any], tuple[int, ...], torch.dtype]:
     return tensor.reshape(-1).tolist(), tuple(tensor.shape), tensor.dtype
 
 
+def new_memo() -> dict[Any, Any]:
+    """What ``copy.deepcopy`` remembers of one call: tensors that share memory have copies that do."""
+    return {}
+
+
+def copy_tensor(tensor: torch.Tensor, memo: dict[Any, Any]) -> torch.Tensor:
+    """A leaf's copy as ``copy.deepcopy`` makes it."""
+    copied: torch.Tensor = tensor.__deepcopy__(memo)
+    return copied
+
+
 def set_seed(seed: int) -> None:
     """``torch.manual_seed(seed)``, without the generator that it gives back."""
     torch.manual_seed(seed)

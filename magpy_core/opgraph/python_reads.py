@@ -11,7 +11,9 @@ from typing import Any
 import torch
 import torch.fx
 
+from magpy_core._compat.tensor_guards import storage_key
 from magpy_core.findings import HERE, Unsupported
+from magpy_core.opgraph.data_shapes import is_constant
 from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.refgraph.kinds import is_a
@@ -28,6 +30,8 @@ class PythonReads:
     data_shaped: set[int]
     data_dims: dict[int, frozenset[int]]
     read_inside: list[Any]
+    values: dict[int, tuple[torch.Tensor, torch.fx.Node]]
+    _written: set[int]
     _numbers: list[torch.Tensor]
     eager_only: list[tuple[Any, ...]]
 
@@ -52,6 +56,8 @@ class PythonReads:
     def _data_shape(self, tensor: torch.Tensor, what: str, result: Any, dim: int | None = None) -> Any:
         """A size that only the graph knows is read: a number of the graph, like one that ``item()`` reads."""
         text = f"{HERE} gives Python a size that depends on tensor data."
+        if what == "stride":
+            return self._decide_layout(tensor, what, result, () if dim is None else (dim,))
         if what not in ("shape", "size", "numel", "nelement", "__len__"):
             raise Unsupported("MP109", text)
         # AOTAutograd's tensors would have sizes without a value
@@ -88,6 +94,20 @@ class PythonReads:
             elif is_a(v, dict):
                 stack.extend(v.values())
         return out
+
+    def _decide_layout(self, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
+        """The strides of a tensor whose shape follows from data, or whether they are plain: the path holds for these."""
+        text = f"{HERE} gives Python a layout that depends on tensor data."
+        self.eager_only.append(("MP109", text, self.host.site_mark()))
+        read = self.graph.call_method(what, (self.node_of(tensor), *args))
+        read.meta["magpy_site"] = self.host.site_mark()
+        self.host.branch(self.scalars.node(read, result), result, "parts")
+        return result
+
+    def _is_data(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor may be another one at each call: not one that the region made of plain numbers."""
+        found = self.values.get(id(tensor))
+        return found is None or storage_key(tensor) in self._written or not is_constant(found[1])
 
     def _decide_numbers(self) -> None:
         """Native code has taken tensors for numbers: the path holds for these very numbers."""

@@ -23,7 +23,7 @@ from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph.assigned import FLAG, Assigned
 from magpy_core.opgraph.conditions import condition
-from magpy_core.opgraph.data_shapes import DIMENSIONS, masked, numbers_among, shaped_by_data, sized_by_tensor, sparse
+from magpy_core.opgraph.data_shapes import DIMENSIONS, masked, numbers_among, shaped_by_data, sizes_among, sparse
 from magpy_core.opgraph.python_reads import PythonReads
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph import kinds
@@ -31,7 +31,7 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
 
 _CONST_TYPES = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format,
-                type(Ellipsis), bytes)  # fmt: skip
+                type(Ellipsis), bytes, torch.fx.Node)  # fmt: skip
 
 
 _TENSOR_TYPE = type(torch.FloatTensor)
@@ -181,7 +181,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
                 self._took_number = True
             return self.host.data_node(value)
         if type(value) in (int, float):
-            sym = self.scalars.get(value)
+            sym = self.scalars.operand(value)
             if sym is not None and not all(leaf.kind == "source" and leaf.payload.kind == "size" for leaf in sym.leaves()):
                 self._took_number = True  # what follows from the sizes of inputs is known to the shape tracker
             return self.scalar_node(sym) if sym is not None else value
@@ -267,7 +267,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         self.host.torch_call_seen()
         self._took_mask = self._took_array = False
         self._numbers, self.read_inside = [], []
-        self._took_number = sized_by_tensor(fns.function_name(func), args, kwargs)
+        self._took_number = any(map(self._is_data, sizes_among(fns.function_name(func), args, kwargs)))
         name = fns.function_name(func)
         if name.startswith(("get:", "set:", "del:")):
             return self._before_attribute(name, args)
@@ -311,7 +311,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         """Arguments as graph values, and what in-place changes are found by."""
         name = fns.function_name(func)
         tensors = self._tensors(args, kwargs)
-        self._numbers = numbers_among(name, tensors)
+        self._numbers = [t for t in numbers_among(name, tensors) if self._is_data(t)]
         versions = [(t, t._version) for t in tensors if not t.is_inference()]
         fx_args = tuple(self.to_fx(a) for a in args)
         fx_kwargs = {k: self.to_fx(v) for k, v in kwargs.items()}
@@ -383,6 +383,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         read = fns.function_name(func).removeprefix("get:")
         if read in fns.SIZE_READS or read == "is_contiguous":
             if any(id(t) in self.data_shaped for t in self._tensors(args)):
+                if read == "is_contiguous" and len(args) == 1 and not kwargs:
+                    return self._decide_layout(tensor, read, result, ())
                 raise Unsupported("MP109", f"{HERE} reads `{read}` of a tensor whose shape depends on tensor data.")
             if read in fns.SIZE_READS:
                 self.host.exact_sizes(self._tensors(args))

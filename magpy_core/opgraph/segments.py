@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import torch
 import torch.fx
 
+from magpy_core.opgraph.checkpoints import GIVEN
+
 
 @dataclass
 class Segment:
@@ -29,6 +31,8 @@ class Segment:
             copy = graph.placeholder(node.name)
             if node.op == "placeholder":
                 copy.meta.update(node.meta)
+            elif GIVEN in node.meta:
+                copy.meta[GIVEN] = node.meta[GIVEN]
             mapping[node] = copy
         for node in self.nodes:
             mapping[node] = graph.node_copy(node, lambda n: mapping[n])

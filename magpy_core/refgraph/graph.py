@@ -29,6 +29,7 @@ class Node:
     """One external object. ``snapshot`` is its shallow state at first write (or first pass to unknown native code)."""
 
     __slots__ = (
+        "addressed",
         "contents_read",
         "forced",
         "kind",
@@ -51,6 +52,7 @@ class Node:
         self.written_at: list[Any] = []
         self.reads: int = 0
         self.contents_read = False
+        self.addressed = False  # its address was the key of a memo: no other object of the region may be this one
         self.summary = ""
         self.was_written = False
         # slots written by name: part of the effect even when the write left them as they were (rule: a later call may

@@ -23,6 +23,7 @@ _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "slot": (lambda b, k: slot_of(b, k), "slot_of({b}, {k})"),
     "filled": (lambda b, k: slot_filled(b, k), "slot_filled({b}, {k})"),
     "field": (lambda b, k: getattr(b, k), "getattr({b}, {k})"),
+    "own_grad": (lambda b, k: own_grad(b), "own_grad({b})"),
     "cell": (lambda b, k: b.cell_contents, "{b}.cell_contents"),
     "type": (lambda b, k: type(b), "type({b})"),
     "len": (lambda b, k: len(b), "len({b})"),
@@ -44,6 +45,11 @@ def namespace(obj: Any) -> Any:
     return (
         type.__getattribute__(obj, "__dict__") if issubclass(type(obj), type) else object.__getattribute__(obj, "__dict__")
     )
+
+
+def own_grad(tensor: Any) -> Any:
+    """The gradient of a leaf (asking another tensor for its one warns); False for no leaf."""
+    return tensor.grad if tensor.is_leaf else False
 
 
 slot_of: Callable[[Any, str], Any] = object.__getattribute__
@@ -139,6 +145,8 @@ class Source:
                 return f"{base}()"
             case "context":
                 return f"{base}.get()"
+            case "own_grad":
+                return f"{base}.grad"
             case "size":
                 return f"{base}.shape[{self.key}]"
             case "peek":

@@ -99,7 +99,7 @@ class Entry:
             case "attr":
                 return self.attrs(base).get(key, ABSENT)
             case "dict":
-                return base.__dict__ if is_a(base, type) else instance_dict(base)
+                return base.__dict__ if is_a(base, (type, types.FunctionType)) else instance_dict(base)
             case "item" if source.base.kind == "dict":
                 assert source.base.base is not None
                 return self.attrs(self.value(source.base.base)).get(key, ABSENT)
@@ -133,7 +133,7 @@ class Entry:
         if is_a(obj, type):
             return dict(obj.__dict__)
         if is_a(obj, types.FunctionType):
-            return dict(obj.__dict__)
+            return dict(self.pairs(obj.__dict__))
         return instance_dict(obj) or {}
 
     def pairs(self, obj: Any) -> list[tuple[Any, Any]]:

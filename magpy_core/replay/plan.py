@@ -69,6 +69,8 @@ class Planner:
             sym = self.scalars.get(value)
             if sym is not None:
                 for leaf in sym.leaves():
+                    if leaf.kind == "address":
+                        raise Unsupported("MP103", "An address (`id(...)`) leaves the region; it differs at every call.")
                     if leaf.kind == "node":
                         self.outputs.setdefault(leaf.payload)
                 return Scalar(sym)
@@ -206,7 +208,7 @@ class Planner:
         self._through_namespaces(contents)
         for node in list(self.refgraph.written()):
             assert node.snapshot is not None
-            if node.source.kind == "dict":
+            if node.source.kind == "dict" and not _of_function(node):
                 continue  # an object's own __dict__: the object's node has the same changes
             for change in node.snapshot.changes(node.forced):
                 if self._echo(node, change):
@@ -294,6 +296,11 @@ class Planner:
         return Plan(expr, raises, effects, list(self.outputs))
 
 
+def _of_function(node: Node) -> bool:
+    base = node.source.base
+    return base is not None and base.kind == "const" and isinstance(base.key, types.FunctionType)
+
+
 def describe(node: Node, change: Change) -> str:
     """What is written, as a user would write it."""
     base = node.source.describe()
@@ -303,6 +310,8 @@ def describe(node: Node, change: Change) -> str:
         return f"{base}.{change.key}"
     if change.op in ("set_item", "del_item"):
         source = node.source
+        if source.kind == "dict" and source.base is not None:
+            return f"{source.base.describe()}.{change.key}"
         if source.kind == "attr" and source.key in ("_parameters", "_buffers", "_modules") and source.base is not None:
             return f"{source.base.describe()}.{change.key}"
         return f"{base}[{kinds.bounded_repr(change.key)}]"

@@ -15,6 +15,12 @@ Sink: TypeAlias = Literal["inherit", "stderr", "null"] | Callable[[bytes], None]
 
 Kind: TypeAlias = Literal["ok", "failed", "killed", "timeout", "cancelled", "bad-entrypoint", "tool-error"]
 
+SESSIONS = {
+    "magpy": "magpy_core.runtime.session:Session",
+    "dynamo": "magpy_core.runtime.dynamo.session:DynamoSession",
+}
+"""Per engine, what makes the regions of a program."""
+
 
 @dataclass(frozen=True)
 class RunRequest:
@@ -44,7 +50,7 @@ class RunRequest:
     stderr: Sink = "inherit"
     stop_grace: float = 30.0
     details: bool = False
-    session_factory: str = "magpy_core.runtime.session:Session"
+    session_factory: str = SESSIONS["magpy"]
 
     @property
     def entrypoint(self) -> str:

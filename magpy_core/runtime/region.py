@@ -387,6 +387,7 @@ class Region:
             guard_ms=ms(self.guard_seconds) or ms([s for c in self.captures for s in c.guard_seconds]),
             compile_s=round(sum(seconds), 3) if seconds else None,
             captures_after_step_3=self.captures_after_step_3,
+            graphs=max((len(c.segments) for c in self.captures), default=0),
             speedup_low=round(low, 4) if low is not None else None,
             speedup_high=round(high, 4) if high is not None else None,
             recompiles=list(self.recompiles),

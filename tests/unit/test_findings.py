@@ -131,7 +131,7 @@ def test_schema_names_every_field_of_a_region() -> None:
 @pytest.mark.parametrize("code", REGISTRY.values(), ids=lambda c: c.code)
 class TestEveryCode:
     def test_name_and_code_have_the_right_form(self, code: Code) -> None:
-        assert re.fullmatch(r"MP[123459]\d\d", code.code)
+        assert re.fullmatch(r"MP([123459]|D[123])\d\d", code.code)
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*", code.name)
         assert code.url.endswith(code.code)
 

@@ -409,7 +409,7 @@ def test_match() -> None:
         ("enter", "f"),
         ("match", None, box),
         ("match", None, box),
-        ("match", None, box),
+        ("match_class", None, box, Box, ("value",)),
         ("unpack", None, (1,)),
     ]
     assert [run(f, x)[0] for x in ({"k": 1}, [1, 2], box, 5)] == [1, 2, 3, 4]

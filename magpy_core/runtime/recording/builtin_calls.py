@@ -19,7 +19,7 @@ from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.runtime.recording.base import Output
-from magpy_core.runtime.recording.containers import GETTERS, ContainerEvents
+from magpy_core.runtime.recording.native_reads import NativeReads
 from magpy_core.runtime.recording.wording import a_type
 
 _COPY = [f.__code__ for f in vars(copy).values() if is_a(f, types.FunctionType) and f.__module__ == "copy"]
@@ -53,7 +53,7 @@ def _plain_data(tree: Any, containers: list[Any]) -> bool:
     return all(_plain_data(part, containers) for part in parts)
 
 
-class BuiltinEvents(ContainerEvents):
+class BuiltinEvents(NativeReads):
     """One method per builtin (or a few alike); ``SPECIAL`` names them."""
 
     def escape_raising(self, fn: Any, numbers: tuple[Any, ...], site: Any) -> None:
@@ -133,10 +133,16 @@ class BuiltinEvents(ContainerEvents):
             if is_a(raw, types.FunctionType):
                 self.class_fact(type(obj), "__hash__", site)
                 return
-        if node is not None:
+        copying = fn is id and self.is_copying(site)
+        if node is not None and not copying:
             self.refgraph.read(node.source, "identity", obj, site)
-        elif fn is hash or not self.is_copying(site):
+        elif fn is hash or (kind == kinds.SCALAR and not copying):
             self.refuse("MP103", f"{HERE} of an object that the region makes differs at every call.", site=site)
+        else:
+            if node is not None:
+                node.addressed = True
+            self.loose_addresses = self.loose_addresses or not copying
+            self.pending_call = (site, "address", (obj,))
 
     def b_repr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         self.escape_all(site, args, kwargs)
@@ -151,6 +157,11 @@ class BuiltinEvents(ContainerEvents):
         while todo and len(seen) < _MOST_IN_TEXT:
             obj = todo.pop()
             kind = kinds.kind_of(obj)
+            if is_a(obj, (BaseException, types.SimpleNamespace)) and id(obj) not in seen:
+                seen.add(id(obj))
+                self.state_read(obj, site)
+                todo += (shown := obj.args if is_a(obj, BaseException) else tuple(vars(obj).values()))
+                self.escape_all(site, shown)
             if kind not in kinds.CONTAINERS:
                 self._address_of(obj, site)
             elif id(obj) not in seen and not is_a(lookup.class_lookup(type(obj), "__repr__")[0], types.FunctionType):
@@ -188,8 +199,9 @@ class BuiltinEvents(ContainerEvents):
                 for v in a:
                     if kinds.kind_of(v) == kinds.OBJECT:
                         self.operator_facts(v, site)
-        self.getters_handed(args, kwargs, site)
-        self.read_deep(site, (), {k: v for k, v in kwargs.items() if not is_a(v, GETTERS)})
+        if fn is not iter:  # it looks at the elements, whatever is in them; of a dict at its keys
+            self.read_behind(site, (a for a in args if not is_a(a, dict)))
+        self.read_deep(site, (), kwargs)
 
     def iterate_value(self, obj: Any, site: Any, *, carry: bool = True) -> None:
         raise NotImplementedError
@@ -204,6 +216,9 @@ class BuiltinEvents(ContainerEvents):
         obj = args[0]
         if fn is dir:
             self.class_fact(type(obj), "__dir__", site)
+        if is_a(obj, types.FunctionType):
+            self.read_attr(obj, "__dict__", site)
+            return
         node = self.node_for(obj)
         if node is not None and not is_a(obj, (type, types.ModuleType, types.FunctionType)):
             self.getset(node, obj, "__dict__", site)
@@ -255,11 +270,9 @@ class BuiltinEvents(ContainerEvents):
         return parts if kind == kinds.LIST else type(value)(parts)
 
     def is_copying(self, site: Any) -> bool:
-        """Whether addresses asked for here stay in a memo that ``copy.deepcopy`` made for itself: which objects are one is
-        all that they tell, and of outside objects that is guarded."""
-        return site.code in COPYING and not self.memo_shown
-
-    memo_shown = False  # whether the program itself has had such a memo in hand
+        """Whether this is ``copy.deepcopy`` itself, whose addresses are keys of its memo: which objects are one is all that
+        they tell, and of outside objects that is guarded."""
+        return site.code in COPYING
 
     def copies(self, site: Any, tree: Any) -> bool:
         """``copy.deepcopy`` of plain data, taken as a whole: its frames compare addresses. False for anything else."""

@@ -6,12 +6,15 @@ Key functions: ``taker``, ``read_from``.
 from __future__ import annotations
 
 import collections
+import functools
+import operator
 import types
 from typing import Any
 
 import torch
 
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.lookup import class_lookup
 
 BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
 DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
@@ -19,6 +22,8 @@ DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.Cla
 _PASSING_ON = frozenset(
     {getattr, next, iter, list, tuple, enumerate, zip, map, reversed, collections.deque, object, type, super}
 )
+GETTERS = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
+_LRU = type(functools.lru_cache(lambda: None))
 _NUMBERS = ("item", "tolist", "__int__", "__float__")
 
 
@@ -26,7 +31,10 @@ def taker(fn: Any) -> str:
     """What a callee does with what Python functions return to it (a key function, ``__len__``): native code "keeps" it for
     itself or "passes" it on as it is; "" for Python code."""
     tp = type(fn)
-    if not (tp in BUILTIN_FUNCTION or tp in DESCRIPTOR or (tp is type and not fn.__flags__ & (1 << 9))):
+    if tp in (types.FunctionType, types.MethodType, functools.partial, _LRU):
+        return ""
+    python_class = is_a(fn, type) and fn.__flags__ & (1 << 9)
+    if python_class or is_a(class_lookup(tp, "__call__")[0], types.FunctionType):
         return ""
     return "passes" if tp is not types.MethodWrapperType and fn in _PASSING_ON else "keeps"
 

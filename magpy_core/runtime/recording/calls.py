@@ -23,11 +23,10 @@ from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.draws import stream_of
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import ABSENT
 from magpy_core.runtime.recording.arrays import ArrayEvents
 from magpy_core.runtime.recording.builtin_calls import COPYING, SPECIAL
-from magpy_core.runtime.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, read_from, taker
-from magpy_core.runtime.recording.containers import GETTERS
+from magpy_core.runtime.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, read_from, taker
+from magpy_core.runtime.recording.native_reads import HIGHER
 from magpy_core.runtime.recording.outside_calls import CALLBACKS
 
 _TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and the like
@@ -43,11 +42,12 @@ _ITERATING = frozenset({
     list, tuple, set, frozenset, dict, enumerate, zip, map, filter, reversed, sorted, sum, min, max, any, all, iter, bytes,
     bytearray, functools.reduce,
 })  # fmt: skip
-# Class methods of any class that read only their arguments.
+# Class methods that read only their arguments.
 _CLASS_METHODS = frozenset({
     "__new__", "fromkeys", "fromhex", "from_bytes", "maketrans", "__subclasscheck__", "__instancecheck__", "mro",
     "__prepare__", "__init_subclass__", "__subclasshook__", "from_iterable", "__class_getitem__",
 })  # fmt: skip
+_MEMBERS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 # Pure but for the containers they are given: heappush, insort, Counter's counting, operator.setitem.
 _MUTATING_MODULES = frozenset({"_heapq", "_bisect", "_collections", "_operator"})
 _TO_TEXT = (str, repr, ascii, format)
@@ -114,9 +114,7 @@ class CallEvents(ArrayEvents):
         elif is_a(fn, weakref.ref):
             self.call_weakref(site, fn)
         elif is_a(fn, GETTERS):
-            if len(args) == 1:
-                self.getter_read(fn, args[0], site)
-            self.read_deep(site, args, kwargs)
+            self.call_getter(site, fn, args)
         elif is_a(fn, torch.jit.ScriptFunction):
             self.call_scripted(site, fn, args, kwargs)
         elif is_a(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
@@ -137,15 +135,24 @@ class CallEvents(ArrayEvents):
             return
         if fn is copy.deepcopy and len(args) == 1 and not kwargs and self.copies(site, args[0]):
             return
+        if fn in TENSOR_COPIES:
+            self.copy_tensor(site, *args)
+            return
         if (
             fn is copy.deepcopy and site.code not in COPYING and len(args) + len(kwargs) > 1
         ) or fn.__name__ == "__deepcopy__":
-            self.memo_shown = True
+            self.loose_addresses = True  # the program has the memo in hand
+        if fn.__module__ == "inspect":
+            for a in args[:1]:
+                self.state_read(a, site)
         if (fn.__module__ or "").partition(".")[0] == "numpy":
             self.call_numpy(site, fn, args, kwargs)
         elif self.frame_is_library(fn.__code__):
             # its frame is not monitored: what it may read of containers from outside is guarded here
             self.read_deep(site, args, kwargs)
+
+    def copy_tensor(self, site: Any, tensor: Any = None, memo: Any = None) -> None:
+        raise NotImplementedError
 
     def call_function_class(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         raise NotImplementedError
@@ -263,10 +270,12 @@ class CallEvents(ArrayEvents):
 
     def call_native(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         special = SPECIAL.get(fn)
+        if fn in HIGHER:
+            self.hands_on(site, fn, args, kwargs)
         if special is not None:
             getattr(self, special)(site, fn, args, kwargs)
             return
-        what = policy.verdict(fn)
+        what = policy.verdict(fn) if not self.pickles(fn, args) else policy.UNKNOWN
         if what == policy.TORCH and setter_name(fn) is not None and not self.ops.op_depth:
             self.setting_written(site, fn, args, kwargs)
         elif what == policy.TORCH:
@@ -312,6 +321,8 @@ class CallEvents(ArrayEvents):
     def call_class(self, site: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.at_its_end(cls, args, site)
         self.judging = self.judging or cls in _JUDGES
+        if cls in HIGHER:
+            self.hands_on(site, cls, args, kwargs)
         if cls in CARRYING and self.carries(args, kwargs):
             self.escape_raising(cls, args, site)
             self.pending_call = (site, cls, args)
@@ -359,9 +370,9 @@ class CallEvents(ArrayEvents):
                 self.escape_all(site, args[1:], kwargs)
             if cls is str or (cls is map and args and args[0] in _TO_TEXT):
                 self.text_of(args if cls is str else args[1:], site)
-            shallow = cls in _ITERATING or cls in _CONTAINER_TYPES
-            if shallow:
-                self.getters_handed(args, kwargs, site)
+            shallow = 1 if cls in _ITERATING or cls in _CONTAINER_TYPES else None
+            if cls in _HANDING_TYPES and cls is not dict:
+                shallow = 0
             self.read_deep(site, args, kwargs, shallow=shallow, carry=cls in _HANDING_TYPES)
         elif kinds.is_numpy_value(cls):
             self.call_numpy(site, cls, args, kwargs)
@@ -390,13 +401,22 @@ class CallEvents(ArrayEvents):
         if kind in (kinds.SCALAR, kinds.IDENTITY):
             if is_a(obj, types.FunctionType) and name == "__get__":
                 return
+            if is_a(obj, _MEMBERS) and args:
+                self.member_used(site, obj, name, args[0])
             self.escape_all(site, obj, args, kwargs)
             self.read_deep(site, args, kwargs)
             if is_a(obj, str) and name.startswith("format"):
                 self.text_of((*args, *kwargs.values()), site)
+                self.format_fields(site, obj, args, kwargs if name == "format" else args[0])
             return
+        if name in ("__reduce_ex__", "__reduce__", "__getstate__"):
+            self.state_read(obj, site)
+        elif name == "sort" and kind == kinds.LIST and kwargs:
+            self.hands_on(site, sorted, (obj,), kwargs)
         if kind in kinds.CONTAINERS:
             self.container_method(site, obj, name, args, kwargs)
+        elif self.pickles(type(obj), args):
+            self.host_call(site, fn, policy.UNKNOWN)
         elif is_a(obj, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
             self.read_iterator(obj, site)
         elif kind == kinds.OPAQUE or type(obj).__module__ in ("_io", "io", "_thread", "re", "numpy"):
@@ -427,25 +447,6 @@ class CallEvents(ArrayEvents):
         else:
             self.external_attr(node, obj, name, found, site)
 
-    def context_variable(self, var: contextvars.ContextVar[Any], name: str, args: tuple[Any, ...], site: Any) -> None:
-        """A context variable is read, or set for the time of the region; at exit it must be as it was."""
-        now = var.get(ABSENT)
-        if name == "get":
-            entry = self.context_entry.get(id(var))
-            if entry is not None and entry[1] is not now:
-                return  # the region's own value
-            node = self.refgraph.node(var)
-            if node is None:
-                self.assume_internal(var)
-                return
-            source = self.sources.make("context", node.source, self.sources.const(ABSENT, "unset"))
-            if now is ABSENT:
-                self.refgraph.read(source, "is", ABSENT, site)
-            else:
-                self.value(source, now, site)
-        elif name in ("set", "reset"):
-            self.context_entry.setdefault(id(var), (var, now, site))
-
     def opaque_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
         module = type(obj).__module__
         if module == "_thread" or type(obj).__name__ in ("RLock", "lock"):
@@ -474,6 +475,7 @@ class CallEvents(ArrayEvents):
             self.host_call(site, fn, policy.UNKNOWN)
 
 
+TENSOR_COPIES = frozenset({torch.Tensor.__deepcopy__, torch.nn.Parameter.__deepcopy__})
 FAST_PATHS = frozenset(
     cls.forward.__code__
     for cls in (torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer, torch.nn.TransformerEncoder)

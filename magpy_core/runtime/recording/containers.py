@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 import types
 from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.monitor import policy
-from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.iterators import can_peek, peek, underlying
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.runtime.recording.base import Output
+from magpy_core.runtime.recording.callees import GETTERS
 from magpy_core.runtime.recording.wording import a_type
 from magpy_core.runtime.recording.writes import WriteEvents
 
-GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 _PAIRS: tuple[type, ...] = (type({}.items()), type(iter({}.items())), zip, enumerate)
 _ASKING = (getattr, hasattr, vars, dir)  # what these read is seen where Python calls them
 # Methods that look at no other container that they are given; all others may.
@@ -38,6 +36,8 @@ _HANDING = _STORING | {
     "pop", "popleft", "popitem", "copy", "__copy__", "clear", "items", "values", "keys", "get", "__getitem__", "__iter__",
     "__reversed__", "__len__", "reverse", "rotate", "move_to_end", "__add__", "__mul__", "__rmul__", "__init__",
 }  # fmt: skip
+_TAKING = frozenset({"extend", "extendleft", "__iadd__"})  # they look at what they are given, and not into its elements
+_KEYED = frozenset({"get", "setdefault", "pop", "__getitem__", "__setitem__", "__delitem__", "__contains__"})
 _ORDERED = (kinds.LIST, kinds.TUPLE, kinds.DEQUE, kinds.DICT)
 
 
@@ -48,6 +48,9 @@ _COMPARING = frozenset(
 
 class ContainerEvents(WriteEvents):
     """Reads and writes that reach a container through a call."""
+
+    def state_read(self, obj: Any, site: Any) -> None:
+        raise NotImplementedError
 
     def escape_from_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Numbers that vary stay symbolic where the method only hands them over."""
@@ -61,15 +64,14 @@ class ContainerEvents(WriteEvents):
     def container_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         node = self.node_for(obj)
         kind = kinds.kind_of(obj)
-        if self.scalars:
+        if self.scalars and not (args and name in _KEYED and self.keyed_by_address(obj, args[0])):
             self.escape_from_method(site, obj, name, args, kwargs)
         for a in args:
             if kinds.kind_of(a) == kinds.OBJECT:
                 self.operator_facts(a, site)
-        if name == "sort":
-            self.getters_handed((obj,), kwargs, site)
         if name not in _LOOKS_AT_NONE:
-            self.read_deep(site, args, kwargs, shallow=True, carry=name in _HANDING and kind in _ORDERED)
+            depth = 0 if name in _TAKING or all(is_a(a, dict) for a in args) else 1
+            self.read_deep(site, args, kwargs, shallow=depth, carry=name in _HANDING and kind in _ORDERED)
         if node is None:
             return
         if node.kind == kinds.DICT and name in policy.KEYED_READS and args:
@@ -167,11 +169,12 @@ class ContainerEvents(WriteEvents):
 
     # -- reading arguments -------------------------------------------------------------------------------------
 
-    def read_deep(self, site: Any, args: Any, kwargs: Any, shallow: bool = False, *, carry: bool = False) -> None:
-        """Native code may read the containers from outside among its arguments: guard their content."""
+    def read_deep(self, site: Any, args: Any, kwargs: Any, shallow: int | None = None, *, carry: bool = False) -> None:
+        """Native code may read the containers from outside among its arguments: guard their content. ``shallow``: how many
+        levels down it looks, if not all the way."""
         nodes = self.refgraph.nodes
         seen: set[int] = set()
-        if not shallow:
+        if not shallow and site is not self.handed_on:
             self.getters_handed(args, kwargs, site)
         stack = [(a, 0) for a in (*args, *kwargs.values())]
         budget = 50_000
@@ -182,8 +185,11 @@ class ContainerEvents(WriteEvents):
                 self.memory_read(site, v)
                 if kind == kinds.OBJECT:
                     self.operator_facts(v, site)
-                    if type(v) is types.SimpleNamespace:
-                        self.whole_namespace(v, site)
+                    if is_a(v, types.SimpleNamespace) and id(v) not in seen:
+                        seen.add(id(v))
+                        self.state_read(v, site)
+                        self.escape_all(site, vars(v))
+                        stack.extend((x, depth + 1) for x in vars(v).values())
                 elif type(v) is types.FunctionType and id(v) in nodes:
                     self.function_fact(v)
                 elif kind == kinds.OPAQUE and id(v) in nodes and hasattr(type(v), "__next__"):
@@ -199,18 +205,9 @@ class ContainerEvents(WriteEvents):
                     "MP111", f"{HERE} passes a very large container to native code: too many elements for guards.", site=site
                 )
                 return
-            if shallow and depth >= 1:
+            if shallow is not None and depth >= shallow:
                 continue
             stack.extend((x, depth + 1) for x in (v.values() if is_a(v, dict) else v))
-
-    def whole_namespace(self, obj: Any, site: Any) -> None:
-        """Native code compares or shows all that a SimpleNamespace holds."""
-        node, table = self.refgraph.node(obj), instance_dict(obj)
-        if node is not None and table is not None:
-            self.getset(node, obj, "__dict__", site)
-            names = self.refgraph.node(table)
-            if names is not None:
-                self.contents(names, site)
 
     def getters_handed(self, args: Any, kwargs: dict[str, Any], site: Any) -> None:
         """Native code (``sorted``, ``map``) may be handed an ``operator.attrgetter`` or the like: what that reads of the
@@ -233,30 +230,12 @@ class ContainerEvents(WriteEvents):
             )  # fmt: skip
             return
         for value in (v for a in lists for v in a):
-            self.getter_read(getter, value, site)
+            self.call_getter(site, getter, (value,))
 
-    def getter_read(self, getter: Any, obj: Any, site: Any) -> None:
-        """What an ``operator.itemgetter``, ``attrgetter`` or ``methodcaller`` reads of an object."""
-        make, given = getter.__reduce__()[:2]
-        if is_a(getter, operator.itemgetter):
-            for key in given:
-                self.read_item(obj, key, site)
-        elif is_a(getter, operator.methodcaller):
-            self.read_attr(obj, given[0] if is_a(make, type) and make is not functools.partial else make.args[0], site)
-        else:
-            for path in given:
-                self.read_path(obj, path.split("."), site)
+    def call_getter(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
+        raise NotImplementedError
 
-    def read_path(self, obj: Any, names: list[str], site: Any) -> None:
-        for i, name in enumerate(names):
-            self.read_attr(obj, name, site)
-            if i + 1 == len(names):
-                return
-            found = lookup.resolve(obj, name)
-            if found.where not in ("instance", "slot", "module") or is_a(obj, (type, types.ModuleType)):
-                self.refuse("MP104", f"{HERE} reads `{'.'.join(names)}` in native code, where no guard sees it.", site=site)
-                return
-            obj = found.value
+    handed_on: Any = None  # the site of the last native call whose callbacks have been looked at
 
     def read_iterator(self, obj: Any, site: Any) -> None:
         node = self.refgraph.node(obj)

@@ -129,16 +129,38 @@ class DefinitionEvents(EscapeEvents):
     # -- functions ---------------------------------------------------------------------------------------------
 
     def read_function_attr(self, fn: Any, name: str, site: Any) -> None:
-        if name in fn.__dict__:
-            if id(fn) in self.only_inside:
-                return
-            root = self.const_root(fn)
-            self.value(self.sources.attr(root.source, name), fn.__dict__[name], site, self.attr_store(fn, name, None))
+        if name == "__dict__":
+            self.function_dict(fn)  # what is read of it is seen
         elif name in _HIDDEN_PARTS:
             text = f"`{name}` of a function is read; the monitor can't watch what is reached through it."
             self.only_inside.setdefault(id(fn), (fn, Unsupported("MP111", text), site))
-        elif (node := self.refgraph.node(fn)) is not None and id(fn) not in self.only_inside:
-            self.read_function_field(fn, node, name, site)
+        elif not lookup.missing(lookup.class_lookup(types.FunctionType, name)[0]):
+            if (node := self.refgraph.node(fn)) is not None and id(fn) not in self.only_inside:
+                self.read_function_field(fn, node, name, site)
+        elif (table := self.function_dict(fn)) is not None:
+            now = fn.__dict__.get(name, ABSENT)
+            if table.snapshot is not None and dict(table.snapshot.content).get(name, ABSENT) is not now:
+                return
+            if now is ABSENT:
+                self.refgraph.read(self.sources.item(table.source, name), "absent", None, site)
+            else:
+                self.value(self.sources.attr(self.const_root(fn).source, name), now, site, self.item_store(table, name))
+
+    def function_dict(self, fn: Any) -> Node | None:
+        """The node of the attributes of a function from outside; None for one that the region made."""
+        known = self._functions.get(id(fn))
+        if known is None:
+            self._young = None
+            known = self._functions[id(fn)] = (fn, bool(self.is_young(fn)))
+        if known[1]:
+            return None
+        return self.refgraph.add(fn.__dict__, self.sources.make("dict", self.const_root(fn).source, None))
+
+    _functions: dict[int, tuple[Any, bool]]  # whose attributes were looked at, by id, and whether the region made them
+    _young: set[int] | None
+
+    def is_young(self, obj: Any) -> bool | None:
+        raise NotImplementedError
 
     def read_function_field(self, fn: Any, node: Node, name: str, site: Any) -> None:
         source = self.sources.make("field", node.source, name)

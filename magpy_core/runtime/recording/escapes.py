@@ -136,4 +136,25 @@ class EscapeEvents(RecordingState):
     def escape_hidden(self, site: Any) -> None:
         """Native code gets numbers that no event shows (what an iterator yields, what a callback returns)."""
         for leaf in self.scalars.leaves():
-            self.escape(leaf, site)
+            if leaf.kind != "address" or self.loose_addresses:
+                self.escape(leaf, site)
+
+    # -- addresses ---------------------------------------------------------------------------------------------
+
+    loose_addresses = False  # whether the program has had addresses in hand: its own, or the memo of ``copy.deepcopy``
+
+    def keyed_by_address(self, obj: Any, key: Any) -> bool:
+        """``obj[id(x)]`` of a dict that the region made: which of its objects are one is all that it tells."""
+        return (
+            bool(self.scalars) and type(obj) is dict and self.scalars.is_address(key) and id(obj) not in self.refgraph.nodes
+        )
+
+    def address_shown(self, sym: Sym, site: Any) -> None:
+        """The number itself is used: that of an object from outside can be guarded."""
+        for leaf in sym.leaves():
+            node = self.refgraph.node(leaf.payload) if leaf.kind == "address" else None
+            if node is not None:
+                self.refgraph.read(node.source, "identity", leaf.payload, site)
+            else:
+                text = f"{HERE} uses the address of an object that the region makes, which differs at every call."
+                self.refuse("MP103", text, site=site)

@@ -6,14 +6,13 @@ Key type: FlowEvents.
 from __future__ import annotations
 
 import dis
-import functools
 import types
 from typing import Any
 
 import torch
 
 from magpy_core.monitor.positions import user_frame
-from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.values import ValueEvents
 
@@ -44,18 +43,6 @@ def _opcode(frame: types.FrameType) -> str:
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] if frame.f_lasti >= 0 else ""
 
 
-@functools.cache
-def pattern_names(code: types.CodeType) -> tuple[str, ...]:
-    """The attribute names in class patterns of ``code``: what is loaded right before a class is matched."""
-    names: dict[str, None] = {}
-    before: Any = None
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "MATCH_CLASS" and type(before) is tuple:
-            names.update(dict.fromkeys(before))
-        before = instruction.argval
-    return tuple(names)
-
-
 class FlowEvents(ValueEvents):
     """Observer methods for what moves values about."""
 
@@ -83,30 +70,37 @@ class FlowEvents(ValueEvents):
 
     def yield_(self, site: Any, value: Any) -> None:
         """A number that varies goes from a generator to its consumer: native code gets the exact value."""
-        if self.scalars and _may_hold_numbers(value):
+        held = kinds.kind_of(value) in kinds.CONTAINERS
+        if held or (self.scalars and _may_hold_numbers(value)):
             frame = user_frame()
             consumer = frame.f_back if frame is not None else None
-            if consumer is None or _opcode(consumer) not in _CARRYING_CONSUMERS:
+            if consumer is None or _opcode(consumer) not in _CARRYING_CONSUMERS or self.native_takes:
                 self.site = site
                 self.escape_all(site, value)
+                if held and (self.native_takes or not self.calls or self.calls[-1][1] == "keeps"):
+                    self.read_deep(site, (value,), {})
 
     def return_(self, site: Any, value: Any) -> None:
         """A number that varies goes from a function to its caller: native code (``sorted`` with a key, ``len``) gets the
         exact value."""
-        if self.scalars and _may_hold_numbers(value):
+        held = kinds.kind_of(value) in kinds.CONTAINERS
+        if held or (self.scalars and _may_hold_numbers(value)):
             frame = user_frame()
             consumer = frame.f_back if frame is not None else None
             opcode = _opcode(consumer) if consumer is not None else ""
             taker = self.calls[-1][1] if self.calls else ""
+            inspected = self.judging or self.native_takes
             if opcode.startswith(("CALL", "PRECALL")):
-                passed = taker == "" or (taker == "passes" and not self.judging)
+                passed = taker == "" or (taker == "passes" and not inspected)
             elif opcode in _CARRYING_CONSUMERS:
-                passed = not self.judging or site.code.co_name == "__next__"
+                passed = not inspected or site.code.co_name == "__next__"
             else:
                 passed = opcode in _PASSING_OPCODES and site.code.co_name not in _CONVERSIONS
             if not passed:
                 self.site = site
                 self.escape_all(site, value)
+                if held:  # native code looks into what it is given
+                    self.read_deep(site, (value,), {})
 
     def unpack(self, site: Any, obj: Any) -> None:
         if self.is_data(obj):
@@ -142,17 +136,6 @@ class FlowEvents(ValueEvents):
             self.contents(node, site)
         if kinds.kind_of(subject) == kinds.OBJECT:
             self.operator_facts(subject, site)
-            if site.opname == "MATCH_CLASS":
-                self.match_attributes(subject, site)
-
-    def match_attributes(self, subject: Any, site: Any) -> None:
-        """A class pattern reads attributes that no event names: those of the class's ``__match_args__``, and those that
-        patterns of the code name."""
-        positional = lookup.class_lookup(type(subject), "__match_args__")[0]
-        self.read_class_attr(type(subject), "__match_args__", site)
-        self.read_deep(site, (positional,), {})
-        for name in (*(positional if type(positional) is tuple else ()), *pattern_names(site.code)):
-            self.read_attr(subject, name, site)
 
     # -- the rest ----------------------------------------------------------------------------------------------
 

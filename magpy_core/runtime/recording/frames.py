@@ -292,7 +292,8 @@ def _known() -> dict[types.CodeType, str]:
     table.update(OUTPUT_FRAMES)
     table.update(dict.fromkeys(RANDOM_STATE, "random_state"))
     found = {code: handler for fn, handler in table.items() if (code := getattr(fn, "__code__", None)) is not None}
-    return found
+    helpers = [c for c in nn.Module.__setattr__.__code__.co_consts if is_a(c, types.CodeType)]
+    return found | dict.fromkeys(helpers, "module_getattr")  # the tables that they look into are known, too
 
 
 _KNOWN = _known()

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from magpy_core.monitor.record import is_own_file
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.base import Output
-from magpy_core.runtime.recording.opaque import OpaqueEvents
+from magpy_core.runtime.recording.checkpoints import CheckpointEvents
 
 _LOGGING = logging.__file__
 _LEVELS = {
@@ -52,7 +52,7 @@ def _stack() -> list[types.FrameType]:
     return frames
 
 
-class OutputEvents(OpaqueEvents):
+class OutputEvents(CheckpointEvents):
     """Handlers of the frames of ``logging`` and of calls of ``warnings.warn``."""
 
     _catching = 0  # blocks of warnings.catch_warnings that are open

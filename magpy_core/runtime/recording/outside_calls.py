@@ -5,6 +5,7 @@ Key type: OutsideCallEvents.
 
 from __future__ import annotations
 
+import contextvars
 import copy
 import functools
 import types
@@ -18,6 +19,7 @@ from magpy_core.monitor import policy
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.draws import is_hidden
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.snapshot import ABSENT
 from magpy_core.runtime.recording.builtin_calls import BuiltinEvents
 
 CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
@@ -140,6 +142,25 @@ class OutsideCallEvents(BuiltinEvents):
 
     def drawn_array(self, site: Any, source: Any, result: Any) -> bool:
         raise NotImplementedError
+
+    def context_variable(self, var: contextvars.ContextVar[Any], name: str, args: tuple[Any, ...], site: Any) -> None:
+        """A context variable is read, or set for the time of the region; at exit it must be as it was."""
+        now = var.get(ABSENT)
+        if name == "get":
+            entry = self.context_entry.get(id(var))
+            if entry is not None and entry[1] is not now:
+                return  # the region's own value
+            node = self.refgraph.node(var)
+            if node is None:
+                self.assume_internal(var)
+                return
+            source = self.sources.make("context", node.source, self.sources.const(ABSENT, "unset"))
+            if now is ABSENT:
+                self.refgraph.read(source, "is", ABSENT, site)
+            else:
+                self.value(source, now, site)
+        elif name in ("set", "reset"):
+            self.context_entry.setdefault(id(var), (var, now, site))
 
     def host_call(self, site: Any, fn: Any, what: str) -> None:
         if self.ops.op_depth and policy.is_decimal(fn):

@@ -21,6 +21,7 @@ from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict, slot_value
 from magpy_core.runtime.recording.base import Slot
+from magpy_core.runtime.recording.callees import GETTERS
 from magpy_core.runtime.recording.definitions import DefinitionEvents
 from magpy_core.runtime.recording.wording import a_type
 
@@ -31,6 +32,7 @@ _FIXED_FIELDS = frozenset(
 )
 
 
+_SEEN = (types.FunctionType, *GETTERS)  # getters whose reads are seen
 _TUPLE_FIELD = type(collections.namedtuple("_OfOne", "field").field)  # type: ignore[attr-defined]
 _POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # of NumPy arrays
 
@@ -168,6 +170,8 @@ class ReadEvents(DefinitionEvents):
             return  # their own reads are seen
         if found.in_class or found.where in ("python", "absent"):
             self.class_fact(tp, name, site)
+        if found.where == "data":
+            self.descriptor_read(obj, name, found, site)
         if found.where == "absent" and tp.__flags__ & (1 << 9):
             self.read_class_field(tp, "__name__", site)  # what is raised has it in its text
         if found.where == "python":
@@ -176,6 +180,9 @@ class ReadEvents(DefinitionEvents):
             self.read_internal_attr(obj, name, found, site)
             return
         self.external_attr(node, obj, name, found, site)
+
+    def descriptor_read(self, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
+        raise NotImplementedError
 
     def read_internal_attr(self, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
         """An internal object: only what its class holds comes from outside."""
@@ -241,7 +248,7 @@ class ReadEvents(DefinitionEvents):
         """A descriptor of the object's class gives the attribute; one in C does it unseen."""
         if type(raw) is _TUPLE_FIELD:
             self.read_sequence_item(node, raw.__reduce__()[1][0], site)
-        elif type(raw).__flags__ & (1 << 9) or (type(raw) is property and is_a(raw.fget, types.FunctionType)):
+        elif type(raw).__flags__ & (1 << 9) or (type(raw) is property and is_a(raw.fget, _SEEN)):
             return  # its reads are seen
         elif type(raw) is not property or raw.fget is not None:
             self.refuse("MP111", f"{HERE} reads `.{name}`, a property in C that no guard can watch.", site=site)
@@ -298,7 +305,8 @@ class ReadEvents(DefinitionEvents):
             return
         if self.data_item(site, obj, key):
             return
-        self.escape_all(site, key)
+        if not self.keyed_by_address(obj, key):
+            self.escape_all(site, key)
         if self.memory_read(site, obj):
             return
         for part in (key.start, key.stop, key.step) if type(key) is slice else (key,):

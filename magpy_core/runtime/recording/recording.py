@@ -79,6 +79,9 @@ class Recording(FrameEvents):
         self._cached = []
         self._settings = {}
         self._forked = []
+        self._memos = {}
+        self._checkpoints = []
+        self._functions = {}
         self._young: set[int] | None = None
         self._written_inside: set[str] = set()
         self.shapes = ShapeTracker(self.scalars, learned.dims) if learned.dims else None
@@ -365,6 +368,9 @@ class Recording(FrameEvents):
     def release(self) -> None:
         """Forget what only the run itself needed: a capture must keep neither tensors nor the user's objects alive."""
         self.refgraph.assumed_internal.clear()
+        self.scalars.forget_addresses()
+        self._memos.clear()
+        self._functions.clear()
         self.only_inside.clear()
         self.data.clear()
         self.arrays.clear()

@@ -130,6 +130,8 @@ class ValueEvents(CallEvents):
         if fn == "set":
             self.setting_changed(site, args[0], args[1])
             return result
+        if fn == "address":
+            return self.scalars.bind(result, self.scalars.address(args[0]))
         if fn == "draw":
             return self.drawn(site, args[0], args[1], result)
         if fn == "fast_path":
@@ -233,7 +235,8 @@ class ValueEvents(CallEvents):
         if self.data_contains(site, item, container):
             return
         self.memory_read(site, item, container)
-        self.escape_all(site, item, container)
+        if not self.keyed_by_address(container, item):
+            self.escape_all(site, item, () if type(container) is dict else container)
         kind = kinds.kind_of(container)
         if kind == kinds.OBJECT or (kind in kinds.CONTAINERS and type(container).__flags__ & (1 << 9)):
             self.class_fact(type(container), "__contains__", site)
@@ -281,6 +284,9 @@ class ValueEvents(CallEvents):
 
     def branch_on(self, sym: Any, outcome: Any, what: str, site: Any) -> None:
         """The program's path from here on depends on ``sym`` having this outcome."""
+        if any(leaf.kind == "address" for leaf in sym.leaves()):
+            self.address_shown(sym, site)
+            return
         if sym.on_host:
             for leaf in sym.leaves():
                 if what == "value" and leaf is sym:

@@ -99,6 +99,13 @@ class WriteEvents(ReadEvents):
         if is_a(obj, (type, types.FunctionType)):
             if name == "__slotnames__":
                 return  # copyreg's cache of what follows from the class
+            if is_a(obj, types.FunctionType) and lookup.missing(lookup.class_lookup(types.FunctionType, name)[0]):
+                node = self.function_dict(obj)
+                if node is not None:
+                    self.refgraph.snapshot(node)
+                    self.mark_written(node, site)
+                    node.forced.append(("set_item", name))
+                return
             kind = "class" if is_a(obj, type) else "function"
             text = f"`{name}` is set on the {kind} `{obj.__qualname__}`, which replay can't repeat yet."
             hint = "Keep the value on an instance or in a global variable."
@@ -156,7 +163,8 @@ class WriteEvents(ReadEvents):
             return
         if kinds.holds_memory(type(obj)) and self.data_item_written(site, obj, key, value):
             return
-        self.escape_all(site, key)
+        if not self.keyed_by_address(obj, key):
+            self.escape_all(site, key)
         if kinds.holds_memory(type(obj)):
             self.escape_all(site, value)  # native memory takes the exact number
             self.memory_read(site, obj, value)
@@ -177,7 +185,8 @@ class WriteEvents(ReadEvents):
 
     def item_delete(self, site: Any, obj: Any, key: Any) -> None:
         self.site = site
-        self.escape_all(site, key)
+        if not self.keyed_by_address(obj, key):
+            self.escape_all(site, key)
         node = self.writing(obj, site)
         if node is not None:
             if node.kind == kinds.DICT:
