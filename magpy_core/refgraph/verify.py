@@ -16,7 +16,7 @@ from magpy_core._compat.tensor_guards import no_torch_function
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node, Read, RefGraph
 from magpy_core.refgraph.kinds import is_a, same_scalar
-from magpy_core.refgraph.snapshot import ABSENT, instance_dict
+from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict
 from magpy_core.refgraph.source import Source
 
 ROOTS = frozenset({"arg", "kwarg", "const"})
@@ -112,7 +112,7 @@ class Entry:
                 node = self.graph.node(base)
                 if node is not None and node.snapshot is not None:
                     return node.snapshot.content
-                return base.cell_contents
+                return cell_value(base)
             case "type":
                 return type(base)
             case "len":

@@ -19,7 +19,7 @@ from magpy_core.refgraph.graph import Node, RefGraph
 from magpy_core.refgraph.iterators import can_peek
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import class_lookup
-from magpy_core.refgraph.snapshot import cell_value, instance_dict
+from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import MadeInside
 from magpy_core.runtime.recording.places import Place, Places
@@ -295,18 +295,18 @@ class RecordingState(Observer):
         for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
             node = self.refgraph.add(cell, self.sources.const(cell, name))
             if name == "__class__" and node.snapshot is None and not (fn.__module__ or "").startswith("torch."):
-                source = self.sources.make("cell", node.source, None)  # ``super()`` reads it, which no event shows
-                self.refgraph.read(source, "is", cell_value(cell), self.site)
+                if (value := cell_value(cell)) is ABSENT:  # ``super()`` reads it, which no event shows
+                    self.refuse_once("a variable from outside had no value")
+                else:
+                    self.refgraph.read(self.sources.make("cell", node.source, None), "is", value, self.site)
         if fn.__defaults__:
             self.refgraph.read(self.sources.make("field", root, "__defaults__"), "is", fn.__defaults__, self.site)
             base = self.sources.make("field", root, "__defaults__")
             for i, v in enumerate(fn.__defaults__):
                 if kinds.kind_of(v) not in (kinds.SCALAR, kinds.IDENTITY):
                     self.refgraph.add(v, self.sources.item(base, i))
-        if fn.__kwdefaults__:
-            base = self.sources.make("field", root, "__kwdefaults__")
-            for k, v in fn.__kwdefaults__.items():
-                self.value(self.sources.item(base, k), v, self.site)
+        for k, v in (fn.__kwdefaults__ or {}).items():
+            self.value(self.sources.item(self.sources.make("field", root, "__kwdefaults__"), k), v, self.site)
 
     # -- values ------------------------------------------------------------------------------------------------
 
