@@ -26,7 +26,8 @@ from magpy_core.findings import (
 )
 from magpy_core.guards.explain import Failure
 from magpy_core.monitor.positions import is_user_file
-from magpy_core.runtime.capture import AGAIN, MISS, Capture, CaptureFailed
+from magpy_core.runtime.capture import AGAIN, MISS, Capture
+from magpy_core.runtime.parts import CaptureFailed
 from magpy_core.runtime.recording.base import Learned
 from magpy_core.runtime.recording.recording import Recorded, Recording
 from magpy_core.runtime.reporting import again, capture_findings, host_reads, performance_findings, recompile_finding
