@@ -189,8 +189,12 @@ class FrameEvents(OutputEvents):
         if module is None:
             return True
         if is_a(module, torch.jit.ScriptModule):
-            self.foreign_compiler(f"`{module.original_name}`, a torch.jit module,")
-            return False
+            d = module.__dict__
+            if self.ops.op_depth:
+                return False
+            if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")):
+                self.foreign_compiler(f"`{module.original_name}`, a torch.jit module with backward hooks,")
+            return True  # it asks for its hooks and calls its method as any Python code does
         return self.module_summary(module, self.site)
 
     def module_summary(self, module: nn.Module, site: Any) -> bool:

@@ -79,6 +79,7 @@ class Recording(FrameEvents):
         self._cached = []
         self._settings = {}
         self._forked = []
+        self._scripts = {}
         self._memos = {}
         self._checkpoints = []
         self._functions = {}
@@ -371,6 +372,7 @@ class Recording(FrameEvents):
         self.scalars.forget_addresses()
         self._memos.clear()
         self._functions.clear()
+        self._scripts.clear()
         self.only_inside.clear()
         self.data.clear()
         self.arrays.clear()
