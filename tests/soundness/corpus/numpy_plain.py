@@ -53,7 +53,7 @@ def change_nothing():
 # === plain_array_fortran: calls=6
 def region(x):
     a = np.asfortranarray(np.ones((2, 3), dtype="int16"))
-    b = np.broadcast_to(np.float32(3), (2, 2))
+    b = np.broadcast_to(np.arange(2), (2, 2))
     return x, a, b, a[:, 1:]
 
 
@@ -65,7 +65,7 @@ def region(x):
     return x * 2, a, before
 
 
-# === plain_array_shared_with_tensor: calls=6
+# === plain_array_shared_with_tensor: refused calls=6
 def region(x):
     a = np.zeros(3, dtype="float32")
     t = torch.from_numpy(a)
@@ -73,7 +73,7 @@ def region(x):
     return t, a
 
 
-# === plain_array_printed_then_changed: calls=6
+# === plain_array_printed_then_changed: refused calls=6
 def region(x):
     a = np.zeros(3)
     print(a)
@@ -87,7 +87,7 @@ def region(x):
     return np.array(["2020-01-01", "2021-02-03"], dtype="datetime64[D]"), np.array(["ab", "c"]), x * 2
 
 
-# === plain_array_of_objects: calls=6
+# === plain_array_of_objects: refused calls=6
 def region(x):
     return np.array([x, None], dtype=object), x * 2
 

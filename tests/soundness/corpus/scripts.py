@@ -115,7 +115,7 @@ inner = torch.jit.script(Norm())
 
 
 def region(x):
-    return inner.encode(x) + inner.layer.weight, inner.scale, inner.training
+    return inner.encode(x) + inner.layer.bias, inner.scale, inner.training
 
 
 def change_scale():
@@ -295,7 +295,7 @@ def args(i):
     return (torch.arange(4.0) - i,)
 
 
-# === scripted_hooks: calls=6
+# === scripted_hooks: refused calls=6
 def doubled(self, input: Tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
     return output * 2
 
