@@ -297,6 +297,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             return ("list", self.to_fx(args[0]))
         if short == "__format__" and self._is_number(args[0]):
             return ("text", self.to_fx(args[0]))
+        if short == "data_ptr":
+            return ("pointer", self.to_fx(args[0]))
         if short in fns.OPAQUE_READS:
             raise Unsupported("MP102", fns.opaque_read(short))
         if short == "__hash__" or (short == "type" and len(args) == 1 and not kwargs):  # ``x.type()`` names dtype and device
@@ -361,11 +363,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             if not (id(tensor) in self.values and id(tensor) not in self.guarded):
                 self.guard_tensor(tensor)
             return result
-        if what == "list":
-            return self._record_list(tensor, info, result)
-        if what == "text":
-            self._put_into_text(tensor, info)
-            return result
+        if what in ("list", "text", "pointer"):
+            return getattr(self, f"_record_{what}")(tensor, info, result)
         if what == "set_field":
             self.host.field_written(tensor, info, args[1] if len(args) > 1 else None)
             return result
