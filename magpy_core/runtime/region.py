@@ -264,8 +264,8 @@ class Region:
         """Turn a monitored run into a capture and findings."""
         capture = None
         if self.options.backend != "eager":
-            for code, text, site, *hint in recorded.recording.ops.eager_only:
-                recorded.recording.refuse(code, text, site=site, hint=hint[0] if hint else "")
+            for code, text, site, *more in recorded.recording.ops.eager_only:
+                recorded.recording.refuse(code, text, site=site, hint=more[0] if more else "", place=(*more, None, None)[1])
                 recorded.plan = None
         if recorded.plan is not None:
             try:

@@ -10,7 +10,8 @@ import torch
 from magpy_core._compat.surroundings import watched
 from magpy_core.findings import HERE, Severity, Value
 from magpy_core.monitor.assertions import only_raises
-from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY, Sym, can_raise, is_bias_correction
+from magpy_core.opgraph.functions import opaque_read
+from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY, Sym, can_raise, is_bias_correction, is_pointer
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.base import Branch
@@ -169,6 +170,11 @@ class ValueEvents(CallEvents):
                 if a is not None or b is not None:
                     self.site = site
                     fn = COMPARE[site.name or "=="]
+                    if is_pointer(a) and is_pointer(b) and site.name in ("==", "!="):
+                        sym = self.ops.same_memory(a, b, lhs == rhs)
+                        if sym is not None:
+                            self.branch_on(sym, lhs == rhs, "compare", site)
+                        return
                     outcome = fn(lhs, rhs)
                     self.branch_on(self.scalars.call(fn, (a or lhs, b or rhs), outcome), outcome, "compare", site)
             return
@@ -301,6 +307,10 @@ class ValueEvents(CallEvents):
             self.refgraph.read(
                 self.sources.const(sym, "outcome of " + sym.describe()), f"sym:{outcome!r}", (sym, outcome), site
             )
+            return
+        if pointers := [leaf for leaf in sym.leaves() if is_pointer(leaf)]:
+            for leaf in pointers:
+                self.refuse("MP102", opaque_read("data_ptr"), site=leaf.payload.meta["magpy_site"])
             return
         if self._is_settled(sym):
             return  # it follows from what has been asked: the graph has been cut there
