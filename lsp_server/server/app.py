@@ -21,6 +21,7 @@ from lsp_server.server.output import OutputPump
 from lsp_server.server.progress import report_progress
 from lsp_server.server.runs import Mode, Run, RunManager, Target
 from magpy_core import __version__
+from magpy_core.runner.request import SESSIONS
 
 log = logging.getLogger(__name__)
 
@@ -172,6 +173,9 @@ class MagpyServer(LanguageServer):
             raise wrong("steps must be a whole number, 0 or more")
         if env is not None and not (isinstance(env, Mapping) and all(isinstance(v, str) for v in env.values())):
             raise wrong("env must be an object of strings")
+        engine = argument.get("engine") or "magpy"
+        if engine not in SESSIONS or (engine != "magpy" and command != "magpy.check"):
+            raise wrong(f"engine must be one of {', '.join(SESSIONS)}; torch.compile's is for magpy.check")
         return Target(
             uri=argument["uri"],
             path=path,
@@ -180,6 +184,7 @@ class MagpyServer(LanguageServer):
             steps=steps,
             cwd=cwd or self._folder_of(path),
             env=env or {},
+            engine=engine,
         )
 
     def _folder_of(self, path: str) -> str:

@@ -9,6 +9,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from lsp_server.features import codelens
+from lsp_server.features.code_actions import SHOW_DOCUMENTATION, Asking, actions_for
 from lsp_server.features.documents import key_of, path_of
 from lsp_server.features.hover import hover_text
 from lsp_server.features.settings import SECTION
@@ -140,6 +141,19 @@ def _register_features(server: MagpyServer) -> None:
         running = None if run is None else f"{run.verb}…"
         return codelens.entry_lenses(document, running) + codelens.region_lenses(document, server.board.runs())
 
+    @server.feature(
+        types.TEXT_DOCUMENT_CODE_ACTION,
+        types.CodeActionOptions([types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorRewrite]),
+    )
+    def code_actions(params: types.CodeActionParams) -> list[types.CodeAction]:
+        document = server.documents.get(params.text_document.uri)
+        if document is None:
+            return []
+        only = [str(getattr(kind, "value", kind)) for kind in params.context.only or ()]
+        asking = Asking(params.context.diagnostics, only, server.encoding, server.handles_status)
+        found = [(run, finding, where) for run, finding, _, where in server.board.within(document.key, params.range)]
+        return actions_for(document, found, list(server.board.runs()), asking)
+
     @server.feature(CODES)
     def codes(_params: Any) -> list[dict[str, str]]:
         """Every finding code with its page, for clients that show them."""
@@ -167,6 +181,15 @@ def _register_commands(server: MagpyServer) -> None:
         if not isinstance(uri, (str, type(None))):
             raise JsonRpcInvalidParams("magpy.cancel: uri must be a string")
         return {"cancelled": await server.runs.stop_uri(uri)}
+
+    @server.command(SHOW_DOCUMENTATION)
+    async def documentation(arguments: list[Any]) -> bool:
+        """Open a code's page in a browser, for clients that show no page themselves."""
+        code = REGISTRY.get(str(arguments[0])) if arguments else None
+        if code is None:
+            raise JsonRpcInvalidParams(f"{SHOW_DOCUMENTATION}: needs a finding code")
+        shown = await server.window_show_document_async(types.ShowDocumentParams(code.url, external=True))
+        return bool(shown.success)
 
     @server.command(codelens.CLEAR)
     async def clear(_arguments: list[Any]) -> None:

@@ -57,6 +57,7 @@ class Target:
     steps: int | None = None
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    engine: str = "magpy"
 
     @property
     def entrypoint(self) -> str:
@@ -65,7 +66,8 @@ class Target:
     @property
     def key(self) -> str:
         """One run at a time for each of these."""
-        return f"-m {self.module} in {self.cwd}" if self.module else key_of(self.path)
+        program = f"-m {self.module} in {self.cwd}" if self.module else key_of(self.path)
+        return program if self.engine == "magpy" else f"{program} with {self.engine}"
 
     @property
     def label(self) -> str:
@@ -143,6 +145,7 @@ class Run:
             "state": self.state.value,
             "entrypoint": self.target.entrypoint,
             "mode": self.mode,
+            "engine": self.target.engine,
             "uri": self.target.uri,
             "runId": self.id,
             "summary": self.summary(),
@@ -263,6 +266,7 @@ class RunManager:
             steps=target.steps,
             cwd=target.cwd or os.path.dirname(target.path),
             env=target.env,
+            engine=target.engine,
         )
         worker = Worker(wishes, run.settings, lambda stream, data: self._client.output(run, stream, data))
         run.sieve = Sieve(worker.selection, run.found.tracker)

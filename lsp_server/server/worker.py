@@ -17,7 +17,7 @@ from lsp_server.selection import Selection
 from magpy_core.findings import Finding
 from magpy_core.runner.launch import AsyncRunHandle, launch_async
 from magpy_core.runner.protocol import Message
-from magpy_core.runner.request import Outcome, RunRequest
+from magpy_core.runner.request import SESSIONS, Outcome, RunRequest
 
 _CHECK_STEPS = 3
 _CHUNKS_IN_FLIGHT = 16
@@ -48,6 +48,7 @@ class Wishes:
     args: tuple[str, ...] | None = None
     steps: int | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    engine: str = "magpy"
 
 
 class Worker:
@@ -66,7 +67,7 @@ class Worker:
         config = loaded.settings
         timeout = settings.timeout if settings.timeout is not None else config.timeout
         return RunRequest(
-            mode=wishes.mode,
+            mode="run" if wishes.engine == "dynamo" else wishes.mode,
             script=wishes.script,
             module=wishes.module,
             args=list(wishes.args if wishes.args is not None else settings.args),
@@ -75,7 +76,9 @@ class Worker:
             env={**os.environ, **settings.env, **wishes.env},
             steps=_steps(wishes, settings, config.steps),
             timeout=timeout or None,
-            backend=settings.backend or config.backend or "inductor",
+            # What torch.compile finds does not depend on the backend, and a quick one finds it soonest.
+            backend="eager" if wishes.engine == "dynamo" else settings.backend or config.backend or "inductor",
+            session_factory=SESSIONS[wishes.engine],
             regions=list(config.regions),
             call_policy=dict(config.call_policy),
             stdin="null",

@@ -35,6 +35,7 @@ class Client:
         self.requested: list[Json] = []
         self.settings: Json = {}
         self.answer_progress = True
+        self.replies: Json = {}  # to the server's requests, by method
         self.stderr = b""
         self._news = asyncio.Condition()
         self._answers: dict[int, asyncio.Future[Any]] = {}
@@ -173,7 +174,7 @@ class Client:
         if message["method"] == "workspace/configuration":
             self._send({"id": message["id"], "result": [self.settings for _ in message["params"]["items"]]})
         elif message["method"] != "window/workDoneProgress/create" or self.answer_progress:
-            self._send({"id": message["id"], "result": None})
+            self._send({"id": message["id"], "result": self.replies.get(message["method"])})
 
     def all(self, method: str) -> list[Any]:
         return [m["params"] for m in self.received if m["method"] == method]

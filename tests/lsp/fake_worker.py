@@ -58,12 +58,13 @@ def finding(
     region="r0",
     way=None,
     steps=0,
+    last=None,
 ):
     send(
         type="finding",
         finding={
             "code": code, "name": "", "severity": severity, "message": message, "hint": "Do it outside.",
-            "file": file or request["script"], "range": span(line, start, end), "function": "main", "region": region,
+            "file": file or request["script"], "range": span(line, start, end, last), "function": "main", "region": region,
             "count": count, "cost_ms": 1.5, "values": [{"name": n, "repr": r} for n, r in values],
             "steps": steps,
             "path": way or [{"file": file or request["script"], "range": span(*at), "function": "main"} for at in path],
