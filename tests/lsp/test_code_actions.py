@@ -28,8 +28,8 @@ w = 1  # a note
 FOUND = """
     hello()
     places = [(4, 14, 39, 4), (5, 4, 19, 6), (7, 4, 29, 8), (9, 4, 24, 9), (10, 0, 1, 10)]
-    for n, (line, start, end, last) in enumerate(places):
-        finding("MP102", line, start, end, f"read {n}", region="net: Net", last=last)
+    for n, (line, start, stop, last) in enumerate(places):
+        finding("MP102", line, start, stop, f"read {n}", region="net: Net", last=last)
     end()
 """
 
@@ -43,7 +43,7 @@ async def _ready(client: Client, lab: Lab, text: str = TEXT) -> str:
     lab.scenario(FOUND)
     uri = client.open(lab.program, text)
     await client.command("magpy.check", {"uri": uri})
-    await client.diagnostics_where(uri, lambda d: len(_reads(d)) == 5 , "all")
+    await client.diagnostics_where(uri, lambda d: len(_reads(d)) == 5 and len(d) == 6, "all")
     return uri
 
 
