@@ -240,12 +240,20 @@ class MagpyServer(LanguageServer):
         workspace = self.client_capabilities.workspace
         if workspace and workspace.code_lens and workspace.code_lens.refresh_support and not self.closing:
             self.spawn(self._refresh_lenses())
+        if workspace and workspace.inlay_hint and workspace.inlay_hint.refresh_support and not self.closing:
+            self.spawn(self._refresh_hints())
 
     async def _refresh_lenses(self) -> None:
         try:
             await self.workspace_code_lens_refresh_async(None)
         except JsonRpcException as error:
             log.info("the client did not refresh its code lenses: %s", error)
+
+    async def _refresh_hints(self) -> None:
+        try:
+            await self.workspace_inlay_hint_refresh_async(None)
+        except JsonRpcException as error:
+            log.info("the client did not refresh its inlay hints: %s", error)
 
     def _notify(self, method: str, params: object) -> None:
         if self.closing:

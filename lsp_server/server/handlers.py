@@ -8,14 +8,16 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
-from lsp_server.features import codelens
+from lsp_server.features import codelens, inlay
 from lsp_server.features.code_actions import SHOW_DOCUMENTATION, Asking, actions_for
-from lsp_server.features.documents import key_of, path_of
+from lsp_server.features.documents import Document, key_of, path_of
 from lsp_server.features.hover import hover_text
+from lsp_server.features.positions import from_units, lsp_range
+from lsp_server.features.region_hover import guard_text, region_text
 from lsp_server.features.settings import SECTION
 from lsp_server.server.app import CODES, MagpyServer
 from lsp_server.server.lifetime import on_signal, watch_process
-from magpy_core.findings import REGISTRY
+from magpy_core.findings import REGISTRY, Position
 
 log = logging.getLogger(__name__)
 
@@ -122,12 +124,15 @@ def _register_features(server: MagpyServer) -> None:
             return None
         found = server.board.at(document.key, params.position)
         if not found:
-            return None
+            return _other_hover(server, document, params.position)
         markdown = server.hover_markdown
         kind = types.MarkupKind.Markdown if markdown else types.MarkupKind.PlainText
         rated = [(finding, severity) for finding, severity, _ in found]
         text = hover_text(rated, markdown=markdown, messages=not server.handles_status)
         narrowest = min((where for *_, where in found), key=lambda r: (r.end.line - r.start.line, r.end.character))
+        other = _other_hover(server, document, params.position)
+        if other is not None and isinstance(other.contents, types.MarkupContent):
+            text = f"{text}\n\n---\n\n{other.contents.value}" if markdown else f"{text}\n\n{other.contents.value}"
         return types.Hover(types.MarkupContent(kind, text), narrowest)
 
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
@@ -139,7 +144,17 @@ def _register_features(server: MagpyServer) -> None:
             return []
         run = server.runs.of_uri(document.uri)
         running = None if run is None else f"{run.verb}…"
-        return codelens.entry_lenses(document, running) + codelens.region_lenses(document, server.board.runs())
+        runs = list(server.board.runs())
+        last = next((found for found in reversed(runs) if found.uri == document.uri), None)
+        entry = codelens.entry_lenses(document, running, last)
+        return entry + codelens.region_lenses(document, runs, own=server.handles_status, running=running is not None)
+
+    @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
+    async def inlay_hints(params: types.InlayHintParams) -> list[types.InlayHint]:
+        document = server.documents.get(params.text_document.uri)
+        if document is None or not (await server.settings_for(document.uri)).inlay_hints:
+            return []
+        return inlay.hints(document, params.range, list(server.board.runs()), server.encoding)
 
     @server.feature(
         types.TEXT_DOCUMENT_CODE_ACTION,
@@ -162,6 +177,22 @@ def _register_features(server: MagpyServer) -> None:
         return [
             {"code": c.code, "name": c.name, "title": c.title, "url": c.url, "page": markdown(c)} for c in REGISTRY.values()
         ]
+
+
+def _other_hover(server: MagpyServer, document: Document, at: types.Position) -> types.Hover | None:
+    """On what no finding is about: a value that a guard is on, or a region's definition."""
+    runs = list(server.board.runs())
+    kind = types.MarkupKind.Markdown if server.hover_markdown else types.MarkupKind.PlainText
+    if at.line >= len(document.lines):
+        return None
+    column = from_units(document.lines[at.line], at.character, server.encoding)
+    guarded = guard_text(document, Position(at.line, column), runs)
+    if guarded is not None:
+        text, where = guarded
+        lines = document.lines[where.start.line : where.end.line + 1]
+        return types.Hover(types.MarkupContent(kind, text), lsp_range(where, where.start.line, lines, server.encoding))
+    about = region_text(document, at.line, runs)
+    return None if about is None else types.Hover(types.MarkupContent(kind, about))
 
 
 def _register_commands(server: MagpyServer) -> None:
