@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from typing import Any
 
 from lsprotocol import types
@@ -15,8 +16,10 @@ from lsp_server.features.hover import hover_text
 from lsp_server.features.positions import from_units, lsp_range
 from lsp_server.features.region_hover import guard_text, region_text
 from lsp_server.features.settings import SECTION
-from lsp_server.server.app import CODES, MagpyServer
+from lsp_server.features.tables import FILE, is_table_file
+from lsp_server.server.app import CODES, TRUST, MagpyServer
 from lsp_server.server.lifetime import on_signal, watch_process
+from lsp_server.server.targets import names_for
 from magpy_core.findings import REGISTRY, Position
 
 log = logging.getLogger(__name__)
@@ -36,6 +39,7 @@ def _register_life(server: MagpyServer) -> None:
         options = params.initialization_options
         if isinstance(options, dict):
             server.push_settings(options.get("settings"))
+            server.runs.trusted = options.get("trusted") is not False
         text = params.capabilities.text_document
         related = text.publish_diagnostics.related_information if text and text.publish_diagnostics else False
         server.board.related_information = bool(related)
@@ -54,13 +58,33 @@ def _register_life(server: MagpyServer) -> None:
             options: Any = types.DidChangeConfigurationRegistrationOptions(section=SECTION)
             registrations.append(types.Registration("magpy-config", types.WORKSPACE_DID_CHANGE_CONFIGURATION, options))
         if workspace and (watched := workspace.did_change_watched_files) and watched.dynamic_registration:
-            options = types.DidChangeWatchedFilesRegistrationOptions([types.FileSystemWatcher("**/*.py")])
+            patterns = [types.FileSystemWatcher(pattern) for pattern in ("**/*.py", f"**/{FILE}")]
+            options = types.DidChangeWatchedFilesRegistrationOptions(patterns)
             registrations.append(types.Registration("magpy-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options))
         if registrations:
             try:
                 await server.client_register_capability_async(types.RegistrationParams(registrations))
             except JsonRpcException as error:
                 log.warning("the client registers no change notifications: %s", error)
+        for folder in server.folders():
+            server.check_table(os.path.join(folder, FILE))
+
+    @server.feature(TRUST)
+    def trust(params: Any) -> None:
+        """The user trusts the workspace now, or not any more; programs that run then are ended."""
+        server.runs.trusted = bool(getattr(params, "trusted", False))
+        if not server.runs.trusted:
+            server.spawn(server.runs.stop_uri(None))
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    async def folders_changed(params: types.DidChangeWorkspaceFoldersParams) -> None:
+        for folder in params.event.removed:
+            if (path := path_of(folder.uri)) is not None:
+                await server.runs.forget(os.path.abspath(path))
+        for folder in params.event.added:
+            if (path := path_of(folder.uri)) is not None:
+                server.check_table(os.path.join(path, FILE))
+        await server.settings_changed()
 
     @server.feature(types.SHUTDOWN)
     async def shutdown(_params: None) -> None:
@@ -83,6 +107,8 @@ def _register_documents(server: MagpyServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: types.DidOpenTextDocumentParams) -> None:
         document = server.documents.open(params.text_document)
+        if is_table_file(document.path):
+            server.check_table(document.key)
         if server.board.replaced(document):
             server.changed({document.key})
             server.text_changed()
@@ -94,6 +120,8 @@ def _register_documents(server: MagpyServer) -> None:
             log.warning("a change of %s, which was never opened", params.text_document.uri)
             return
         document, edits = applied
+        if is_table_file(document.path):
+            server.check_table(document.key)
         if server.board.edited(document, edits):
             server.changed({document.key})
             server.text_changed()
@@ -101,6 +129,8 @@ def _register_documents(server: MagpyServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: types.DidCloseTextDocumentParams) -> None:
         document = server.documents.close(params.text_document.uri)
+        if document is not None and is_table_file(document.path):
+            server.check_table(document.key)
         if document is not None and server.board.replaced(document.key):
             server.changed({document.key})
             server.text_changed()
@@ -110,10 +140,16 @@ def _register_documents(server: MagpyServer) -> None:
         for event in params.changes:
             path = path_of(event.uri)
             key = key_of(path) if path else None
+            if key and is_table_file(path) and server.documents.of_key(key) is None:
+                server.check_table(key)
             # An open file is what the editor says it is, not what is on disk.
             if key and server.documents.of_key(key) is None and server.board.replaced(key):
                 server.changed({key})
                 server.text_changed()
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    async def saved(params: types.DidSaveTextDocumentParams) -> None:
+        await server.saves.saved(params.text_document.uri)
 
 
 def _register_features(server: MagpyServer) -> None:
@@ -140,13 +176,15 @@ def _register_features(server: MagpyServer) -> None:
         document = server.documents.get(params.text_document.uri)
         if document is None or document.path is None:
             return []
-        if not (await server.settings_for(document.uri)).code_lens:
+        settings = await server.settings_for(document.uri)
+        if not settings.code_lens:
             return []
         run = server.runs.of_uri(document.uri)
         running = None if run is None else f"{run.verb}…"
         runs = list(server.board.runs())
         last = next((found for found in reversed(runs) if found.uri == document.uri), None)
-        entry = codelens.entry_lenses(document, running, last)
+        names = names_for(document.path, settings, server.folder_of(document.path))
+        entry = codelens.entry_lenses(document, running, last, names)
         return entry + codelens.region_lenses(document, runs, own=server.handles_status, running=running is not None)
 
     @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
