@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from magpy_core._compat.autograd import is_view
 from magpy_core._compat.eval_frame import never_intercept
+from magpy_core._compat.surroundings import asked_for
 from magpy_core._compat.tensor_guards import no_torch_function, storage_key
 from magpy_core._compat.torch_state import put_back, set_aside
 from magpy_core.findings import HERE, Unsupported
@@ -239,6 +240,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        func = asked_for(func)
         if self.op_depth or self.host.paused():
             return func(*args, **kwargs)
         self.op_depth += 1
