@@ -94,7 +94,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         self.sets_random = False  # whether the graph sets torch's random stream (and may put it back)
         self.first_change: torch.fx.Node | None = None  # the first operation that changes a graph input
         self._written: set[int] = set()  # memory that operations have written to
-        self.eager_only: list[tuple[Any, ...]] = []  # why only `eager` can run it: code, text, site, perhaps a hint
+        self.eager_only: list[tuple[Any, ...]] = []  # why only `eager` can run it: code, text, site; perhaps a hint, a place
         self.entry_memory: dict[int, torch.Tensor] = {}  # where `.data` or `.requires_grad` changed: as it was, by id
         self.entry_history: dict[int, tuple[bool, Any]] = {}
         self._took_mask = self._took_array = False  # whether it takes a mask, an array that holds data
@@ -299,6 +299,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             return ("list", self.to_fx(args[0]))
         if short == "__format__" and self._is_number(args[0]):
             return ("text", self.to_fx(args[0]))
+        if short == "data_ptr":
+            return ("pointer", self.to_fx(args[0]))
         if short in fns.OPAQUE_READS:
             raise Unsupported("MP102", fns.opaque_read(short))
         if short == "__hash__" or (short == "type" and len(args) == 1 and not kwargs):  # ``x.type()`` names dtype and device
@@ -363,11 +365,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             if not (id(tensor) in self.values and id(tensor) not in self.guarded):
                 self.guard_tensor(tensor)
             return result
-        if what == "list":
-            return self._record_list(tensor, info, result)
-        if what == "text":
-            self._put_into_text(tensor, info)
-            return result
+        if what in ("list", "text", "pointer"):
+            return getattr(self, f"_record_{what}")(tensor, info, result)
         if what == "set_field":
             self.host.field_written(tensor, info, args[1] if len(args) > 1 else None)
             return result
@@ -480,12 +479,16 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
                 self.data_shaped.add(id(result))
             return
         if is_a(result, (tuple, list)):
-            if all(not is_a(r, (torch.Tensor, tuple, list)) for r in result) and result:
+            if all(not is_a(r, (torch.Tensor, tuple, list, dict)) for r in result) and result:
                 raise Unsupported("MP102", "An operation gives Python values that depend on tensor data.")
             for i, r in enumerate(result):
-                if is_a(r, (torch.Tensor, tuple, list)):
+                if is_a(r, (torch.Tensor, tuple, list, dict)):
                     self._bind(r, self.graph.call_function(operator.getitem, (node, i)), shaped)
             self._keep.append(result)
+            return
+        if type(result) is dict and all(is_a(r, (torch.Tensor, tuple, list, dict)) for r in result.values()):
+            for k, r in result.items():
+                self._bind(r, self.graph.call_function(operator.getitem, (node, k)), shaped)
             return
         if result is None or is_a(result, (torch.dtype, torch.device, torch.layout)):
             return
