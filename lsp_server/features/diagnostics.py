@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
+from typing import Any
 
 from cattrs import Converter
 from lsprotocol import types
@@ -17,7 +18,7 @@ from lsprotocol.converters import get_converter
 from lsp_server.features.documents import Document, Documents, LineEdit, key_of, uri_of
 from lsp_server.features.notebooks import Notebook
 from lsp_server.features.positions import lsp_range, split_lines
-from lsp_server.features.publication import Entry, Publication, entries_of, rendered, written
+from lsp_server.features.publication import Entry, Known, Publication, entries_of, rendered, written
 from lsp_server.features.run_findings import RunFindings, home
 from lsp_server.features.tracking import Tracker, read_source
 from magpy_core.findings import Finding, Location, Severity
@@ -149,14 +150,15 @@ class Board:
 
     def _entries(self, run: RunFindings) -> dict[str, list[Entry]]:
         """What does not change by edits is made once; anything else that a diagnostic depends on is in the stamp."""
-        stamp = (
-            run.version, run.settings, run.settled, run.steps, self._documents.generation, self.encoding, self.tags,
-            self.related_information,
-        )  # fmt: skip
-        if run.entries is None or run.entries[0] != stamp:
+        around = (run.settled, self._documents.generation, self.encoding, self.tags, self.related_information)
+        stamp = (run.version, run.settings, run.steps)
+        if run.entries is None or run.entries[0] != around:
+            run.entries = around, None, {}, {}
+        if run.entries[1] != stamp:
             where = self._uri_now if self.related_information else None
-            run.entries = stamp, entries_of(run, self.encoding, self.tags, where)
-        entries: dict[str, list[Entry]] = run.entries[1]
+            known: dict[Any, Known] = run.entries[3]
+            run.entries = around, stamp, entries_of(run, self.encoding, self.tags, where, known), known
+        entries: dict[str, list[Entry]] = run.entries[2]
         return entries
 
     def _uri_now(self, file: str) -> Callable[[int], tuple[str, int] | None]:

@@ -118,15 +118,28 @@ class Entry:
         return f'{{"range":{self.anchor.json(line)},"message":{message},{self.fields}{extra}}}'
 
 
+Known = tuple[Finding, Severity, str, str, Entry]
+"""A finding, what else its entry depends on (severity, how often), the key of its file, and the entry."""
+
+
 def entries_of(
     run: RunFindings,
     encoding: str,
     tags: frozenset[types.DiagnosticTag],
     uri_of: Callable[[str], Callable[[int], tuple[str, int] | None]] | None,
+    known: dict[Any, Known],
 ) -> dict[str, list[Entry]]:
-    """Every finding of a run that is shown, by the key of its file; ``uri_of`` a file is None for no related places."""
+    """Every finding of a run that is shown, by the key of its file; ``uri_of`` a file is None for no related places.
+
+    ``known`` are the entries made before under the same circumstances, by the findings' keys; those made now are added.
+    """
     found: dict[str, list[Entry]] = {}
     for finding, severity in run.shown():
+        times = run.times(finding)
+        before = known.get(finding.key)
+        if before is not None and before[0] is finding and before[1:3] == (severity, times):
+            found.setdefault(before[3], []).append(before[4])
+            continue
         place = home(finding)
         at = anchor(run.tracker, place, encoding)
         if at is None:
@@ -138,7 +151,6 @@ def entries_of(
             ends = ((p, anchor(run.tracker, p.location, encoding)) for p in places)
             return tuple(Related(a, uri_of(p.location.file), json.dumps(p.text)) for p, a in ends if a is not None)
 
-        times = run.times(finding)
         message = f"{finding.message} ({times})" if times else finding.message
         entry = Entry(
             finding,
@@ -152,7 +164,9 @@ def entries_of(
             # Looked up when the run has ended: other findings of it may name the place.
             related(value_changes(finding, run)) if run.settled else (),
         )
-        found.setdefault(key_of(place.file), []).append(entry)
+        key = key_of(place.file)
+        known[finding.key] = (finding, severity, times, key, entry)
+        found.setdefault(key, []).append(entry)
     return found
 
 

@@ -46,7 +46,7 @@ class RunFindings:
         self._places: dict[str, set[tuple[str, int]]] = {}
         self.settled = False  # the run has ended, and this is all
         self.version = 0  # of the findings
-        self.entries: tuple[Any, Any] | None = None  # what the board keeps of them, and what it depends on
+        self.entries: tuple[Any, ...] | None = None  # what the board made of them, behind what that depends on
 
     def add(self, finding: Finding) -> set[str]:
         """Add or replace a finding; returns the key of its file, if it is in one (generated code is not)."""
