@@ -1,87 +1,32 @@
-"""Findings as LSP diagnostics, placed where their lines are now. Key types: RunFindings, Board.
+"""Findings as LSP diagnostics, placed where their lines are now. Key type: Board.
 
-A RunFindings holds what one entrypoint's latest run found. The Board holds them all: diagnostics of a file are the
-union over entrypoints, because two scripts may run the same module.
+The Board holds what every entrypoint's latest run found: diagnostics of a file are the union over entrypoints, because
+two scripts may run the same module, and over what is wrong in its own text (a configuration file).
 """
 
 from __future__ import annotations
 
-import os
-from collections import Counter
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 from typing import Any
 
+from cattrs import Converter
 from lsprotocol import types
+from lsprotocol.converters import get_converter
 
 from lsp_server.features.documents import Document, Documents, LineEdit, key_of, uri_of
+from lsp_server.features.notebooks import Notebook
 from lsp_server.features.positions import lsp_range, split_lines
-from lsp_server.features.settings import Settings
+from lsp_server.features.publication import Entry, Known, Publication, entries_of, rendered, written
+from lsp_server.features.run_findings import RunFindings, home
 from lsp_server.features.tracking import Tracker, read_source
-from magpy_core.findings import Finding, Location, RegionSummary, Severity, lookup
-
-_SEVERITIES = {
-    Severity.ERROR: types.DiagnosticSeverity.Error,
-    Severity.WARNING: types.DiagnosticSeverity.Warning,
-    Severity.INFORMATION: types.DiagnosticSeverity.Information,
-    Severity.HINT: types.DiagnosticSeverity.Hint,
-}
-
-# Diagnostics of one code on one range; a hover lists more.
-_ALIKE = 3
+from magpy_core.findings import Finding, Location, Severity
 
 
-def _is_library(path: str) -> bool:
-    parts = path.replace("\\", "/").split("/")
-    return "site-packages" in parts or "dist-packages" in parts
-
-
-def home(finding: Finding) -> Location:
-    """Where a finding is shown: one inside a library at the call of the user's that led there, if there was one."""
-    if _is_library(finding.location.file):
-        for step in reversed(finding.path):
-            if not _is_library(step.file) and os.path.isabs(step.file):
-                return step
-    return finding.location
-
-
-def _keys(findings: Iterable[Finding]) -> set[str]:
-    return {key_of(place.file) for f in findings if os.path.isabs((place := home(f)).file)}
-
-
-class RunFindings:
-    """Findings and regions of one run, and the files they are in."""
-
-    def __init__(self, uri: str, tracker: Tracker, settings: Settings) -> None:
-        self.uri = uri
-        self.tracker = tracker
-        self.settings = settings
-        self.findings: dict[Any, Finding] = {}
-        self.regions: dict[str, RegionSummary] = {}
-
-    def add(self, finding: Finding) -> set[str]:
-        """Add or replace a finding; returns the key of its file, if it is in one (generated code is not)."""
-        self.findings[finding.key] = finding
-        return _keys([finding])
-
-    def shown(self) -> Iterator[tuple[Finding, Severity]]:
-        """Findings that settings leave on, with the severity they have under them."""
-        for finding in self.findings.values():
-            severity = self.settings.severity_of(finding)
-            if severity is None:
-                continue
-            # A library's guards and notes are not the user's to change; its graph breaks are worth knowing.
-            if _is_library(finding.location.file) and severity.rank > Severity.WARNING.rank:
-                continue
-            yield finding, severity
-
-    def keys(self) -> set[str]:
-        return _keys(self.findings.values())
-
-    def region_line_of(self, region: RegionSummary) -> tuple[str, int] | None:
-        """The file key and the current line of a region's definition."""
-        tracked = self.tracker.file(region.file)
-        line = tracked.place(region.line - 1, region.line - 1) if tracked else None
-        return None if line is None else (key_of(region.file), line)
+@cache
+def _converter() -> Converter:
+    return get_converter()
 
 
 class Board:
@@ -94,6 +39,9 @@ class Board:
         self._published: dict[str, str] = {}
         self.encoding: str = types.PositionEncodingKind.Utf16.value
         self.related_information = True
+        self.tags: frozenset[types.DiagnosticTag] = frozenset()
+        self.notebooks: dict[str, Notebook] = {}  # by the key of the script that is run in a notebook's place
+        self._own: dict[str, list[types.Diagnostic]] = {}  # of files that were checked as they are, by key
 
     def follow(self, found: RunFindings) -> None:
         """Keep a run's files up to date before it has shown anything: its program is being loaded."""
@@ -110,6 +58,11 @@ class Board:
         self._runs[entrypoint] = found
         return (before.keys() if before else set()) | found.keys()
 
+    def drop(self, entrypoint: str) -> set[str]:
+        """Forget what one entrypoint's run found; returns the files whose diagnostics changed."""
+        found = self._runs.pop(entrypoint, None)
+        return set() if found is None else found.keys()
+
     def clear(self) -> set[str]:
         changed = self.keys()
         self._runs.clear()
@@ -117,6 +70,17 @@ class Board:
 
     def keys(self) -> set[str]:
         return {key for run in self._runs.values() for key in run.keys()}
+
+    def own(self, key: str, found: list[types.Diagnostic] | None) -> bool:
+        """What is wrong in a file's own text; None: it is not looked at any more. Returns whether that changed."""
+        before = self._own.pop(key, None)
+        if found is not None:
+            self._own[key] = found
+        return (before or []) != (found or [])
+
+    def shown_for(self, entrypoint: str) -> RunFindings | None:
+        """What is shown of an entrypoint: its latest run that came to its program, or None."""
+        return self._runs.get(entrypoint)
 
     def runs(self) -> Iterable[RunFindings]:
         return tuple(self._runs.values())
@@ -137,109 +101,91 @@ class Board:
             lines = None if text is None else split_lines(text)
         return any([run.tracker.replaced(key, lines) for run in self._all()])
 
+    def replaced_with(self, key: str, lines: list[str]) -> bool:
+        """The text of a file that is not open by itself is another one (a notebook's script)."""
+        return any([run.tracker.replaced(key, lines) for run in self._all()])
+
     def _all(self) -> Iterator[RunFindings]:
         yield from self._runs.values()
         yield from self._following
 
     def at(self, key: str, position: types.Position) -> list[tuple[Finding, Severity, types.Range]]:
         """Findings whose current range holds ``position``."""
+        return [
+            (finding, severity, where) for _, finding, severity, where in self.within(key, types.Range(position, position))
+        ]
 
-        def inside(r: types.Range) -> bool:
-            at, start, end = ((p.line, p.character) for p in (position, r.start, r.end))
-            return start <= at <= end
+    def within(self, key: str, wanted: types.Range) -> list[tuple[RunFindings, Finding, Severity, types.Range]]:
+        """Findings whose current range touches ``wanted``, with the run they are of."""
 
-        return [item for item in self._placed(key) if inside(item[2])]
+        def touches(r: types.Range) -> bool:
+            first, last, start, end = ((p.line, p.character) for p in (wanted.start, wanted.end, r.start, r.end))
+            return start <= last and first <= end
 
-    def diagnostics(self, key: str) -> list[types.PublishDiagnosticsParams]:
+        return [item for item in self._placed(key) if touches(item[3])]
+
+    def diagnostics(self, key: str) -> list[Publication]:
         """All diagnostics of one file, under the URI the client knows it by (and none under one it had before)."""
         document = self._documents.of_key(key)
-        seen: set[tuple[Any, ...]] = set()
-        ways: set[tuple[Any, ...]] = set()
-        alike: dict[tuple[Any, ...], list[types.Diagnostic]] = {}
-        more: Counter[tuple[Any, ...]] = Counter()
-        for finding, severity, where in self._placed(key):
-            ends = (where.start.line, where.start.character, where.end.line, where.end.character)
-            abroad = home(finding) != finding.location
-            if (finding.code, finding.message, *ends) in seen:
-                continue  # two entrypoints reach the same line the same way
-            seen.add((finding.code, finding.message, *ends))
-            # Dozens of one code on one range (a loop's, or a library's below one call of the user's) bury the others.
-            same = (finding.code, abroad, *ends)
-            shown = alike.setdefault(same, [])
-            if len(shown) >= (1 if abroad else _ALIKE):
-                more[same] += 1
-                continue
-            # Findings of one range mostly share their call path: an editor shows them together, so once will do.
-            way = (*ends, finding.path)
-            shown.append(self._diagnostic(finding, severity, where, with_path=way not in ways))
-            ways.add(way)
-        for same, number in more.items():
-            alike[same][-1].message += f" (and {number} more like it)"
-        items = [diagnostic for shown in alike.values() for diagnostic in shown]
+        entries = [entry for run in self._runs.values() for entry in self._entries(run).get(key, ())]
+        if key in self._own:
+            # Said by the check of the file itself, which follows its text.
+            entries = [entry for entry in entries if entry.finding.code != "MP910"]
+        items = [*written(self._own.get(key, ()), _converter().unstructure), *rendered(entries)]
+        if key in self.notebooks:
+            return self._in_cells(self.notebooks[key], items)
         uri = document.uri if document else uri_of(key)
-        out = [types.PublishDiagnosticsParams(uri, items, document.version if document else None)]
+        out = [Publication(uri, items, document.version if document else None)]
         before = self._published.get(key)
         if before is not None and before != uri:  # opened or closed through a symbolic link
-            out.insert(0, types.PublishDiagnosticsParams(before, []))
+            out.insert(0, Publication(before, []))
         self._published[key] = uri
         return out
 
-    def _placed(self, key: str) -> Iterator[tuple[Finding, Severity, types.Range]]:
+    def _in_cells(self, notebook: Notebook, items: list[str]) -> list[Publication]:
+        convert = _converter()
+        found = [convert.structure(json.loads(item), types.Diagnostic) for item in items]
+        shown = notebook.shown(found, uri_of(notebook.path))
+        return [Publication(params.uri, written(params.diagnostics, convert.unstructure)) for params in shown]
+
+    def _entries(self, run: RunFindings) -> dict[str, list[Entry]]:
+        """What does not change by edits is made once; anything else that a diagnostic depends on is in the stamp."""
+        around = (run.settled, self._documents.generation, self.encoding, self.tags, self.related_information)
+        stamp = (run.version, run.settings, run.steps)
+        if run.entries is None or run.entries[0] != around:
+            run.entries = around, None, {}, {}
+        if run.entries[1] != stamp:
+            where = self._uri_now if self.related_information else None
+            known: dict[Any, Known] = run.entries[3]
+            run.entries = around, stamp, entries_of(run, self.encoding, self.tags, where, known), known
+        entries: dict[str, list[Entry]] = run.entries[2]
+        return entries
+
+    def _uri_now(self, file: str) -> Callable[[int], tuple[str, int] | None]:
+        """How the client calls a line of a file: of a script that stands for a notebook, the cell that it is in."""
+        key = key_of(file)
+        if key in self.notebooks:
+            return partial(self._cell_now, key)
+        document = self._documents.of_key(key)
+        uri = document.uri if document else uri_of(file)
+        return lambda line: (uri, line)
+
+    def _cell_now(self, key: str, line: int) -> tuple[str, int] | None:
+        inside = self.notebooks[key].place(line)
+        return (inside[0].uri, inside[1]) if inside is not None and inside[0].uri else None
+
+    def _placed(self, key: str) -> Iterator[tuple[RunFindings, Finding, Severity, types.Range]]:
         for run in self._runs.values():
             for finding, severity in run.shown():
                 place = home(finding)
                 if key_of(place.file) != key:
                     continue
-                where = self._range(run.tracker, place)
+                where = self.range_of(run.tracker, place)
                 if where is not None:
-                    yield finding, severity, where
+                    yield run, finding, severity, where
 
-    def _range(self, tracker: Tracker, location: Location) -> types.Range | None:
+    def range_of(self, tracker: Tracker, location: Location) -> types.Range | None:
+        """Where a place of the text that ran is now."""
         tracked = tracker.file(location.file)
         placed = tracked.place_range(location.range) if tracked else None
         return None if placed is None else lsp_range(location.range, *placed, self.encoding)
-
-    def _diagnostic(self, finding: Finding, severity: Severity, where: types.Range, *, with_path: bool) -> types.Diagnostic:
-        code = lookup(finding.code)
-        related = self._related(finding) if with_path and self.related_information else []
-        return types.Diagnostic(
-            range=where,
-            severity=_SEVERITIES[severity],
-            code=finding.code,
-            code_description=types.CodeDescription(href=code.url),
-            source="magpy",
-            message=finding.message,
-            related_information=related or None,
-            data={
-                "name": code.name,
-                "hint": finding.hint or " ".join(code.hints[:1]),
-                "region": finding.region,
-                "count": finding.count,
-                "cost_ms": finding.cost_ms,
-                "values": [value.to_json() for value in finding.values],
-            },
-        )
-
-    def _related(self, finding: Finding) -> list[types.DiagnosticRelatedInformation]:
-        """The call path, outermost first; steps whose line has changed since are left out."""
-        related = []
-        for run in self._runs.values():
-            if run.findings.get(finding.key) is not finding:
-                continue
-            inside = [] if home(finding) == finding.location else [finding.location]
-            for step in finding.path:
-                # The way through torch's own frames and the place of the diagnostic itself say nothing new.
-                if _is_library(step.file) or step in (finding.location, home(finding)):
-                    continue
-                where = self._range(run.tracker, step)
-                document = self._documents.of_key(key_of(step.file))
-                if where is not None:
-                    uri = document.uri if document else uri_of(step.file)
-                    text = f"call in {step.function}" if step.function else "call"
-                    related.append(types.DiagnosticRelatedInformation(types.Location(uri, where), text))
-            for place in inside:
-                where = self._range(run.tracker, place)
-                if where is not None:
-                    text = f"inside {place.function}" if place.function else "inside the library"
-                    related.append(types.DiagnosticRelatedInformation(types.Location(uri_of(place.file), where), text))
-        return related

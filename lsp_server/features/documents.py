@@ -15,7 +15,7 @@ from pathlib import PurePath
 from lsprotocol import types
 from pygls import uris
 
-from lsp_server.features.positions import from_units, split_lines
+from lsp_server.features.positions import EOL, from_units, split_lines
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ class Document:
         self.uri = uri
         self.version = version
         self.lines = split_lines(text)
+        first = EOL.search(text)
+        self.eol = first[0] if first else "\n"  # for text that is put in
         path = path_of(uri)
         self.path = path
         self.key = key_of(path) if path else uri
@@ -86,10 +88,12 @@ class Documents:
 
     def __init__(self) -> None:
         self._by_uri: dict[str, Document] = {}
+        self.generation = 0  # of which files are open, under which names
 
     def open(self, item: types.TextDocumentItem) -> Document:
         document = Document(item.uri, item.version, item.text)
         self._by_uri[item.uri] = document
+        self.generation += 1
         return document
 
     def change(
@@ -107,6 +111,7 @@ class Documents:
         return document, edits
 
     def close(self, uri: str) -> Document | None:
+        self.generation += 1
         return self._by_uri.pop(uri, None)
 
     def get(self, uri: str) -> Document | None:

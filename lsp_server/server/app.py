@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
@@ -17,14 +18,18 @@ from pygls.protocol.language_server import lsp_method
 from lsp_server.features.diagnostics import Board
 from lsp_server.features.documents import Documents, path_of
 from lsp_server.features.settings import SECTION, Settings, parse_settings
+from lsp_server.features.tables import table_diagnostics
+from lsp_server.server.notebook_sync import SYNC, Notebooks
+from lsp_server.server.on_save import RunOnSave
 from lsp_server.server.output import OutputPump
 from lsp_server.server.progress import report_progress
-from lsp_server.server.runs import Mode, Run, RunManager, Target
+from lsp_server.server.runs import Mode, Run, RunManager, Untrusted
+from lsp_server.server.targets import target_of
 from magpy_core import __version__
 
 log = logging.getLogger(__name__)
 
-STATUS, OUTPUT, CODES = "magpy/status", "magpy/output", "magpy/codes"
+STATUS, OUTPUT, CODES, TRUST = "magpy/status", "magpy/output", "magpy/codes", "magpy/trust"
 _PUBLISH_DELAY = 0.05
 _SETTINGS_PATIENCE = 5.0
 
@@ -46,6 +51,12 @@ class MagpyProtocol(LanguageServerProtocol):
                 self._send_response(data["id"], error=error.to_response_error())
             raise
 
+    def notify_text(self, method: str, params: str) -> None:
+        """As ``notify``, for params that are JSON in ASCII already: nothing is converted."""
+        body = f'{{"jsonrpc":"2.0","method":"{method}","params":{params}}}'.encode("ascii")
+        if self.writer is not None:
+            self.writer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)  # stdio's, which writes at once
+
     @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
     async def lsp_workspace__execute_command(self, params: types.ExecuteCommandParams) -> Any:  # type: ignore[override]
         handler = self.fm.commands.get(params.command)
@@ -58,10 +69,12 @@ class MagpyServer(LanguageServer):
     """State shared by all handlers, and everything that is sent to the client."""
 
     def __init__(self) -> None:
-        super().__init__("magpy", __version__, protocol_cls=MagpyProtocol)
+        super().__init__("magpy", __version__, notebook_document_sync=SYNC, protocol_cls=MagpyProtocol)
         self.documents = Documents()
         self.board = Board(self.documents)
         self.runs = RunManager(self, self.documents, self.board)
+        self.saves = RunOnSave(self)
+        self.notebooks = Notebooks(self)
         self.shutdown_requested = False
         self.closing = False
         self.background: set[asyncio.Task[Any]] = set()
@@ -70,6 +83,7 @@ class MagpyServer(LanguageServer):
         self._publish_timer: asyncio.TimerHandle | None = None
         self._pumps: dict[int, OutputPump] = {}
         self._told: set[str] = set()
+        self._stale: dict[int, bool] = {}
 
     # What the client can do
 
@@ -134,59 +148,49 @@ class MagpyServer(LanguageServer):
         """Start a run; answers at its end, or at once with ``wait: false``. Cancelling the request stops the run."""
         command = "magpy.check" if mode == "check" else "magpy.runCompiled"
         argument = arguments[0] if len(arguments) == 1 else None
-        target = self.target(command, argument)
-        settings = await self.settings_for(target.uri)
-        run = await self.runs.start(target, mode, settings, self._accompany)
+        uri = argument.get("uri") if isinstance(argument, Mapping) else None
+        settings = await self.settings_for(uri) if isinstance(uri, str) else self._pushed
+        target = target_of(command, argument, settings, self.folder_of)
+        try:
+            target = self.notebooks.target(target)
+        except ValueError as error:
+            raise JsonRpcInvalidParams(f"{command}: {error}") from None
+        try:
+            run = await self.runs.start(target, mode, settings, self.accompany)
+        except Untrusted as error:
+            raise JsonRpcException(str(error), code=types.LSPErrorCodes.RequestFailed.value) from None
         if isinstance(argument, Mapping) and argument.get("wait") is False:
             return run.result()
         await self.runs.wait(run)
         return run.result()
 
-    def _accompany(self, run: Run) -> None:
+    def accompany(self, run: Run) -> None:
         """The first change of a run brings its progress bar."""
-        run.on_change.remove(self._accompany)
+        run.on_change.remove(self.accompany)
         progress = report_progress(self, run, lambda: self.spawn(self.runs.stop(run)))
         if progress is not None:
             run.on_change.append(lambda _: progress.update())
             self.spawn(progress.show())
 
-    def target(self, command: str, argument: object) -> Target:
-        """The checked argument of a command."""
-
-        def wrong(what: str) -> JsonRpcInvalidParams:
-            return JsonRpcInvalidParams(f"{command}: {what}")
-
-        if not isinstance(argument, Mapping) or not isinstance(argument.get("uri"), str):
-            raise wrong("needs one argument {uri, module?, args?, steps?, cwd?, env?}")
-        path = path_of(argument["uri"])
-        if path is None:
-            raise wrong("only a file on disk can be run: save it first")
-        module, args, steps = argument.get("module"), argument.get("args"), argument.get("steps")
-        cwd, env = argument.get("cwd"), argument.get("env")
-        if not isinstance(module, (str, type(None))) or not isinstance(cwd, (str, type(None))):
-            raise wrong("module and cwd must be strings")
-        if args is not None and not (isinstance(args, list) and all(isinstance(a, str) for a in args)):
-            raise wrong("args must be a list of strings")
-        if steps is not None and (not isinstance(steps, int) or isinstance(steps, bool) or steps < 0):
-            raise wrong("steps must be a whole number, 0 or more")
-        if env is not None and not (isinstance(env, Mapping) and all(isinstance(v, str) for v in env.values())):
-            raise wrong("env must be an object of strings")
-        return Target(
-            uri=argument["uri"],
-            path=path,
-            module=module,
-            args=None if args is None else tuple(args),
-            steps=steps,
-            cwd=cwd or self._folder_of(path),
-            env=env or {},
-        )
-
-    def _folder_of(self, path: str) -> str:
+    def folder_of(self, path: str) -> str:
         """Where a program starts: the workspace folder it is in, as a terminal of the editor would, else its own."""
-        folders = [path_of(folder.uri) for folder in self.workspace.folders.values()]
-        root = path_of(self.workspace.root_uri or "")
-        holding = [f for f in (*folders, root) if f and os.path.commonpath([f, path]) == f]
+        holding = [folder for folder in self.folders() if os.path.commonpath([folder, path]) == folder]
         return max(holding, key=len, default=os.path.dirname(path))
+
+    def folders(self) -> list[str]:
+        """The workspace's folders on disk."""
+        uris = [folder.uri for folder in self.workspace.folders.values()] or [self.workspace.root_uri or ""]
+        return [path for uri in uris if (path := path_of(uri))]
+
+    def check_table(self, key: str) -> None:
+        """Show what is wrong in a pyproject.toml: in its open text, else in the file on disk."""
+        document = self.documents.of_key(key)
+        try:
+            text = document.text if document is not None else Path(key).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            text = ""  # gone, or no text: nothing to show in it
+        if self.board.own(key, table_diagnostics(key, text, self.encoding)):
+            self.changed({key})
 
     # What runs tell (runs.Client)
 
@@ -207,11 +211,15 @@ class MagpyServer(LanguageServer):
             self._pumps[run.id] = pump
         pump.feed(stream, data)
 
-    def changed(self, keys: set[str]) -> None:
-        """Diagnostics of these files changed: they are sent together, soon."""
+    def changed(self, keys: set[str], *, typed: bool = False) -> None:
+        """Diagnostics of these files changed: they are sent together, soon; at once (``typed``) where a user looks at it."""
         self._dirty |= keys
+        if typed and self._publish_timer is not None:
+            self._publish_timer.cancel()
+            self._publish_timer = None
         if self._dirty and self._publish_timer is None and not self.closing:
-            self._publish_timer = asyncio.get_running_loop().call_later(_PUBLISH_DELAY, self.publish)
+            delay = 0.0 if typed else _PUBLISH_DELAY
+            self._publish_timer = asyncio.get_running_loop().call_later(delay, self.publish)
 
     def publish(self) -> None:
         if self._publish_timer is not None:
@@ -219,20 +227,43 @@ class MagpyServer(LanguageServer):
             self._publish_timer = None
         dirty, self._dirty = self._dirty, set()
         for key in sorted(dirty):
-            for params in self.board.diagnostics(key):
+            for publication in self.board.diagnostics(key):
                 if not self.closing:
-                    self.text_document_publish_diagnostics(params)
+                    self._send_text(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, publication.params())
+
+    def text_changed(self) -> None:
+        """Tell of runs that became older than the text, or its equal again by an undo."""
+        for run in self.runs.latest():
+            if not run.state.active and self._stale.get(run.id, False) != run.stale:
+                self._stale = {known.id: known.stale for known in self.runs.latest()}
+                self._notify(STATUS, run.result())
 
     def lenses_changed(self) -> None:
         workspace = self.client_capabilities.workspace
         if workspace and workspace.code_lens and workspace.code_lens.refresh_support and not self.closing:
             self.spawn(self._refresh_lenses())
+        if workspace and workspace.inlay_hint and workspace.inlay_hint.refresh_support and not self.closing:
+            self.spawn(self._refresh_hints())
 
     async def _refresh_lenses(self) -> None:
         try:
             await self.workspace_code_lens_refresh_async(None)
         except JsonRpcException as error:
             log.info("the client did not refresh its code lenses: %s", error)
+
+    async def _refresh_hints(self) -> None:
+        try:
+            await self.workspace_inlay_hint_refresh_async(None)
+        except JsonRpcException as error:
+            log.info("the client did not refresh its inlay hints: %s", error)
+
+    def _send_text(self, method: str, params: str) -> None:
+        """A notification whose params are JSON already."""
+        assert isinstance(self.protocol, MagpyProtocol)
+        try:
+            self.protocol.notify_text(method, params)
+        except BrokenPipeError:
+            self.closing = True
 
     def _notify(self, method: str, params: object) -> None:
         if self.closing:
@@ -259,6 +290,7 @@ class MagpyServer(LanguageServer):
         """Stop every run and leave, whatever stdin's reader is waiting for."""
         self.closing = True
         await self.runs.close()
+        self.notebooks.close()
         logging.shutdown()
         os._exit(code)
 

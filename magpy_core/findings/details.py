@@ -19,7 +19,10 @@ class GuardDetail:
 
 @dataclass
 class NodeDetail:
-    """One operation of the graph. ``inputs`` are names of other nodes; ``kind`` is placeholder, call or read (by Python)."""
+    """One operation of the graph. ``inputs`` are names of other nodes; ``kind`` is placeholder, call or read (by Python).
+
+    ``tensor``: dtype and shape of what it gave when it was recorded (``float32[2, 4]``); empty for anything but one tensor.
+    """
 
     name: str
     kind: str
@@ -28,6 +31,7 @@ class NodeDetail:
     segment: int = 0
     file: str = ""
     line: int = 0
+    tensor: str = ""
 
 
 @dataclass

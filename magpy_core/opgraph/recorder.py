@@ -136,7 +136,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         source = self.guard_tensor(tensor)
         name = "".join(c if c.isalnum() else "_" for c in source.describe()).strip("_") or "x"
         node = self._placeholder(name[-60:] if not name[-60:][0].isdigit() else "t_" + name[-58:])
-        node.meta["magpy_source"] = source
+        fns.note(node, tensor, magpy_source=source)
         self.inputs.append((node, source, tensor))
         self.values[id(tensor)] = (tensor, node)
         return node
@@ -416,7 +416,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             node = self.graph.call_method(name, fx_args, fx_kwargs)
         else:
             node = self.graph.call_function(func, fx_args, fx_kwargs)
-        node.meta["magpy_site"] = self.host.site_mark()
+        fns.note(node, result, magpy_site=self.host.site_mark())
         self.op_count += 1
         self._decide_numbers()
         if name in fns.LENGTH_FROM_SIZE:

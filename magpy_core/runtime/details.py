@@ -47,11 +47,20 @@ def _guard(read: Any) -> GuardDetail:
 def _node(node: torch.fx.Node, segment: int) -> NodeDetail:
     if node.op == "placeholder":
         source = node.meta.get("magpy_source")
-        return NodeDetail(node.name, "placeholder", source.describe() if source is not None else node.name, [], segment)
+        label = source.describe() if source is not None else node.name
+        return NodeDetail(node.name, "placeholder", label, [], segment, tensor=_tensor(node))
     label = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
     kind = "read" if node.op == "call_method" and node.target in _HOST_READS else "call"
     inputs = [n.name for n in node.all_input_nodes]
-    return NodeDetail(node.name, kind, label, inputs, segment, *_place(node.meta.get("magpy_site")))
+    return NodeDetail(node.name, kind, label, inputs, segment, *_place(node.meta.get("magpy_site")), tensor=_tensor(node))
+
+
+def _tensor(node: torch.fx.Node) -> str:
+    seen = node.meta.get("magpy_tensor")
+    if seen is None:
+        return ""
+    dtype, shape = seen
+    return f"{str(dtype).removeprefix('torch.')}{list(shape)}"
 
 
 def _place(site: Any) -> tuple[str, int]:
