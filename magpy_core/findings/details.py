@@ -19,7 +19,10 @@ class GuardDetail:
 
 @dataclass
 class NodeDetail:
-    """One operation of the graph. ``inputs`` are names of other nodes; ``kind`` is placeholder, call or read (by Python)."""
+    """One operation of the graph. ``inputs`` are names of other nodes; ``kind`` is placeholder, call or read (by Python).
+
+    ``user_file`` and ``user_line``: the user's line that led there, where the operation's own is a library's.
+    """
 
     name: str
     kind: str
@@ -28,6 +31,34 @@ class NodeDetail:
     segment: int = 0
     file: str = ""
     line: int = 0
+    user_file: str = ""
+    user_line: int = 0
+
+
+@dataclass
+class FactDetail:
+    """One thing known of an object (a read or a write, as a sentence fragment), and its line."""
+
+    text: str
+    file: str = ""
+    line: int = 0
+
+
+@dataclass
+class ObjectDetail:
+    """One object of the RefGraph. ``parent`` is the index of the object that it was reached from by ``step``; -1: a root."""
+
+    name: str
+    kind: str
+    parent: int = -1
+    step: str = ""
+    reads: list[FactDetail] = field(default_factory=list)
+    writes: list[FactDetail] = field(default_factory=list)
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> ObjectDetail:
+        reads, writes = ([FactDetail(**f) for f in data[key]] for key in ("reads", "writes"))
+        return ObjectDetail(**{**data, "reads": reads, "writes": writes})
 
 
 @dataclass
@@ -40,11 +71,14 @@ class CaptureDetail:
     replay_code: str = ""
     generated_code: list[str] = field(default_factory=list)
     cut: int = 0  # nodes left out, of a very large graph
+    objects: list[ObjectDetail] = field(default_factory=list)  # the RefGraph, in the order of first touch
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> CaptureDetail:
         guards = [GuardDetail(**g) for g in data["guards"]]
-        return CaptureDetail(**{**data, "guards": guards, "nodes": [NodeDetail(**n) for n in data["nodes"]]})
+        nodes = [NodeDetail(**n) for n in data["nodes"]]
+        objects = [ObjectDetail.from_json(o) for o in data.get("objects", ())]
+        return CaptureDetail(**{**data, "guards": guards, "nodes": nodes, "objects": objects})
 
 
 @dataclass

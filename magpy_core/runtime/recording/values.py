@@ -376,3 +376,6 @@ class ValueEvents(CallEvents):
 
     def site_mark(self) -> Any:
         return self.site
+
+    def user_mark(self) -> tuple[str, int] | None:
+        return self.places.user_line(self.site)
