@@ -18,6 +18,7 @@ from lsp_server.features.positions import lsp_range, split_lines
 from lsp_server.features.settings import Settings
 from lsp_server.features.tracking import Tracker, read_source
 from magpy_core.findings import Finding, Location, RegionSummary, Severity, lookup
+from magpy_core.findings.details import Details
 
 _SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
@@ -57,6 +58,7 @@ class RunFindings:
         self.settings = settings
         self.findings: dict[Any, Finding] = {}
         self.regions: dict[str, RegionSummary] = {}
+        self.details: Details | None = None  # captures in full, once the run has ended
 
     def add(self, finding: Finding) -> set[str]:
         """Add or replace a finding; returns the key of its file, if it is in one (generated code is not)."""

@@ -264,6 +264,7 @@ class RunManager:
         before = run.found.keys()
         run.found.findings = {finding.key: finding for finding in report.findings}
         run.found.regions = {region.id: region for region in report.regions}
+        run.found.details = report.details
         self._client.changed(before | run.found.keys())
         states = {"ok": RunState.DONE, "cancelled": RunState.CANCELLED}
         run.state = states.get(outcome.kind, RunState.FAILED)

@@ -81,6 +81,7 @@ class Worker:
             stdin="null",
             stdout=partial(self._chunk, "stdout"),
             stderr=partial(self._chunk, "stderr"),
+            details=True,  # guards, graphs and code for hovers, hints and views
         )
 
     def start(self) -> AsyncIterator[Message]:
