@@ -12,6 +12,7 @@ from lsp_server.features import codelens
 from lsp_server.features.documents import key_of, path_of
 from lsp_server.features.hover import hover_text
 from lsp_server.features.settings import SECTION
+from lsp_server.features.views import requests as views
 from lsp_server.server.app import CODES, MagpyServer
 from lsp_server.server.lifetime import on_signal, watch_process
 from magpy_core.findings import REGISTRY
@@ -25,6 +26,7 @@ def register(server: MagpyServer) -> None:
     _register_documents(server)
     _register_features(server)
     _register_commands(server)
+    views.register(server)
 
 
 def _register_life(server: MagpyServer) -> None:

@@ -166,6 +166,10 @@ class RunManager:
     def active(self) -> list[Run]:
         return [run for run in self._runs.values() if run.state.active]
 
+    def latest(self) -> list[Run]:
+        """The latest run of each entrypoint."""
+        return list(self._runs.values())
+
     def of_uri(self, uri: str) -> Run | None:
         return next((run for run in self.active() if run.target.uri == uri), None)
 
