@@ -22,6 +22,7 @@ class NodeDetail:
     """One operation of the graph. ``inputs`` are names of other nodes; ``kind`` is placeholder, call or read (by Python).
 
     ``user_file`` and ``user_line``: the user's line that led there, where the operation's own is a library's.
+    ``tensor``: dtype and shape of what it gave when it was recorded (``float32[2, 4]``); empty for anything but one tensor.
     """
 
     name: str
@@ -31,6 +32,7 @@ class NodeDetail:
     segment: int = 0
     file: str = ""
     line: int = 0
+    tensor: str = ""
     user_file: str = ""
     user_line: int = 0
 

@@ -67,7 +67,8 @@ class Finding:
     """One diagnostic.
 
     ``path`` is the call path from the region down to ``location`` (outermost first).
-    ``count`` is over the region calls of one run. ``ranks``: of a distributed run, those that have it; empty: all.
+    ``count`` is how often it was found anew in one run, ``steps`` the steps of the program it was true in (0: not counted).
+    ``ranks``: of a distributed run, those that have it; empty: all.
     """
 
     code: str
@@ -80,6 +81,7 @@ class Finding:
     count: int = 1
     cost_ms: float | None = None
     ranks: tuple[int, ...] = ()
+    steps: int = 0
     severity_override: Severity | None = field(default=None, repr=False)
 
     @property
@@ -114,6 +116,7 @@ class Finding:
             "values": [v.to_json() for v in self.values],
             "path": [p.to_json() for p in self.path],
             **({"ranks": list(self.ranks)} if self.ranks else {}),
+            **({"steps": self.steps} if self.steps else {}),
         }
 
     @staticmethod
@@ -131,6 +134,7 @@ class Finding:
             count=data.get("count", 1),
             cost_ms=data.get("cost_ms"),
             ranks=tuple(data.get("ranks", ())),
+            steps=data.get("steps", 0),
             severity_override=None if severity is code.severity else severity,
         )
 

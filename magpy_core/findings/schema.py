@@ -116,6 +116,7 @@ def report_schema() -> Schema:
                         "type": "array",
                         "items": _count("Rank"),
                     },
+                    "steps": _count("Steps of the program in which it was true; absent where they are not counted"),
                 },
             ),
             "compared": _object(

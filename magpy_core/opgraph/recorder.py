@@ -26,6 +26,7 @@ from magpy_core.opgraph.conditions import condition
 from magpy_core.opgraph.data_shapes import DIMENSIONS, masked, numbers_among, shaped_by_data, sizes_among, sparse
 from magpy_core.opgraph.python_reads import PythonReads
 from magpy_core.opgraph.scalars import ScalarTable, Sym
+from magpy_core.opgraph.seen import note_tensor
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
@@ -137,6 +138,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         name = "".join(c if c.isalnum() else "_" for c in source.describe()).strip("_") or "x"
         node = self._placeholder(name[-60:] if not name[-60:][0].isdigit() else "t_" + name[-58:])
         node.meta["magpy_source"] = source
+        note_tensor(node, tensor)
         self.inputs.append((node, source, tensor))
         self.values[id(tensor)] = (tensor, node)
         return node
@@ -418,6 +420,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             node = self.graph.call_function(func, fx_args, fx_kwargs)
         node.meta["magpy_site"] = self.host.site_mark()
         node.meta["magpy_user"] = self.host.user_mark()
+        note_tensor(node, result)
         self.op_count += 1
         self._decide_numbers()
         if name in fns.LENGTH_FROM_SIZE:

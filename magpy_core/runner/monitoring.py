@@ -107,7 +107,7 @@ class Monitoring:
 
     def stepped(self, n: int, unit: str) -> None:
         if self._session is not None:
-            self._session.current_step = n
+            self._session.stepped(n)
         self._channel.send({"type": "step", "n": n, "unit": "optimizer" if unit == "optimizer" else "module"})
         self._forward.flush()
 

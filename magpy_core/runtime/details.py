@@ -49,9 +49,19 @@ def _guard(read: Any) -> GuardDetail:
 def _node(node: torch.fx.Node, segment: int) -> NodeDetail:
     if node.op == "placeholder":
         source = node.meta.get("magpy_source")
-        return NodeDetail(node.name, "placeholder", source.describe() if source is not None else node.name, [], segment)
+        label = source.describe() if source is not None else node.name
+        return NodeDetail(node.name, "placeholder", label, [], segment, tensor=_tensor(node))
     label = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
     kind = "read" if node.op == "call_method" and node.target in _HOST_READS else "call"
     inputs = [n.name for n in node.all_input_nodes]
-    place = (*full_place(node.meta.get("magpy_site")), *(node.meta.get("magpy_user") or ("", 0)))
-    return NodeDetail(node.name, kind, label, inputs, segment, *place)
+    place = full_place(node.meta.get("magpy_site"))
+    user_file, user_line = node.meta.get("magpy_user") or ("", 0)
+    return NodeDetail(node.name, kind, label, inputs, segment, *place, _tensor(node), user_file, user_line)
+
+
+def _tensor(node: torch.fx.Node) -> str:
+    seen = node.meta.get("magpy_tensor")
+    if seen is None:
+        return ""
+    dtype, shape = seen
+    return f"{str(dtype).removeprefix('torch.')}{list(shape)}"

@@ -30,6 +30,7 @@ from magpy_core.runtime.capture import AGAIN, MISS, Capture, CaptureFailed
 from magpy_core.runtime.recording.base import Learned
 from magpy_core.runtime.recording.recording import Recorded, Recording
 from magpy_core.runtime.reporting import again, capture_findings, host_reads, performance_findings, recompile_finding
+from magpy_core.runtime.step_counts import StepCounts
 from magpy_core.runtime.timing import speedup_interval
 
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
@@ -88,6 +89,7 @@ class Region:
         self._dead: list[Capture] = []
         self._last_recorded: Recorded | None = None
         self._measured_since_capture = 0
+        self._counts = StepCounts()
 
     def join(
         self,
@@ -271,8 +273,8 @@ class Region:
                 capture = Capture(recorded, self.options.backend, len(args), tuple(kwargs), self.options.same_random)
             except Unsupported as error:
                 recorded.recording.unsupported(error)
-        for finding in [*recorded.findings, *(capture_findings(self, capture) if capture else [])]:
-            self.report(finding)
+        told = [*recorded.findings, *(capture_findings(self, capture) if capture else [])]
+        self._counts.holds(capture, [self.report(finding) for finding in told])
         self.breaks += 0 if capture is not None and capture.is_complete else 1
         if capture is not None:
             capture.release()
@@ -305,7 +307,8 @@ class Region:
             )
         )
 
-    def report(self, finding: Finding) -> None:
+    def report(self, finding: Finding) -> Finding:
+        """Tell ``finding``, or that it was found again; returns the one that is kept."""
         known = self.findings.get(finding.key) or next((f for f in self.findings.values() if again(finding, f)), None)
         if known is not None:
             new = tuple(v for v in finding.values if v not in known.values)
@@ -317,8 +320,16 @@ class Region:
             finding = known
         else:
             self.findings[finding.key] = finding
+        self._counts.found(finding)
         if self._report is not None:
             self._report(finding)
+        return finding
+
+    def stepped(self) -> None:
+        """A step of the program has ended."""
+        for finding in self._counts.stepped(self.calls, plain=bool(self.disabled)):
+            if finding.steps > 1 and self._report is not None:
+                self._report(finding)
 
     def _held(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
         """The capture whose guards hold; how long they took to check is kept with it."""

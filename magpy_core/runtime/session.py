@@ -55,6 +55,12 @@ class Session:
         region.join(replace(self.options, fullgraph=False), self._on_finding, self._on_region, lambda: self.current_step)
         self._regions[("compile", id(region))] = region
 
+    def stepped(self, n: int) -> None:
+        """Step ``n`` of the program has ended."""
+        self.current_step = n
+        for region in self.regions:
+            region.stepped()
+
     def finish(self) -> None:
         """The program has ended: say what its timings show (MP4xx)."""
         for region in self.regions:

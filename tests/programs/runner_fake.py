@@ -19,6 +19,9 @@ class FakeSession:
         self.depth = threading.local()
         self._by_key: dict[Hashable, FakeRegion] = {}
 
+    def stepped(self, n: int) -> None:
+        self.current_step = n
+
     def finish(self) -> None:
         """Nothing was measured."""
 

@@ -70,6 +70,10 @@ class DynamoSession:
         region.target = own
         region.disabled = "it runs under torch.compile"
 
+    def stepped(self, n: int) -> None:
+        """Step ``n`` of the program has ended."""
+        self.current_step = n
+
     def finish(self) -> None:
         """The program has ended: nobody listens any more."""
         watch.watch(None)
