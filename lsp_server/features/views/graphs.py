@@ -27,6 +27,7 @@ def operator_graph(capture: CaptureDetail, lines: Lines) -> Json:
         at = f"{_base(file)}:{line}" if line else ""
         below = ", ".join(box.named) or ("input" if node.kind == "placeholder" else at)
         told = [f"{node.name} = {node.label}({', '.join(node.inputs)})" if node.kind != "placeholder" else node.label]
+        told += [f"gives {node.tensor}"] if node.tensor else []
         told += [f"with {name}" for name in box.named]
         told += [f"at {file}:{line}"] if line else []
         told += [f"in {node.file}:{node.line}"] if node.user_line else []

@@ -72,10 +72,11 @@ def _operators(page: _Page, capture: CaptureDetail, title: str) -> None:
             segment = node.segment
             page.add("")
             page.add(f"# graph break: Python decides here, graph {segment} begins")
+        gives = f": {node.tensor}" if node.tensor else ""
         if node.kind == "placeholder":
-            page.add(f"{node.name} = input  {node.label}")
+            page.add(f"{node.name} = input  {node.label}{gives}")
         else:
-            page.add(f"{node.name} = {node.label}({', '.join(node.inputs)})", *user_line(node))
+            page.add(f"{node.name} = {node.label}({', '.join(node.inputs)}){gives}", *user_line(node))
     if capture.cut:
         page.add(f"# and {capture.cut:,} more")
 
