@@ -10,9 +10,9 @@ from typing import Any
 
 from lsprotocol import types
 
-from lsp_server.features.diagnostics import RunFindings
 from lsp_server.features.documents import Document
 from lsp_server.features.entrypoint import entrypoint_line
+from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.summary import region_line
 
 CHECK, RUN_COMPILED, CANCEL, CLEAR = "magpy.check", "magpy.runCompiled", "magpy.cancel", "magpy.clear"

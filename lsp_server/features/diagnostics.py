@@ -1,12 +1,11 @@
-"""Findings as LSP diagnostics, placed where their lines are now. Key types: RunFindings, Board.
+"""Findings as LSP diagnostics, placed where their lines are now. Key type: Board.
 
-A RunFindings holds what one entrypoint's latest run found. The Board holds them all: diagnostics of a file are the
-union over entrypoints, because two scripts may run the same module.
+The Board holds what every entrypoint's latest run found: diagnostics of a file are the union over entrypoints, because
+two scripts may run the same module, and over what is wrong in its own text (a configuration file).
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -15,10 +14,10 @@ from lsprotocol import types
 
 from lsp_server.features.documents import Document, Documents, LineEdit, key_of, uri_of
 from lsp_server.features.positions import lsp_range, split_lines
-from lsp_server.features.settings import Settings
+from lsp_server.features.related import Place, call_path, value_changes
+from lsp_server.features.run_findings import RunFindings, home
 from lsp_server.features.tracking import Tracker, read_source
-from magpy_core.findings import Finding, Location, RegionSummary, Severity, lookup
-from magpy_core.findings.details import Details
+from magpy_core.findings import Finding, Location, Severity, lookup
 
 _SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
@@ -27,63 +26,10 @@ _SEVERITIES = {
     Severity.HINT: types.DiagnosticSeverity.Hint,
 }
 
+# What does nothing is shown faded.
+_TAGS = {"MP912": [types.DiagnosticTag.Unnecessary]}
 # Diagnostics of one code on one range; a hover lists more.
 _ALIKE = 3
-
-
-def _is_library(path: str) -> bool:
-    parts = path.replace("\\", "/").split("/")
-    return "site-packages" in parts or "dist-packages" in parts
-
-
-def home(finding: Finding) -> Location:
-    """Where a finding is shown: one inside a library at the call of the user's that led there, if there was one."""
-    if _is_library(finding.location.file):
-        for step in reversed(finding.path):
-            if not _is_library(step.file) and os.path.isabs(step.file):
-                return step
-    return finding.location
-
-
-def _keys(findings: Iterable[Finding]) -> set[str]:
-    return {key_of(place.file) for f in findings if os.path.isabs((place := home(f)).file)}
-
-
-class RunFindings:
-    """Findings and regions of one run, and the files they are in."""
-
-    def __init__(self, uri: str, tracker: Tracker, settings: Settings) -> None:
-        self.uri = uri
-        self.tracker = tracker
-        self.settings = settings
-        self.findings: dict[Any, Finding] = {}
-        self.regions: dict[str, RegionSummary] = {}
-        self.details: Details | None = None  # captures in full, once the run has ended
-
-    def add(self, finding: Finding) -> set[str]:
-        """Add or replace a finding; returns the key of its file, if it is in one (generated code is not)."""
-        self.findings[finding.key] = finding
-        return _keys([finding])
-
-    def shown(self) -> Iterator[tuple[Finding, Severity]]:
-        """Findings that settings leave on, with the severity they have under them."""
-        for finding in self.findings.values():
-            severity = self.settings.severity_of(finding)
-            if severity is None:
-                continue
-            # A library's guards and notes are not the user's to change; its graph breaks are worth knowing.
-            if _is_library(finding.location.file) and severity.rank > Severity.WARNING.rank:
-                continue
-            yield finding, severity
-
-    def keys(self) -> set[str]:
-        return _keys(self.findings.values())
-
-    def region_line_of(self, region: RegionSummary) -> tuple[str, int] | None:
-        """The file key and the current line of a region's definition."""
-        tracked = self.tracker.file(region.file)
-        line = tracked.place(region.line - 1, region.line - 1) if tracked else None
-        return None if line is None else (key_of(region.file), line)
 
 
 class Board:
@@ -96,6 +42,8 @@ class Board:
         self._published: dict[str, str] = {}
         self.encoding: str = types.PositionEncodingKind.Utf16.value
         self.related_information = True
+        self.tags: frozenset[types.DiagnosticTag] = frozenset()
+        self._own: dict[str, list[types.Diagnostic]] = {}  # of files that were checked as they are, by key
 
     def follow(self, found: RunFindings) -> None:
         """Keep a run's files up to date before it has shown anything: its program is being loaded."""
@@ -119,6 +67,17 @@ class Board:
 
     def keys(self) -> set[str]:
         return {key for run in self._runs.values() for key in run.keys()}
+
+    def own(self, key: str, found: list[types.Diagnostic] | None) -> bool:
+        """What is wrong in a file's own text; None: it is not looked at any more. Returns whether that changed."""
+        before = self._own.pop(key, None)
+        if found is not None:
+            self._own[key] = found
+        return (before or []) != (found or [])
+
+    def shown_for(self, entrypoint: str) -> RunFindings | None:
+        """What is shown of an entrypoint: its latest run that came to its program, or None."""
+        return self._runs.get(entrypoint)
 
     def runs(self) -> Iterable[RunFindings]:
         return tuple(self._runs.values())
@@ -145,12 +104,18 @@ class Board:
 
     def at(self, key: str, position: types.Position) -> list[tuple[Finding, Severity, types.Range]]:
         """Findings whose current range holds ``position``."""
+        return [
+            (finding, severity, where) for _, finding, severity, where in self.within(key, types.Range(position, position))
+        ]
 
-        def inside(r: types.Range) -> bool:
-            at, start, end = ((p.line, p.character) for p in (position, r.start, r.end))
-            return start <= at <= end
+    def within(self, key: str, wanted: types.Range) -> list[tuple[RunFindings, Finding, Severity, types.Range]]:
+        """Findings whose current range touches ``wanted``, with the run they are of."""
 
-        return [item for item in self._placed(key) if inside(item[2])]
+        def touches(r: types.Range) -> bool:
+            first, last, start, end = ((p.line, p.character) for p in (wanted.start, wanted.end, r.start, r.end))
+            return start <= last and first <= end
+
+        return [item for item in self._placed(key) if touches(item[3])]
 
     def diagnostics(self, key: str) -> list[types.PublishDiagnosticsParams]:
         """All diagnostics of one file, under the URI the client knows it by (and none under one it had before)."""
@@ -159,7 +124,9 @@ class Board:
         ways: set[tuple[Any, ...]] = set()
         alike: dict[tuple[Any, ...], list[types.Diagnostic]] = {}
         more: Counter[tuple[Any, ...]] = Counter()
-        for finding, severity, where in self._placed(key):
+        for run, finding, severity, where in self._placed(key):
+            if finding.code == "MP910" and key in self._own:
+                continue  # said by the check of the file itself, which follows its text
             ends = (where.start.line, where.start.character, where.end.line, where.end.character)
             abroad = home(finding) != finding.location
             if (finding.code, finding.message, *ends) in seen:
@@ -173,11 +140,11 @@ class Board:
                 continue
             # Findings of one range mostly share their call path: an editor shows them together, so once will do.
             way = (*ends, finding.path)
-            shown.append(self._diagnostic(finding, severity, where, with_path=way not in ways))
+            shown.append(self._diagnostic(run, finding, severity, where, with_path=way not in ways))
             ways.add(way)
         for same, number in more.items():
             alike[same][-1].message += f" (and {number} more like it)"
-        items = [diagnostic for shown in alike.values() for diagnostic in shown]
+        items = [*self._own.get(key, ()), *(diagnostic for shown in alike.values() for diagnostic in shown)]
         uri = document.uri if document else uri_of(key)
         out = [types.PublishDiagnosticsParams(uri, items, document.version if document else None)]
         before = self._published.get(key)
@@ -186,62 +153,65 @@ class Board:
         self._published[key] = uri
         return out
 
-    def _placed(self, key: str) -> Iterator[tuple[Finding, Severity, types.Range]]:
+    def _placed(self, key: str) -> Iterator[tuple[RunFindings, Finding, Severity, types.Range]]:
         for run in self._runs.values():
             for finding, severity in run.shown():
                 place = home(finding)
                 if key_of(place.file) != key:
                     continue
-                where = self._range(run.tracker, place)
+                where = self.range_of(run.tracker, place)
                 if where is not None:
-                    yield finding, severity, where
+                    yield run, finding, severity, where
 
-    def _range(self, tracker: Tracker, location: Location) -> types.Range | None:
+    def range_of(self, tracker: Tracker, location: Location) -> types.Range | None:
+        """Where a place of the text that ran is now."""
         tracked = tracker.file(location.file)
         placed = tracked.place_range(location.range) if tracked else None
         return None if placed is None else lsp_range(location.range, *placed, self.encoding)
 
-    def _diagnostic(self, finding: Finding, severity: Severity, where: types.Range, *, with_path: bool) -> types.Diagnostic:
+    def _diagnostic(
+        self, run: RunFindings, finding: Finding, severity: Severity, where: types.Range, *, with_path: bool
+    ) -> types.Diagnostic:
         code = lookup(finding.code)
-        related = self._related(finding) if with_path and self.related_information else []
+        places = [*(call_path(finding) if with_path else ()), *self._changes(run, finding)]
+        related = self._related(run, places) if self.related_information else []
+        times = run.times(finding)
         return types.Diagnostic(
             range=where,
             severity=_SEVERITIES[severity],
             code=finding.code,
             code_description=types.CodeDescription(href=code.url),
             source="magpy",
-            message=finding.message,
+            message=f"{finding.message} ({times})" if times else finding.message,
+            tags=[tag for tag in _TAGS.get(finding.code, ()) if tag in self.tags] or None,
             related_information=related or None,
             data={
                 "name": code.name,
                 "hint": finding.hint or " ".join(code.hints[:1]),
                 "region": finding.region,
                 "count": finding.count,
+                "steps": finding.steps or None,
                 "cost_ms": finding.cost_ms,
                 "values": [value.to_json() for value in finding.values],
             },
         )
 
-    def _related(self, finding: Finding) -> list[types.DiagnosticRelatedInformation]:
-        """The call path, outermost first; steps whose line has changed since are left out."""
+    def _changes(self, run: RunFindings, finding: Finding) -> list[Place]:
+        """Looked up once, when the run has ended: the text that ran does not change."""
+        if not run.settled:
+            return []
+        found = run.changes.get(finding.key)
+        if found is None:
+            found = run.changes[finding.key] = value_changes(finding, run)
+        return found
+
+    def _related(self, run: RunFindings, places: Iterable[Place]) -> list[types.DiagnosticRelatedInformation]:
+        """Places whose line has changed since are left out."""
         related = []
-        for run in self._runs.values():
-            if run.findings.get(finding.key) is not finding:
-                continue
-            inside = [] if home(finding) == finding.location else [finding.location]
-            for step in finding.path:
-                # The way through torch's own frames and the place of the diagnostic itself say nothing new.
-                if _is_library(step.file) or step in (finding.location, home(finding)):
-                    continue
-                where = self._range(run.tracker, step)
-                document = self._documents.of_key(key_of(step.file))
-                if where is not None:
-                    uri = document.uri if document else uri_of(step.file)
-                    text = f"call in {step.function}" if step.function else "call"
-                    related.append(types.DiagnosticRelatedInformation(types.Location(uri, where), text))
-            for place in inside:
-                where = self._range(run.tracker, place)
-                if where is not None:
-                    text = f"inside {place.function}" if place.function else "inside the library"
-                    related.append(types.DiagnosticRelatedInformation(types.Location(uri_of(place.file), where), text))
+        for place in places:
+            where = self.range_of(run.tracker, place.location)
+            if where is not None:
+                document = self._documents.of_key(key_of(place.location.file))
+                uri = document.uri if document else uri_of(place.location.file)
+                related.append(types.DiagnosticRelatedInformation(types.Location(uri, where), place.text))
         return related

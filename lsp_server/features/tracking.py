@@ -60,15 +60,18 @@ class TrackedFile:
     def __init__(self, text: str, now: Sequence[str] | None = None) -> None:
         self.lines = split_lines(text)
         self._map: list[int | None] = list(range(len(self.lines)))
+        self.length = len(self.lines)  # of the text as it is now
         if now is not None:
             self.resync(now)
 
     def resync(self, now: Sequence[str]) -> None:
         """Compare with a whole new text (opened, closed, changed on disk, undone)."""
         self._map = match_lines(self.lines, now)
+        self.length = len(now)
 
     def apply(self, edit: LineEdit, now: Sequence[str]) -> None:
         """Follow one edit; ``now`` is the text after it."""
+        self.length += len(edit.new) - len(edit.old)
         if len(now) == len(self.lines) and list(now) == self.lines:
             self._map = list(range(len(self.lines)))  # undone: everything is back where it was
             return
@@ -84,6 +87,11 @@ class TrackedFile:
             return None if inside is None else edit.first + inside
 
         self._map = [moved(line) for line in self._map]
+
+    @property
+    def changed(self) -> bool:
+        """Whether the text differs from what the program saw."""
+        return self.length != len(self.lines) or any(now != line for line, now in enumerate(self._map))
 
     def place(self, first: int, last: int) -> int | None:
         """The line where lines ``first..last`` now begin; None if any changed or they are no longer adjacent."""
@@ -125,6 +133,11 @@ class Tracker:
             return None
         text = None if changed else read_source(path)
         return None if text is None else TrackedFile(text)
+
+    def lines(self, path: str) -> list[str] | None:
+        """The text of a file as the program was loaded from it."""
+        tracked = self.file(path)
+        return None if tracked is None else tracked.lines
 
     def known(self, key: str) -> TrackedFile | None:
         """The tracked file if this run met it already; reads nothing."""

@@ -70,6 +70,7 @@ class MagpyServer(LanguageServer):
         self._publish_timer: asyncio.TimerHandle | None = None
         self._pumps: dict[int, OutputPump] = {}
         self._told: set[str] = set()
+        self._stale: dict[int, bool] = {}
 
     # What the client can do
 
@@ -222,6 +223,13 @@ class MagpyServer(LanguageServer):
             for params in self.board.diagnostics(key):
                 if not self.closing:
                     self.text_document_publish_diagnostics(params)
+
+    def text_changed(self) -> None:
+        """Tell of runs that became older than the text, or its equal again by an undo."""
+        for run in self.runs.latest():
+            if not run.state.active and self._stale.get(run.id, False) != run.stale:
+                self._stale = {known.id: known.stale for known in self.runs.latest()}
+                self._notify(STATUS, run.result())
 
     def lenses_changed(self) -> None:
         workspace = self.client_capabilities.workspace

@@ -38,6 +38,8 @@ def _register_life(server: MagpyServer) -> None:
         text = params.capabilities.text_document
         related = text.publish_diagnostics.related_information if text and text.publish_diagnostics else False
         server.board.related_information = bool(related)
+        tags = text.publish_diagnostics.tag_support if text and text.publish_diagnostics else None
+        server.board.tags = frozenset(tags.value_set if tags else ())
         on_signal(lambda: server.spawn(server.end(1)))
         if params.process_id is not None:
             watch_process(params.process_id, lambda: server.spawn(server.end(1)))
@@ -82,6 +84,7 @@ def _register_documents(server: MagpyServer) -> None:
         document = server.documents.open(params.text_document)
         if server.board.replaced(document):
             server.changed({document.key})
+            server.text_changed()
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def changed(params: types.DidChangeTextDocumentParams) -> None:
@@ -92,12 +95,14 @@ def _register_documents(server: MagpyServer) -> None:
         document, edits = applied
         if server.board.edited(document, edits):
             server.changed({document.key})
+            server.text_changed()
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: types.DidCloseTextDocumentParams) -> None:
         document = server.documents.close(params.text_document.uri)
         if document is not None and server.board.replaced(document.key):
             server.changed({document.key})
+            server.text_changed()
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def on_disk(params: types.DidChangeWatchedFilesParams) -> None:
@@ -107,6 +112,7 @@ def _register_documents(server: MagpyServer) -> None:
             # An open file is what the editor says it is, not what is on disk.
             if key and server.documents.of_key(key) is None and server.board.replaced(key):
                 server.changed({key})
+                server.text_changed()
 
 
 def _register_features(server: MagpyServer) -> None:

@@ -14,10 +14,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any, Literal, Protocol
 
-from lsp_server.features.diagnostics import Board, RunFindings
-from lsp_server.features.documents import Documents, key_of
+from lsp_server.features.diagnostics import Board
+from lsp_server.features.documents import Documents, key_of, uri_of
+from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.settings import Settings
 from lsp_server.features.sieve import Sieve
 from lsp_server.features.summary import count, findings_line, report_text, severity_counts
@@ -84,7 +86,10 @@ class Run:
 
     _ids = itertools.count(1)
 
-    def __init__(self, target: Target, mode: Mode, settings: Settings, documents: Documents) -> None:
+    def __init__(
+        self, target: Target, mode: Mode, settings: Settings, documents: Documents, shown: Callable[[], RunFindings | None]
+    ) -> None:
+        self.shown = shown  # what the board has of this entrypoint
         self.id = next(self._ids)
         self.target = target
         self.mode: Mode = mode
@@ -145,7 +150,16 @@ class Run:
             "findings": self.counts(),
             "regions": [region.to_json() for region in self.found.regions.values()],
             "failure": self.failure or None,
+            # What is shown is not of this program text, or not of this run: the editor marks it as from an older run.
+            "stale": self.stale,
+            "edited": [uri_of(key) for key in self.found.edited()],
         }
+
+    @property
+    def stale(self) -> bool:
+        """Whether the findings shown are from an older run: of an older text, or of the run before this one."""
+        shown = self.shown()
+        return shown is not None and (shown is not self.found or bool(shown.edited()))
 
     def changed(self) -> None:
         for listener in tuple(self.on_change):
@@ -167,7 +181,7 @@ class RunManager:
         return [run for run in self._runs.values() if run.state.active]
 
     def latest(self) -> list[Run]:
-        """The latest run of each entrypoint."""
+        """The last run of each entrypoint."""
         return list(self._runs.values())
 
     def of_uri(self, uri: str) -> Run | None:
@@ -181,7 +195,7 @@ class RunManager:
             before = self._runs.get(target.key)
             if before is not None and before.state.active:
                 await self.stop(before, RunState.SUPERSEDED)
-            run = Run(target, mode, settings, self._documents)
+            run = Run(target, mode, settings, self._documents, partial(self._board.shown_for, target.key))
             if on_change is not None:
                 run.on_change.append(on_change)
             if self._closed:
@@ -268,7 +282,8 @@ class RunManager:
         before = run.found.keys()
         run.found.findings = {finding.key: finding for finding in report.findings}
         run.found.regions = {region.id: region for region in report.regions}
-        run.found.details = report.details
+        run.found.details, run.found.settled = report.details, True
+        run.found.steps = max(run.found.steps, report.steps)
         self._client.changed(before | run.found.keys())
         states = {"ok": RunState.DONE, "cancelled": RunState.CANCELLED}
         run.state = states.get(outcome.kind, RunState.FAILED)
@@ -294,7 +309,7 @@ class RunManager:
             case "started":
                 self._begin(run)
             case "step":
-                run.step = int(body["n"])
+                run.step = run.found.steps = int(body["n"])
                 self._tell(run)
             case "progress":
                 run.doing = str(body["text"])

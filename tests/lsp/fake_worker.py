@@ -44,7 +44,20 @@ def span(line, start, end, last=None):
 
 
 def finding(
-    code, line, start, end, message, *, file=None, path=(), values=(), count=1, severity="warning", region="r0", way=None
+    code,
+    line,
+    start,
+    end,
+    message,
+    *,
+    file=None,
+    path=(),
+    values=(),
+    count=1,
+    severity="warning",
+    region="r0",
+    way=None,
+    steps=0,
 ):
     send(
         type="finding",
@@ -52,6 +65,7 @@ def finding(
             "code": code, "name": "", "severity": severity, "message": message, "hint": "Do it outside.",
             "file": file or request["script"], "range": span(line, start, end), "function": "main", "region": region,
             "count": count, "cost_ms": 1.5, "values": [{"name": n, "repr": r} for n, r in values],
+            "steps": steps,
             "path": way or [{"file": file or request["script"], "range": span(*at), "function": "main"} for at in path],
         },
     )  # fmt: skip

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lsp_server.features.diagnostics import Board, RunFindings
-from lsp_server.features.documents import Documents, key_of, path_of, uri_of
+from lsp_server.features.diagnostics import Board
+from lsp_server.features.documents import Documents, key_of, uri_of
+from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.tracking import Tracker
 from lsp_server.server.runs import Run
 from magpy_core.findings.details import CaptureDetail
@@ -60,25 +61,14 @@ class Shown:
             return None
         return round((time.time() - time.monotonic() + self.run.ended_at) * 1000)
 
-    def older(self) -> bool:
-        """Whether the user's files that the findings and regions are in have been edited since."""
-        files = {f.location.file for f in self.found.findings.values()} | {r.file for r in self.found.regions.values()}
-        own = path_of(self.found.uri)
-        return any(self._edited(file) for file in {*files, *([own] if own else [])})
-
-    def _edited(self, file: str) -> bool:
-        tracked = self.found.tracker.known(key_of(file))
-        return tracked is not None and tracked.place(0, len(tracked.lines) - 1) != 0
-
     def captures(self, region: str) -> list[CaptureDetail]:
         """The captures of a region, oldest first."""
-        details = self.found.details
-        if details is None:
+        if self.found.details is None:
             raise NotShown(f"The captures of {self.label} are known at the end of its run: check it, or wait.")
-        found = next((detail.captures for detail in details.regions if detail.region == region), None)
-        if found is None:
+        detail = self.found.detail_of(region)
+        if detail is None:
             raise NotShown(f"{region} is no region of the last run of {self.label}.")
-        return found[::-1]
+        return detail.captures[::-1]
 
     def capture(self, region: str, number: int | None = None) -> tuple[int, CaptureDetail]:
         """A capture by its number from 1, or the newest."""

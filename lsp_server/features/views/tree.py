@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsp_server.features.diagnostics import home
+from lsp_server.features.run_findings import home
 from lsp_server.features.summary import count, region_line
 from lsp_server.features.views.shown import Json, Shown
 from lsp_server.server.runs import RunState
@@ -26,7 +26,7 @@ def entrypoint_tree(shown: Shown) -> Json:
         "summary": run.summary() if run else "",
         "endedAt": shown.ended_at,
         "seconds": round(run.ended_at - run.started_at, 1) if run and not run.state.active else None,
-        "older": shown.older(),
+        "older": bool(shown.found.edited()) or shown.run is None,
         "regions": regions,
         "findings": [_finding(shown, f, s) for f, s in loose],
     }
@@ -34,8 +34,8 @@ def entrypoint_tree(shown: Shown) -> Json:
 
 def _region(shown: Shown, region: RegionSummary) -> Json:
     found = [(f, s) for f, s in shown.found.shown() if f.region == region.id and f.code != _GUARD]
-    details = shown.found.details
-    captures = [] if details is None else next((d.captures for d in details.regions if d.region == region.id), [])
+    detail = shown.found.detail_of(region.id)
+    captures = detail.captures if detail is not None else []
     first = max(len(captures) - len(region.per_capture), 0)
     rows = []
     for number, capture in enumerate(captures[::-1], start=1):

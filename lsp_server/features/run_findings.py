@@ -1,0 +1,93 @@
+"""What one run of an entrypoint found, and where it is shown. Key types: RunFindings; key function: home."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from lsp_server.features.documents import key_of, path_of
+from lsp_server.features.settings import Settings
+from lsp_server.features.tracking import Tracker
+from magpy_core.findings import Finding, Location, RegionSummary, Severity
+from magpy_core.findings.details import Details, RegionDetail
+
+
+def is_library(path: str) -> bool:
+    parts = path.replace("\\", "/").split("/")
+    return "site-packages" in parts or "dist-packages" in parts
+
+
+def home(finding: Finding) -> Location:
+    """Where a finding is shown: one inside a library at the call of the user's that led there, if there was one."""
+    if is_library(finding.location.file):
+        for step in reversed(finding.path):
+            if not is_library(step.file) and os.path.isabs(step.file):
+                return step
+    return finding.location
+
+
+def keys_of(findings: Iterable[Finding]) -> set[str]:
+    """The files that ``findings`` are shown in."""
+    return {key_of(place.file) for f in findings if os.path.isabs((place := home(f)).file)}
+
+
+class RunFindings:
+    """Findings and regions of one run, and the files they are in. ``steps`` of the program have ended so far."""
+
+    def __init__(self, uri: str, tracker: Tracker, settings: Settings) -> None:
+        self.uri = uri
+        self.tracker = tracker
+        self.settings = settings
+        self.findings: dict[Any, Finding] = {}
+        self.regions: dict[str, RegionSummary] = {}
+        self.details: Details | None = None  # captures in full, once the run has ended
+        self.steps = 0
+        self.settled = False  # the run has ended, and this is all
+        self.changes: dict[Any, list[Any]] = {}  # per finding: related.value_changes, kept by who asks
+
+    def add(self, finding: Finding) -> set[str]:
+        """Add or replace a finding; returns the key of its file, if it is in one (generated code is not)."""
+        self.findings[finding.key] = finding
+        return keys_of([finding])
+
+    def shown(self) -> Iterator[tuple[Finding, Severity]]:
+        """Findings that settings leave on, with the severity they have under them."""
+        for finding in self.findings.values():
+            severity = self.settings.severity_of(finding)
+            if severity is None:
+                continue
+            # A library's guards and notes are not the user's to change; its graph breaks are worth knowing.
+            if is_library(finding.location.file) and severity.rank > Severity.WARNING.rank:
+                continue
+            yield finding, severity
+
+    def keys(self) -> set[str]:
+        return keys_of(self.findings.values())
+
+    def files(self) -> set[str]:
+        """The user's files that this run is about: what changes in them makes it an older run."""
+        named = {path_of(self.uri), *(region.file for region in self.regions.values())}
+        return self.keys() | {key_of(file) for file in named if file and os.path.isabs(file) and not is_library(file)}
+
+    def edited(self) -> list[str]:
+        """The files among them that are not what the program was loaded from any more."""
+        return sorted(key for key in self.files() if (known := self.tracker.known(key)) is not None and known.changed)
+
+    def region_line_of(self, region: RegionSummary) -> tuple[str, int] | None:
+        """The file key and the current line of a region's definition."""
+        tracked = self.tracker.file(region.file)
+        line = tracked.place(region.line - 1, region.line - 1) if tracked else None
+        return None if line is None else (key_of(region.file), line)
+
+    def detail_of(self, region: str) -> RegionDetail | None:
+        """The captures of a region, newest first."""
+        details = self.details.regions if self.details is not None else ()
+        return next((detail for detail in details if detail.region == region), None)
+
+    def times(self, finding: Finding) -> str:
+        """How often, for the end of a message: ``17 of 20 steps``; empty for what was there once."""
+        if finding.steps:
+            of = max(self.steps, finding.steps)
+            return f"{finding.steps} of {of} steps" if of > 1 else ""
+        return f"{finding.count} times" if finding.count > 1 else ""
