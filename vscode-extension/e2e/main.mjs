@@ -40,7 +40,9 @@ for (const example of ["char_gpt", "early_exit"]) {
     filter: (path) => !/__pycache__|\.pt$/.test(path),
   });
 }
-cpSync(join(extension, "e2e", "endless.py"), join(workspace, "endless", "train.py"));
+for (const program of ["endless", "tiny"]) {
+  cpSync(join(extension, "e2e", `${program}.py`), join(workspace, program, "train.py"));
+}
 
 const common = {
   node,
@@ -81,7 +83,10 @@ async function within(name, trust, told) {
 try {
   await within("trusted", true, [
     stories.opens, stories.checks, stories.listsNotes, stories.hoversOverNote, stories.marksGraphBreak,
-    stories.hoversOverGraphBreak, stories.explains, stories.runsCompiled, stories.cancels, stories.cancelsByLens,
+    stories.hoversOverGraphBreak, stories.explains, stories.showsTree, stories.drawsGraph, stories.drawsReferences,
+    stories.showsNodesOfLine, stories.showsGuards, stories.marksOlderRuns, stories.followsSettings,
+    stories.runsCompiled, stories.showsGeneratedCode, stories.cancels, stories.cancelsByLens, stories.cancelsByKey,
+    stories.compares, stories.checksOnSave,
   ]);
   await within("restricted", false, [stories.refusesUntrusted]);
 } finally {

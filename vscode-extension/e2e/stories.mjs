@@ -2,7 +2,7 @@
 //
 // The workspace has two of the examples: char_gpt, which is captured completely (notes, no warnings), and early_exit, which
 // has a graph break; and endless.py, to be cancelled.
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { alive, descendants, languageServers } from "./processes.mjs";
 import { until } from "./vscode.mjs";
@@ -64,7 +64,7 @@ export async function checks(window, { workspace, server }) {
 
 export async function listsNotes(window) {
   const { page } = window;
-  await (await window.problem("MP306", "optimizer.state")).waitFor();
+  await (await window.problem("MP306", "optimizer.")).waitFor();
   expect((await page.locator(".markers-panel .codicon-warning, .markers-panel .codicon-error").count()) === 0, "notes only");
   const note = await window.problem("MP301", "self.tokens_seen");
   await note.dblclick(); // puts the cursor there and the editor's window on it
@@ -159,13 +159,13 @@ export async function runsCompiled(window, { workspace, server }) {
   await window.goToEnd();
   await window.clickLens("Run compiled");
   await window.status(/running/);
-  await until(async () => /Run compiled: .*\n.*M parameters/.test(await window.outputText()), "the program's output");
+  await until(async () => /Run compiled: .*\n.*M parameters/.test(await window.terminalText()), "the program's output");
   await window.goToEnd(); // the panel has covered it
   await window.lens(/Running… \(click to cancel\)/).waitFor();
   await window.shot("09-running");
   await window.status(/^(?!.*running)/, LONG);
   expect(/^\s*MagPy\s*$/.test(await window.statusBar.innerText()), "a run that did not fail, without warnings");
-  await until(async () => /Found \d+ findings/.test(await window.outputText()), "the report");
+  await until(async () => /Found \d+ findings/.test(await window.terminalText()), "the report");
   await until(() => workers(server).length === 0, "the end of the program's processes");
   await window.goToLine(lineOf(workspace, GPT, "optimizer.step()"));
   await window.summary(/optimizer: AdamW: .* → [\d.]+ ms · [\d.]+x/).waitFor();
@@ -173,22 +173,22 @@ export async function runsCompiled(window, { workspace, server }) {
   // The whole height for the output, to see the table above the reasons for recompiles.
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
   await until(async () => {
-    const text = await window.outputText();
+    const text = await window.terminalText();
     return /final loss \d/.test(text) && /speed-up +captures/.test(text) && /eager against .* compiled/.test(text);
   }, "the program's last line and the table of regions");
   await window.shot("11-table");
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
 }
 
-/** So that what is seen there next is of the next run. The output view must be open. */
-async function clearOutput(window) {
-  await window.palette("View: Clear Output", "Clear Output");
-  await until(async () => !/step \d/.test(await window.outputText()), "an empty output view");
+/** So that what is seen there next is of the next run. */
+async function clearTerminal(window) {
+  await window.palette("Terminal: Clear");
+  await until(async () => !/step \d/.test(await window.terminalText()), "an empty terminal");
 }
 
 /** Waits until the program that runs has started a process of its own and works; returns all its processes. */
 async function busy(window, server) {
-  await until(async () => /step \d+ +loss/.test(await window.outputText()), "the program's output");
+  await until(async () => /step \d+ +loss/.test(await window.terminalText()), "the program's output");
   return until(() => {
     const found = workers(server);
     return found.length > 1 && found;
@@ -203,7 +203,6 @@ async function ended(window, server, processes) {
 export async function cancels(window, { server }) {
   await window.openFile(ENDLESS);
   await window.goToEnd();
-  await clearOutput(window);
   await window.palette("MagPy: Run Compiled");
   await window.status(/running/);
   const processes = await busy(window, server);
@@ -214,12 +213,158 @@ export async function cancels(window, { server }) {
 }
 
 export async function cancelsByLens(window, { server }) {
-  await clearOutput(window);
+  await clearTerminal(window);
   await window.clickLens("Run compiled");
   const processes = await busy(window, server);
   await window.clickLens(/Running… \(click to cancel\)/);
   await ended(window, server, processes);
   await window.lens(/^Run compiled$/).waitFor();
+}
+
+export async function cancelsByKey(window, { server }) {
+  await clearTerminal(window);
+  await window.clickLens("Run compiled");
+  const processes = await busy(window, server);
+  await window.page.locator(".part.panel .xterm").first().click();
+  await window.page.keyboard.press("Control+c");
+  await ended(window, server, processes);
+  await until(async () => /train.py: cancelled/.test(await window.terminalText()), "the terminal says so");
+  await window.hidePanel();
+}
+
+export async function showsTree(window) {
+  const { page } = window;
+  await page.locator(".activitybar .action-label[aria-label='MagPy']").click();
+  await window.row("early_exit/train.py").waitFor();
+  await window.row("model: EarlyExitNet").click();
+  await window.row(/^Capture \d/).waitFor();
+  await window.row(/^Side effects/).waitFor();
+  await window.row(/^Capture \d/).click();
+  await window.row("Operator graph").waitFor();
+  await window.row("Guards").waitFor();
+  await window.shot("13-tree");
+}
+
+/** The search field of the graph, its result, and where its canvas is. */
+async function graphOf(window) {
+  const frame = await window.frameWith("canvas#graph");
+  await frame.locator("body[data-nodes]").waitFor();
+  return { frame, search: frame.locator("#search"), found: frame.locator("#found"), canvas: frame.locator("#graph") };
+}
+
+export async function drawsGraph(window, { workspace }) {
+  const { page } = window;
+  await window.row("Operator graph").click();
+  const { search, found, canvas } = await graphOf(window);
+  await search.fill("conv1d");
+  await until(async () => /\d+ found/.test(await found.innerText()), "a result of the search");
+  await search.press("Enter");
+  await until(async () => /^1 of \d+/.test(await found.innerText()), "the first result");
+  await window.shot("14-graph");
+  const box = await canvas.boundingBox();
+  await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2); // what was found is in the middle
+  const line = lineOf(workspace, EARLY_EXIT, "self.norm(self.conv(");
+  await page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).waitFor();
+  await window.shot("15-node-to-line");
+}
+
+export async function drawsReferences(window) {
+  const { frame, found } = await graphOf(window);
+  await frame.locator("#kind").selectOption("references");
+  await tab(window, /RefGraph/);
+  await frame.locator("#search").fill("exits_taken");
+  await frame.locator("#search").press("Enter");
+  await until(async () => /^1 of \d+/.test(await found.innerText()), "the object");
+  await window.shot("16-refgraph");
+}
+
+function tab(window, text) {
+  return window.page.locator(".tab", { hasText: text }).first().waitFor();
+}
+
+/** From a line to the nodes that it led to. */
+export async function showsNodesOfLine(window, { workspace }) {
+  await window.openFile(EARLY_EXIT);
+  await window.goToLine(lineOf(workspace, EARLY_EXIT, BREAK));
+  await window.palette("MagPy: Show Graph Nodes of This Line");
+  await tab(window, /operator graph/);
+  await graphOf(window);
+  await window.shot("17-nodes-of-line");
+  await window.palette("View: Close Editor", "Close Editor");
+}
+
+export async function showsGuards(window, { workspace }) {
+  const { page } = window;
+  await window.openFile(EARLY_EXIT);
+  await window.palette("MagPy: Show Guards");
+  await page.locator(".tab.active", { hasText: /guards/ }).waitFor();
+  await until(async () => /what is checked before a replay/.test(await window.editorText()), "the guards");
+  const link = page.locator(".part.editor .detected-link", { hasText: /train\.py:\d+/ }).first();
+  await link.waitFor();
+  const line = /:(\d+)/.exec(await link.innerText())[1];
+  await window.shot("18-guards");
+  await link.click({ modifiers: ["Control"] });
+  await window.active(EARLY_EXIT);
+  await page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).waitFor();
+  expect(Number(line) <= readFileSync(join(workspace, EARLY_EXIT), "utf8").split("\n").length, "a line of the file");
+}
+
+export async function showsGeneratedCode(window) {
+  const { page } = window;
+  await window.palette("MagPy: Show Generated Code", "Show Generated Code");
+  await page.locator(".tab.active", { hasText: /generated code/ }).waitFor();
+  await until(async () => /what the backend generated/.test(await window.editorText()), "the generated code");
+  await window.shot("19-generated-code");
+  await window.palette("View: Close Editor", "Close Editor");
+}
+
+/** The word of the status bar's item on an edit and its undoing. */
+export async function marksOlderRuns(window) {
+  const { page } = window;
+  await window.openFile(EARLY_EXIT);
+  await window.goToEnd();
+  await page.keyboard.type("# edited");
+  await window.statusBar.locator(".codicon-history").waitFor();
+  await window.shot("20-older");
+  await page.keyboard.press("Control+z");
+  await page.keyboard.press("Control+z");
+  await window.statusBar.locator(".codicon-history").waitFor({ state: "detached" });
+}
+
+export async function followsSettings(window, { workspace }) {
+  await window.openFile(EARLY_EXIT);
+  await window.goToEnd();
+  await window.lens("Check").waitFor();
+  const folder = join(workspace, ".vscode");
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "settings.json"), JSON.stringify({ "magpy.codeLens": false }));
+  await window.lens("Check").waitFor({ state: "detached" });
+  writeFileSync(join(folder, "settings.json"), "{}");
+  await window.lens("Check").waitFor();
+}
+
+export async function compares(window) {
+  await window.openFile("tiny/train.py");
+  await window.palette("MagPy: Compare with torch.compile");
+  await until(async () => /torch\.compile .*\d/.test(await window.terminalText()) && /plain Python/.test(await window.terminalText()), "the table of both engines", LONG);
+  await window.shot("21-compared");
+  await window.hidePanel();
+}
+
+export async function checksOnSave(window, { workspace, server }) {
+  const { page } = window;
+  writeFileSync(join(workspace, ".vscode", "settings.json"), JSON.stringify({ "magpy.runOnSave": true, "magpy.runOnSaveDelay": 100 }));
+  await window.openFile("tiny/train.py");
+  await window.goToEnd();
+  await window.clickLens("Check");
+  await window.status(/warning/, LONG);
+  await until(() => workers(server).length === 0, "the end of the program's processes");
+  await page.keyboard.press("Control+End");
+  await page.keyboard.type("# saved");
+  await page.keyboard.press("Control+s");
+  await window.status(/checking/);
+  await window.status(/1 warning/, LONG);
+  writeFileSync(join(workspace, ".vscode", "settings.json"), "{}");
 }
 
 export async function refusesUntrusted(window, { server }) {
@@ -229,7 +374,7 @@ export async function refusesUntrusted(window, { server }) {
   await page.keyboard.press("F1");
   await page.locator(".quick-input-widget input.input").fill(">MagPy: Check");
   await page.locator(".quick-input-list .monaco-list-row", { hasText: "No matching commands" }).waitFor();
-  await window.shot("13-restricted");
+  await window.shot("22-restricted");
   expect((await window.statusBar.count()) === 0, "no MagPy in the status bar of a restricted window");
   expect((await page.locator(".squiggly-warning, .squiggly-info").count()) === 0, "nothing was run");
   expect(languageServers(server).length === 0, "no language server");

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { codeOf } from "../src/findingCode";
 import type { RunOutput } from "../src/protocol";
-import { clean, Transcript } from "../src/runOutput";
+import { clean, forTerminal, Transcript } from "../src/runOutput";
 import { run } from "./helpers";
 
 function chunk(text: string): RunOutput {
@@ -12,6 +12,10 @@ describe("clean", () => {
   it("takes colours and carriage returns out", () => {
     expect(clean("\u001b[31mred\u001b[0m\r\n10%\r20%\u001b]0;title\u0007\n")).toBe("red\n10%\n20%\n");
   });
+});
+
+it("ends a terminal's lines as terminals want it, once", () => {
+  expect(forTerminal("a\nb\r\n\u001b[31m10%\r20%")).toBe("a\r\nb\r\n\u001b[31m10%\r20%");
 });
 
 describe("Transcript", () => {

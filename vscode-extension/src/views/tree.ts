@@ -43,7 +43,7 @@ export class RunTree implements vscode.TreeDataProvider<Item>, vscode.Disposable
   }
 
   private show(runs: readonly TreeRun[]): void {
-    this.items = itemsOf(runs, Date.now());
+    this.items = itemsOf(runs, Date.now(), (uri) => vscode.workspace.asRelativePath(vscode.Uri.parse(uri)));
     void vscode.commands.executeCommand("setContext", HAS_RUNS, runs.length > 0);
     this.changed.fire(undefined);
   }

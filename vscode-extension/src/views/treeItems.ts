@@ -21,11 +21,12 @@ export interface Item {
 
 const ICONS = { error: "error", warning: "warning", information: "info", hint: "lightbulb" } as const;
 
-export function itemsOf(runs: readonly TreeRun[], now: number): Item[] {
-  return runs.map((run) => runItem(run, now)).reverse();
+/** `nameOf` gives what a program's file is called in this workspace. */
+export function itemsOf(runs: readonly TreeRun[], now: number, nameOf: (uri: string) => string): Item[] {
+  return runs.map((run) => runItem(run, now, run.key.startsWith("-m ") ? run.label : nameOf(run.uri))).reverse();
 }
 
-function runItem(run: TreeRun, now: number): Item {
+function runItem(run: TreeRun, now: number, label: string): Item {
   const state = run.state === "running" || run.state === "starting" ? "running" : run.state;
   const told = [
     run.mode === "check" ? "checked" : "run compiled",
@@ -34,7 +35,7 @@ function runItem(run: TreeRun, now: number): Item {
   ];
   return {
     id: run.key,
-    label: run.label,
+    label,
     detail: state === "running" ? "running…" : state === "done" ? told.join(", ") : `${state}, ${told.slice(1).join(", ")}`,
     tooltip: run.summary,
     icon: state === "running" ? "sync~spin" : run.older ? "history" : run.mode === "check" ? "checklist" : "rocket",
