@@ -46,7 +46,8 @@ async def test_a_run_can_be_looked_into(server: Client, tmp_path: Path) -> None:
     server.settings = {"interpreter": sys.executable}
     await server.initialize(folder=tmp_path)
     uri = server.open(program)
-    assert await server.request("magpy/runs", None) == []
+    for nothing in (None, {}, []):  # Lua has one empty table for the last two
+        assert await server.request("magpy/runs", nothing) == []
     with pytest.raises(ServerError, match="Nothing was checked yet"):
         await server.request("magpy/graph", {"kind": "operators"})
     result = await server.command("magpy.check", {"uri": uri})
@@ -143,6 +144,18 @@ def test_two_thousand_nodes_are_laid_out_at_once(tmp_path: Path) -> None:
     assert len(graph["cuts"]) == 1 and graph["left"] == 3
     assert all(graph["nodes"][a]["y"] < graph["nodes"][b]["y"] for a, b in graph["edges"])
     assert max(node["x"] for node in graph["nodes"]) + graph["boxWidth"] <= graph["width"]
+
+
+def test_objects_stand_to_the_right_of_what_they_were_reached_from() -> None:
+    objects = [ObjectDetail("self", "object")]
+    objects += [ObjectDetail(f"self.m{i}", "object", parent=0 if i < 20 else i - 19, step=f".m{i}") for i in range(60)]
+    objects += [ObjectDetail(f"g{i}", "module") for i in range(40)]
+    graph = graphs.reference_graph(CaptureDetail(objects=objects), _lines())
+    nodes = graph["nodes"]
+    assert len({(node["x"], node["y"]) for node in nodes}) == len(nodes)
+    assert all(nodes[a]["x"] < nodes[b]["x"] and nodes[a]["y"] < nodes[b]["y"] for a, b in graph["edges"])
+    assert graph["width"] > 2 * 400, "trees stand beside each other"
+    assert all(node["x"] + graph["boxWidth"] <= graph["width"] for node in nodes)
 
 
 def test_an_object_that_is_touched_before_its_parent_is_a_root() -> None:

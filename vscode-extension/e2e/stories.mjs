@@ -236,10 +236,10 @@ export async function showsTree(window) {
   const { page } = window;
   await page.locator(".activitybar .action-label[aria-label='MagPy']").click();
   await window.row("early_exit/train.py").waitFor();
-  await window.row("model: EarlyExitNet").click();
+  await window.row("model: EarlyExitNet").locator(".monaco-tl-twistie").click();
   await window.row(/^Capture \d/).waitFor();
   await window.row(/^Side effects/).waitFor();
-  await window.row(/^Capture \d/).click();
+  await window.row(/^Capture \d/).locator(".monaco-tl-twistie").click();
   await window.row("Operator graph").waitFor();
   await window.row("Guards").waitFor();
   await window.shot("13-tree");
@@ -272,7 +272,7 @@ export async function drawsReferences(window) {
   const { frame, found } = await graphOf(window);
   await frame.locator("#kind").selectOption("references");
   await tab(window, /RefGraph/);
-  await frame.locator("#search").fill("exits_taken");
+  await frame.locator("#search").fill("stages");
   await frame.locator("#search").press("Enter");
   await until(async () => /^1 of \d+/.test(await found.innerText()), "the object");
   await window.shot("16-refgraph");

@@ -128,6 +128,8 @@ export interface Graph {
   cuts: number[];
   nodes: GraphNode[];
   edges: [number, number][];
+  /** Edges go from left to right, not from top to bottom. */
+  across: boolean;
   /** Nodes that a very large graph was cut by. */
   left: number;
 }

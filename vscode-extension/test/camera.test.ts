@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Camera, centred, fit, matches, panned, Rows, toWorld, zoomed } from "../src/webview/camera";
+import { type Camera, centred, fit, matches, opening, panned, Rows, toWorld, zoomed } from "../src/webview/camera";
 
 const screen = { width: 800, height: 600 };
 
@@ -9,6 +9,14 @@ describe("camera", () => {
     expect(toWorld(camera, { x: 400, y: 300 })).toEqual({ x: 4000, y: 500 });
     expect(toWorld(camera, { x: 0, y: 0 }).x).toBeLessThanOrEqual(0);
     expect(fit({ width: 10, height: 10 }, screen).scale).toBe(1);
+  });
+
+  it("opens a graph of many rows at its beginning, where it can be read", () => {
+    const camera = opening({ width: 1000, height: 20_000 }, screen);
+    expect(camera.scale).toBeGreaterThan(0.5);
+    expect(camera.y).toBeCloseTo(0);
+    expect(toWorld(camera, { x: 400, y: 0 }).x).toBeCloseTo(500);
+    expect(opening({ width: 700, height: 500 }, screen)).toEqual(fit({ width: 700, height: 500 }, screen));
   });
 
   it("keeps what is under the pointer there when it zooms", () => {

@@ -35,7 +35,8 @@ def operator_graph(capture: CaptureDetail, lines: Lines) -> Json:
             "name": node.name, "label": clean(node.label), "below": clean(below), "kind": node.kind,
             "told": [clean(text) for text in told], "place": lines.place(file, line),
         })  # fmt: skip
-    return _drawn(boxes, nodes, capture.cut)
+    width, height, cuts = layered.place(boxes)
+    return _drawn(boxes, nodes, width, height) | {"cuts": [round(y) for y in cuts], "left": capture.cut}
 
 
 def reference_graph(capture: CaptureDetail, lines: Lines) -> Json:
@@ -56,11 +57,10 @@ def reference_graph(capture: CaptureDetail, lines: Lines) -> Json:
             "name": name, "label": clean(_label(o)), "below": clean(o.kind), "kind": "written" if o.writes else "object",
             "told": [clean(text) for text in told], "place": place,
         })  # fmt: skip
-    return _drawn(boxes, nodes, 0)
+    return _drawn(boxes, nodes, *layered.place_trees(boxes)) | {"across": True}
 
 
-def _drawn(boxes: Mapping[str, Box], nodes: list[Json], cut: int) -> Json:
-    width, height, cuts = layered.place(boxes)
+def _drawn(boxes: Mapping[str, Box], nodes: list[Json], width: float, height: float) -> Json:
     index = {name: i for i, name in enumerate(boxes)}
     for node, box in zip(nodes, boxes.values(), strict=True):
         node.update(x=round(box.x), y=round(box.y))
@@ -69,10 +69,11 @@ def _drawn(boxes: Mapping[str, Box], nodes: list[Json], cut: int) -> Json:
         "height": round(height),
         "boxWidth": layered.WIDE,
         "boxHeight": layered.HIGH,
-        "cuts": [round(y) for y in cuts],
+        "cuts": [],
         "nodes": nodes,
         "edges": [[index[start], index[name]] for name, box in boxes.items() for start in box.inputs],
-        "left": cut,
+        "left": 0,
+        "across": False,
     }
 
 

@@ -50,8 +50,8 @@ def register(server: MagpyServer) -> None:
 
 
 def _mapping(params: Any) -> Mapping[str, Any]:
-    """pygls makes objects of the params of methods that it does not know."""
-    if params is None:
+    """pygls makes objects of the params of methods that it does not know; an empty table of Lua's may come as a list."""
+    if params is None or isinstance(params, list):
         return {}
     if isinstance(params, Mapping):
         return params

@@ -66,7 +66,7 @@ export class RunTree implements vscode.TreeDataProvider<Item>, vscode.Disposable
     } else if (item.place) {
       const { uri, line, character } = item.place;
       const at = new vscode.Position(line, character);
-      const options: vscode.TextDocumentShowOptions = { selection: new vscode.Range(at, at) };
+      const options: vscode.TextDocumentShowOptions = { selection: new vscode.Range(at, at), preserveFocus: true };
       shown.command = { command: "vscode.open", title: "Go to line", arguments: [vscode.Uri.parse(uri), options] };
     }
     return shown;

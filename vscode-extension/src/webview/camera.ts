@@ -20,6 +20,14 @@ export interface Camera {
 const SMALLEST = 0.02;
 const LARGEST = 4;
 const MARGIN = 16;
+const LEGIBLE = 0.3;
+const OPENING = 0.7;
+
+/** What a graph is first shown as: whole, or from its beginning where too little could be read of it as a whole. */
+export function opening(graph: Size, screen: Size): Camera {
+  const whole = fit(graph, screen);
+  return whole.scale >= LEGIBLE ? whole : centred(graph.width / 2, screen.height / 2 / OPENING, OPENING, screen);
+}
 
 /** The whole graph, centred; never larger than life. */
 export function fit(graph: Size, screen: Size): Camera {

@@ -1,7 +1,7 @@
 /** Draws a graph on a canvas: zoom, search, click. Runs in the webview; see graphPanel.ts for the other end. */
 
 import type { Graph } from "../protocol";
-import { type Box, type Camera, centred, fit, matches, panned, Rows, type Size, toWorld, zoomed } from "./camera";
+import { type Box, type Camera, centred, fit, matches, opening, panned, Rows, type Size, toWorld, zoomed } from "./camera";
 
 interface Api {
   postMessage(message: unknown): void;
@@ -101,29 +101,32 @@ function cuts({ cuts: heights, width }: Graph, scale: number): void {
 }
 
 /** All edges of one look are one path: thousands cost one call. */
-function edges({ nodes, edges: all, boxWidth, boxHeight }: Graph, from: Box, to: Box, scale: number): void {
+function edges({ nodes, edges: all, boxWidth, boxHeight, across }: Graph, from: Box, to: Box, scale: number): void {
   const near = new Path2D();
   const others = new Path2D();
   for (const [start, end] of all) {
     const a = nodes[start] as Box;
     const b = nodes[end] as Box;
-    const above = Math.min(a.y, b.y) + boxHeight;
-    const below = Math.max(a.y, b.y);
     const left = Math.min(a.x, b.x);
     const right = Math.max(a.x, b.x) + boxWidth;
+    const above = Math.min(a.y, b.y);
+    const below = Math.max(a.y, b.y) + boxHeight;
     if (below < from.y || above > to.y || right < from.x || left > to.x) {
       continue;
     }
     const path = chosen.has(start) || chosen.has(end) ? near : others;
-    const x1 = a.x + boxWidth / 2;
-    const x2 = b.x + boxWidth / 2;
-    const y1 = a.y + boxHeight;
+    const [x1, y1, x2, y2] = across
+      ? [a.x + boxWidth, a.y + boxHeight / 2, b.x, b.y + boxHeight / 2]
+      : [a.x + boxWidth / 2, a.y + boxHeight, b.x + boxWidth / 2, b.y];
     path.moveTo(x1, y1);
     if (scale < READABLE) {
-      path.lineTo(x2, b.y);
+      path.lineTo(x2, y2);
+    } else if (across) {
+      const bend = Math.max((x2 - x1) / 2, 12);
+      path.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2);
     } else {
-      const bend = Math.max((b.y - y1) / 2, 12);
-      path.bezierCurveTo(x1, y1 + bend, x2, b.y - bend, x2, b.y);
+      const bend = Math.max((y2 - y1) / 2, 12);
+      path.bezierCurveTo(x1, y1 + bend, x2, y2 - bend, x2, y2);
     }
   }
   context.lineWidth = 1 / Math.min(scale, 1);
@@ -178,10 +181,11 @@ function show(next: Graph, names: readonly string[]): void {
   );
   chosen = new Set(names.map((name) => next.nodes.findIndex((node) => node.name === name)).filter((index) => index >= 0));
   hovered = undefined;
+  tip.hidden = true;
   if (chosen.size > 0) {
     centre(Math.min(...chosen));
   } else if (!same) {
-    camera = fit(next, screen());
+    camera = opening(next, screen());
   }
   look();
   document.body.dataset["nodes"] = String(next.nodes.length);
