@@ -18,6 +18,7 @@ export default tseslint.config(
       globals: {
         process: "readonly", console: "readonly", setTimeout: "readonly", clearTimeout: "readonly", fetch: "readonly",
         URL: "readonly", require: "readonly", exports: "writable", document: "readonly",
+        window: "readonly", performance: "readonly", requestAnimationFrame: "readonly", WheelEvent: "readonly", PointerEvent: "readonly",
       },
     },
   },

@@ -78,7 +78,7 @@ async def test_a_run_can_be_looked_into(server: Client, tmp_path: Path) -> None:
 
     guards = await server.request("magpy/text", {"kind": "guards"})
     lines = guards["text"].split("\n")
-    scale = next(i for i, line in enumerate(lines) if line.startswith("self.scale"))
+    scale = next(i for i, line in enumerate(lines) if line.startswith("self.scale == 2.0"))
     (link,) = [one for one in guards["links"] if one["line"] == scale]
     assert lines[scale][link["start"] : link["end"]] == "train.py:14" and link["place"]["line"] == 13
     for kind in ("operators", "references", "guardCode", "replayCode"):

@@ -12,11 +12,12 @@ describe("camera", () => {
   });
 
   it("opens a graph of many rows at its beginning, where it can be read", () => {
-    const camera = opening({ width: 1000, height: 20_000 }, screen);
+    const camera = opening({ width: 1000, height: 20_000 }, screen, false);
     expect(camera.scale).toBeGreaterThan(0.5);
     expect(camera.y).toBeCloseTo(0);
     expect(toWorld(camera, { x: 400, y: 0 }).x).toBeCloseTo(500);
-    expect(opening({ width: 700, height: 500 }, screen)).toEqual(fit({ width: 700, height: 500 }, screen));
+    expect(opening({ width: 9000, height: 20_000 }, screen, true)).toMatchObject({ x: expect.closeTo(0) as number, y: expect.closeTo(0) as number });
+    expect(opening({ width: 700, height: 500 }, screen, true)).toEqual(fit({ width: 700, height: 500 }, screen));
   });
 
   it("keeps what is under the pointer there when it zooms", () => {

@@ -24,9 +24,13 @@ const LEGIBLE = 0.3;
 const OPENING = 0.7;
 
 /** What a graph is first shown as: whole, or from its beginning where too little could be read of it as a whole. */
-export function opening(graph: Size, screen: Size): Camera {
+export function opening(graph: Size, screen: Size, across: boolean): Camera {
   const whole = fit(graph, screen);
-  return whole.scale >= LEGIBLE ? whole : centred(graph.width / 2, screen.height / 2 / OPENING, OPENING, screen);
+  if (whole.scale >= LEGIBLE) {
+    return whole;
+  }
+  const x = across ? screen.width / 2 / OPENING : graph.width / 2;
+  return centred(x, screen.height / 2 / OPENING, OPENING, screen);
 }
 
 /** The whole graph, centred; never larger than life. */

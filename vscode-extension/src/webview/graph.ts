@@ -185,7 +185,7 @@ function show(next: Graph, names: readonly string[]): void {
   if (chosen.size > 0) {
     centre(Math.min(...chosen));
   } else if (!same) {
-    camera = opening(next, screen());
+    camera = opening(next, screen(), next.across);
   }
   look();
   document.body.dataset["nodes"] = String(next.nodes.length);
