@@ -156,6 +156,7 @@ export async function explains(window) {
 }
 
 export async function runsCompiled(window, { workspace, server }) {
+  const { page } = window;
   await window.openFile(GPT);
   await window.goToEnd();
   await window.clickLens("Run compiled");
@@ -177,6 +178,10 @@ export async function runsCompiled(window, { workspace, server }) {
     const text = await window.terminalText();
     return /final loss \d/.test(text) && /speed-up +captures/.test(text) && /eager against .* compiled/.test(text);
   }, "the program's last line and the table of regions");
+  await until(
+    () => page.evaluate(() => [...document.querySelectorAll(".terminal-resize-overlay")].every((one) => getComputedStyle(one).opacity === "0")),
+    "the end of the note on the terminal's size",
+  );
   await window.shot("11-table");
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
 }

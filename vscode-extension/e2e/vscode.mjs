@@ -155,7 +155,7 @@ export class Window {
 
   /** What is on the screen of the terminal in front. */
   terminalText() {
-    return this.text(".part.panel .xterm-rows > div");
+    return this.text(".part.panel .xterm-rows:visible > div");
   }
 
   /** The text of the editor in front, as far as it is on the screen. */

@@ -85,7 +85,7 @@ export class RunTerminals implements vscode.Disposable {
     let known = this.byEntrypoint.get(status.entrypoint);
     if (!this.seen.has(status.runId)) {
       this.seen.add(status.runId);
-      known ??= this.open(status.entrypoint);
+      known ??= this.open(status);
       if (reveal) {
         known.terminal.show(true);
       }
@@ -99,9 +99,10 @@ export class RunTerminals implements vscode.Disposable {
     }
   }
 
-  private open(entrypoint: string): { terminal: vscode.Terminal; pty: RunTerminal } {
+  private open({ entrypoint, uri }: RunStatus): { terminal: vscode.Terminal; pty: RunTerminal } {
     const pty = new RunTerminal(this.cancel, () => this.byEntrypoint.delete(entrypoint));
-    const name = `MagPy: ${entrypoint.split(/[/\\]/).at(-1) ?? entrypoint}`;
+    const isFile = vscode.Uri.parse(uri).fsPath === entrypoint;
+    const name = `MagPy: ${isFile ? vscode.workspace.asRelativePath(vscode.Uri.parse(uri)) : entrypoint}`;
     const terminal = vscode.window.createTerminal({ name, pty, iconPath: new vscode.ThemeIcon("rocket"), isTransient: true });
     const opened = { terminal, pty };
     this.byEntrypoint.set(entrypoint, opened);
