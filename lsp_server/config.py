@@ -134,6 +134,11 @@ def load(file: Path) -> Loaded:
         raise ConfigError([Problem(file, line, "", "the file is not UTF-8 text: save it as UTF-8.")]) from None
     except OSError as error:
         raise ConfigError([Problem(file, 1, "", f"the file can't be read: {error.strerror}.")]) from None
+    return parse(file, text)
+
+
+def parse(file: Path, text: str) -> Loaded:
+    """The settings in ``text``, which is that of ``file`` (an editor may have changed it); raises as ``load`` does."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -5,7 +5,7 @@ Key functions: entry_lenses, region_lenses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lsprotocol import types
@@ -13,8 +13,9 @@ from lsprotocol import types
 from lsp_server.features.documents import Document
 from lsp_server.features.entrypoint import entrypoint_line
 from lsp_server.features.run_findings import RunFindings
-from lsp_server.features.summary import region_line
+from lsp_server.features.summary import region_line, total_line
 
+SHOW_GRAPH = "magpy.showOperatorGraph"
 CHECK, RUN_COMPILED, CANCEL, CLEAR = "magpy.check", "magpy.runCompiled", "magpy.cancel", "magpy.clear"
 
 
@@ -24,8 +25,13 @@ def _lens(line: int, title: str, command: str, argument: dict[str, Any] | None =
     return types.CodeLens(types.Range(at, at), types.Command(title=title, command=command, arguments=arguments))
 
 
-def entry_lenses(document: Document, running: str | None) -> list[types.CodeLens]:
-    """Lenses to start the file, or to stop it: ``running`` says what is being done now."""
+def entry_lenses(
+    document: Document, running: str | None, last: RunFindings | None = None, names: Sequence[str] = ()
+) -> list[types.CodeLens]:
+    """Lenses to start the file, or to stop it: ``running`` says what is being done now, ``last`` is what the last run found.
+
+    ``names``: configured entrypoints that run this file with settings of their own.
+    """
     line = entrypoint_line(document.lines)
     if line is None:
         return []
@@ -33,15 +39,36 @@ def entry_lenses(document: Document, running: str | None) -> list[types.CodeLens
         return [_lens(line, f"{running} (click to cancel)", CANCEL, {"uri": document.uri})]
     # A lens must not keep the client waiting for the whole run; progress and status tell how it goes.
     argument = {"uri": document.uri, "wait": False}
-    return [_lens(line, "Check", CHECK, argument), _lens(line, "Run compiled", RUN_COMPILED, argument)]
+    lenses = [_lens(line, "Check", CHECK, argument), _lens(line, "Run compiled", RUN_COMPILED, argument)]
+    lenses += [_lens(line, f"Check {name}", CHECK, {**argument, "name": name}) for name in names]
+    if last is not None and last.regions:
+        lenses.append(_lens(line, total_line(last.regions.values()), ""))
+    return lenses
 
 
-def region_lenses(document: Document, runs: Iterable[RunFindings]) -> list[types.CodeLens]:
-    """One lens a region at its definition; without a command, as nothing happens on a click."""
+def region_lenses(document: Document, runs: Iterable[RunFindings], *, own: bool, running: bool) -> list[types.CodeLens]:
+    """A region's summary at its definition, and what starts the program it was seen in.
+
+    ``own``: our extension, where a click on the summary opens the operator graph; elsewhere nothing happens.
+    """
     lenses = []
+    startable: dict[tuple[int, str], None] = {}
     for run in runs:
         for region in run.regions.values():
             place = run.region_line_of(region)
-            if place is not None and place[0] == document.key:
-                lenses.append(_lens(place[1], f"{region.name}: {region_line(region)}", ""))
+            if place is None or place[0] != document.key:
+                continue
+            title, line = f"{region.name}: {region_line(region)}", place[1]
+            if own:
+                at = types.Position(line, 0)
+                command = types.Command(title, SHOW_GRAPH, arguments=[region.id])
+                lenses.append(types.CodeLens(types.Range(at, at), command))
+            else:
+                lenses.append(_lens(line, title, ""))
+            startable[line, run.uri] = None
+    if not running and entrypoint_line(document.lines) is None:
+        # Where the program itself is not in this file: its lenses are next to it otherwise.
+        for line, uri in startable:
+            argument = {"uri": uri, "wait": False}
+            lenses += [_lens(line, "Check", CHECK, argument), _lens(line, "Run compiled", RUN_COMPILED, argument)]
     return lenses

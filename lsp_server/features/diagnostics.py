@@ -60,6 +60,11 @@ class Board:
         self._runs[entrypoint] = found
         return (before.keys() if before else set()) | found.keys()
 
+    def drop(self, entrypoint: str) -> set[str]:
+        """Forget what one entrypoint's run found; returns the files whose diagnostics changed."""
+        found = self._runs.pop(entrypoint, None)
+        return set() if found is None else found.keys()
+
     def clear(self) -> set[str]:
         changed = self.keys()
         self._runs.clear()

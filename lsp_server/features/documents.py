@@ -15,7 +15,7 @@ from pathlib import PurePath
 from lsprotocol import types
 from pygls import uris
 
-from lsp_server.features.positions import from_units, split_lines
+from lsp_server.features.positions import EOL, from_units, split_lines
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ class Document:
         self.uri = uri
         self.version = version
         self.lines = split_lines(text)
+        first = EOL.search(text)
+        self.eol = first[0] if first else "\n"  # for text that is put in
         path = path_of(uri)
         self.path = path
         self.key = key_of(path) if path else uri

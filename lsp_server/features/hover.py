@@ -88,7 +88,7 @@ def _facts(group: Sequence[Rated]) -> list[str]:
         facts.append(f"seen {seen} times")
     costs = [finding.cost_ms for finding, _ in group if finding.cost_ms is not None]
     if costs:
-        facts.append(f"costs {sum(costs):.2f} ms")
+        facts.append(f"costs {sum(costs):.2f} ms per step")
     return facts
 
 

@@ -14,12 +14,12 @@ from lsprotocol import types
 
 from magpy_core.findings import Range
 
-_EOL = re.compile(r"\r\n|\n|\r")
+EOL = re.compile(r"\r\n|\n|\r")
 
 
 def split_lines(text: str) -> list[str]:
     """The lines of ``text`` without their ends; never empty (an empty text is one empty line)."""
-    return _EOL.split(text)
+    return EOL.split(text)
 
 
 def to_units(line: str, column: int, encoding: str) -> int:

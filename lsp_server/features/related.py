@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lsp_server.features.run_findings import RunFindings, home, is_library
-from lsp_server.features.syntax import calls_at, enclosing_functions, parse, range_of
+from lsp_server.features.syntax import calls_at, enclosing_functions, given_for, parse, range_of
 from magpy_core.findings import Finding, Location
 
 _VALUE_CODES = ("MP201", "MP202", "MP205", "MPD201")
@@ -72,18 +72,12 @@ def _given(name: str, finding: Finding, run: RunFindings) -> Iterator[Place]:
     functions = enclosing_functions(tree, finding.location.range.start.line) if tree else []
     if not functions:
         return
-    arguments = [a.arg for a in (*functions[-1].args.posonlyargs, *functions[-1].args.args)]
-    if name not in arguments:
-        return
-    index = arguments.index(name) - (arguments[0] == "self")
     ways = [f.path[0] for f in run.findings.values() if f.region == finding.region and f.path]
     for call in sorted({way for way in ways if not is_library(way.file)}):
         text = run.tracker.lines(call.file) or []
         tree = parse(tuple(text))
         for node in calls_at(tree, text, call.range) if tree else ():
-            keyword = next((k.value for k in node.keywords if k.arg == name), None)
-            plain = not any(isinstance(a, ast.Starred) for a in node.args)
-            given = keyword or (node.args[index] if plain and 0 <= index < len(node.args) else None)
+            given = given_for(name, functions[-1], node)
             if given is not None:
                 yield Place(Location(call.file, range_of(given, text), call.function), f"`{name}` is given here")
 

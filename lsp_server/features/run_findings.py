@@ -43,6 +43,7 @@ class RunFindings:
         self.regions: dict[str, RegionSummary] = {}
         self.details: Details | None = None  # captures in full, once the run has ended
         self.steps = 0
+        self._places: dict[str, set[tuple[str, int]]] = {}
         self.settled = False  # the run has ended, and this is all
         self.changes: dict[Any, list[Any]] = {}  # per finding: related.value_changes, kept by who asks
 
@@ -84,6 +85,20 @@ class RunFindings:
         """The captures of a region, newest first."""
         details = self.details.regions if self.details is not None else ()
         return next((detail for detail in details if detail.region == region), None)
+
+    def places_of(self, key: str) -> set[tuple[str, int]]:
+        """File names and lines (1-based) of a file that guards and operations are on; looked up once."""
+        if self.details is None:
+            return set()
+        if not self._places:
+            for detail in self.details.regions:
+                for capture in detail.captures:
+                    lines = {(guard.file, guard.line) for guard in capture.guards}
+                    lines |= {(node.file, node.line) for node in capture.nodes}
+                    for file, line in lines:
+                        if file:
+                            self._places.setdefault(key_of(file), set()).add((file, line))
+        return self._places.get(key, set())
 
     def times(self, finding: Finding) -> str:
         """How often, for the end of a message: ``17 of 20 steps``; empty for what was there once."""

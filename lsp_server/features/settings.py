@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lsp_server.config import BACKENDS
+from lsp_server.config_tables import entrypoints
+from lsp_server.config_values import Bad
+from lsp_server.entrypoints import Entrypoint
 from magpy_core.findings import REGISTRY, Finding, Severity
 
 SECTION = "magpy"
@@ -27,6 +30,10 @@ class Settings:
     env: Mapping[str, str] = field(default_factory=dict)
     severity: Mapping[str, Severity | None] = field(default_factory=dict)
     code_lens: bool = True
+    inlay_hints: bool = False
+    run_on_save: bool = False
+    run_on_save_delay: float = 1.0  # seconds
+    entrypoints: tuple[Entrypoint, ...] = ()
 
     def severity_of(self, finding: Finding) -> Severity | None:
         """The severity to show ``finding`` with; None hides it."""
@@ -57,7 +64,7 @@ def parse_settings(raw: object) -> tuple[Settings, list[str]]:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
 
     interpreter, steps, timeout = raw.get("interpreter"), raw.get("steps"), raw.get("timeout")
-    args, env, lens = raw.get("args"), raw.get("env"), raw.get("codeLens")
+    args, env, delay = raw.get("args"), raw.get("env"), raw.get("runOnSaveDelay")
     take("interpreter", "interpreter", isinstance(interpreter, str), interpreter, "a string")
     take("steps", "steps", isinstance(steps, int) and number(steps), steps, "a whole number, 0 or more")
     take("timeout", "timeout", number(timeout), timeout, "a number of seconds, 0 for none")
@@ -67,7 +74,17 @@ def parse_settings(raw: object) -> tuple[Settings, list[str]]:
     take("args", "args", strings, tuple(args) if strings and args is not None else (), "a list of strings")
     pairs = isinstance(env, Mapping) and all(isinstance(k, str) and isinstance(v, str) for k, v in env.items())
     take("env", "env", pairs, env, "an object of strings")
-    take("codeLens", "code_lens", isinstance(lens, bool), lens, "true or false")
+    for name, field_name in (("codeLens", "code_lens"), ("inlayHints", "inlay_hints"), ("runOnSave", "run_on_save")):
+        take(name, field_name, isinstance(raw.get(name), bool), raw.get(name), "true or false")
+    milliseconds = float(delay) / 1000 if isinstance(delay, (int, float)) and number(delay) else 0.0
+    take("runOnSaveDelay", "run_on_save_delay", number(delay), milliseconds, "a number of milliseconds, 0 or more")
+    if raw.get("entrypoints") is not None:
+        try:
+            values["entrypoints"] = entrypoints(raw["entrypoints"], None)
+        except Bad as bad:
+            for below, message in bad.problems:
+                path = ".".join((f"{SECTION}.entrypoints", *((below,) if isinstance(below, str) else below))).rstrip(".")
+                problems.append(f"setting {path} {message.rstrip('.')}")
     severity, more = _parse_severity(raw.get("severity"))
     return Settings(**values, severity=severity), problems + more
 

@@ -29,6 +29,21 @@ def region_line(region: RegionSummary) -> str:
     return " · ".join(parts)
 
 
+def total_line(regions: Iterable[RegionSummary]) -> str:
+    """The same for all regions of a program. The speed-up weighs times by calls; it is there where all were measured."""
+    seen = list(regions)
+    parts = [
+        count(sum(r.captures for r in seen), "graph"),
+        count(sum(r.graph_breaks for r in seen), "break"),
+        count(sum(r.guards for r in seen), "guard"),
+        count(sum(r.side_effects for r in seen), "side effect"),
+    ]
+    timed = [(r.eager_ms * r.calls, r.compiled_ms * r.calls) for r in seen if r.eager_ms and r.compiled_ms]
+    if timed and len(timed) == len(seen):
+        parts.append(f"{sum(e for e, _ in timed) / sum(c for _, c in timed):.2f}x")
+    return " · ".join(parts)
+
+
 def severity_counts(findings: Iterable[Severity]) -> dict[str, int]:
     counts = {severity.value: 0 for severity in Severity}
     for severity in findings:

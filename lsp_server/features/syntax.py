@@ -50,3 +50,13 @@ def enclosing_functions(tree: ast.AST, line: int) -> list[Function]:
         if isinstance(node, Function) and node.lineno <= line + 1 <= (node.end_lineno or node.lineno)
     ]
     return sorted(found, key=lambda node: node.lineno)
+
+
+def given_for(name: str, function: Function, call: ast.Call) -> ast.expr | None:
+    """What ``call`` gives for an argument of ``function``; None where that can't be told or is the default."""
+    arguments = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    if name not in arguments or any(isinstance(a, ast.Starred) for a in call.args):
+        return None
+    index = arguments.index(name) - (arguments[0] == "self")
+    keyword = next((k.value for k in call.keywords if k.arg == name), None)
+    return keyword or (call.args[index] if 0 <= index < len(call.args) else None)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
@@ -17,14 +18,17 @@ from pygls.protocol.language_server import lsp_method
 from lsp_server.features.diagnostics import Board
 from lsp_server.features.documents import Documents, path_of
 from lsp_server.features.settings import SECTION, Settings, parse_settings
+from lsp_server.features.tables import table_diagnostics
+from lsp_server.server.on_save import RunOnSave
 from lsp_server.server.output import OutputPump
 from lsp_server.server.progress import report_progress
-from lsp_server.server.runs import Mode, Run, RunManager, Target
+from lsp_server.server.runs import Mode, Run, RunManager, Untrusted
+from lsp_server.server.targets import target_of
 from magpy_core import __version__
 
 log = logging.getLogger(__name__)
 
-STATUS, OUTPUT, CODES = "magpy/status", "magpy/output", "magpy/codes"
+STATUS, OUTPUT, CODES, TRUST = "magpy/status", "magpy/output", "magpy/codes", "magpy/trust"
 _PUBLISH_DELAY = 0.05
 _SETTINGS_PATIENCE = 5.0
 
@@ -62,6 +66,7 @@ class MagpyServer(LanguageServer):
         self.documents = Documents()
         self.board = Board(self.documents)
         self.runs = RunManager(self, self.documents, self.board)
+        self.saves = RunOnSave(self)
         self.shutdown_requested = False
         self.closing = False
         self.background: set[asyncio.Task[Any]] = set()
@@ -135,59 +140,45 @@ class MagpyServer(LanguageServer):
         """Start a run; answers at its end, or at once with ``wait: false``. Cancelling the request stops the run."""
         command = "magpy.check" if mode == "check" else "magpy.runCompiled"
         argument = arguments[0] if len(arguments) == 1 else None
-        target = self.target(command, argument)
-        settings = await self.settings_for(target.uri)
-        run = await self.runs.start(target, mode, settings, self._accompany)
+        uri = argument.get("uri") if isinstance(argument, Mapping) else None
+        settings = await self.settings_for(uri) if isinstance(uri, str) else self._pushed
+        target = target_of(command, argument, settings, self.folder_of)
+        try:
+            run = await self.runs.start(target, mode, settings, self.accompany)
+        except Untrusted as error:
+            raise JsonRpcException(str(error), code=types.LSPErrorCodes.RequestFailed.value) from None
         if isinstance(argument, Mapping) and argument.get("wait") is False:
             return run.result()
         await self.runs.wait(run)
         return run.result()
 
-    def _accompany(self, run: Run) -> None:
+    def accompany(self, run: Run) -> None:
         """The first change of a run brings its progress bar."""
-        run.on_change.remove(self._accompany)
+        run.on_change.remove(self.accompany)
         progress = report_progress(self, run, lambda: self.spawn(self.runs.stop(run)))
         if progress is not None:
             run.on_change.append(lambda _: progress.update())
             self.spawn(progress.show())
 
-    def target(self, command: str, argument: object) -> Target:
-        """The checked argument of a command."""
-
-        def wrong(what: str) -> JsonRpcInvalidParams:
-            return JsonRpcInvalidParams(f"{command}: {what}")
-
-        if not isinstance(argument, Mapping) or not isinstance(argument.get("uri"), str):
-            raise wrong("needs one argument {uri, module?, args?, steps?, cwd?, env?}")
-        path = path_of(argument["uri"])
-        if path is None:
-            raise wrong("only a file on disk can be run: save it first")
-        module, args, steps = argument.get("module"), argument.get("args"), argument.get("steps")
-        cwd, env = argument.get("cwd"), argument.get("env")
-        if not isinstance(module, (str, type(None))) or not isinstance(cwd, (str, type(None))):
-            raise wrong("module and cwd must be strings")
-        if args is not None and not (isinstance(args, list) and all(isinstance(a, str) for a in args)):
-            raise wrong("args must be a list of strings")
-        if steps is not None and (not isinstance(steps, int) or isinstance(steps, bool) or steps < 0):
-            raise wrong("steps must be a whole number, 0 or more")
-        if env is not None and not (isinstance(env, Mapping) and all(isinstance(v, str) for v in env.values())):
-            raise wrong("env must be an object of strings")
-        return Target(
-            uri=argument["uri"],
-            path=path,
-            module=module,
-            args=None if args is None else tuple(args),
-            steps=steps,
-            cwd=cwd or self._folder_of(path),
-            env=env or {},
-        )
-
-    def _folder_of(self, path: str) -> str:
+    def folder_of(self, path: str) -> str:
         """Where a program starts: the workspace folder it is in, as a terminal of the editor would, else its own."""
-        folders = [path_of(folder.uri) for folder in self.workspace.folders.values()]
-        root = path_of(self.workspace.root_uri or "")
-        holding = [f for f in (*folders, root) if f and os.path.commonpath([f, path]) == f]
+        holding = [folder for folder in self.folders() if os.path.commonpath([folder, path]) == folder]
         return max(holding, key=len, default=os.path.dirname(path))
+
+    def folders(self) -> list[str]:
+        """The workspace's folders on disk."""
+        uris = [folder.uri for folder in self.workspace.folders.values()] or [self.workspace.root_uri or ""]
+        return [path for uri in uris if (path := path_of(uri))]
+
+    def check_table(self, key: str) -> None:
+        """Show what is wrong in a pyproject.toml: in its open text, else in the file on disk."""
+        document = self.documents.of_key(key)
+        try:
+            text = document.text if document is not None else Path(key).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            text = ""  # gone, or no text: nothing to show in it
+        if self.board.own(key, table_diagnostics(key, text, self.encoding)):
+            self.changed({key})
 
     # What runs tell (runs.Client)
 
@@ -235,12 +226,20 @@ class MagpyServer(LanguageServer):
         workspace = self.client_capabilities.workspace
         if workspace and workspace.code_lens and workspace.code_lens.refresh_support and not self.closing:
             self.spawn(self._refresh_lenses())
+        if workspace and workspace.inlay_hint and workspace.inlay_hint.refresh_support and not self.closing:
+            self.spawn(self._refresh_hints())
 
     async def _refresh_lenses(self) -> None:
         try:
             await self.workspace_code_lens_refresh_async(None)
         except JsonRpcException as error:
             log.info("the client did not refresh its code lenses: %s", error)
+
+    async def _refresh_hints(self) -> None:
+        try:
+            await self.workspace_inlay_hint_refresh_async(None)
+        except JsonRpcException as error:
+            log.info("the client did not refresh its inlay hints: %s", error)
 
     def _notify(self, method: str, params: object) -> None:
         if self.closing:

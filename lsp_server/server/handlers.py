@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import logging
+import os
 from typing import Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
-from lsp_server.features import codelens
-from lsp_server.features.documents import key_of, path_of
+from lsp_server.features import codelens, inlay
+from lsp_server.features.code_actions import SHOW_DOCUMENTATION, Asking, actions_for
+from lsp_server.features.documents import Document, key_of, path_of
 from lsp_server.features.hover import hover_text
+from lsp_server.features.positions import from_units, lsp_range
+from lsp_server.features.region_hover import guard_text, region_text
 from lsp_server.features.settings import SECTION
+from lsp_server.features.tables import FILE, is_table_file
 from lsp_server.features.views import requests as views
-from lsp_server.server.app import CODES, MagpyServer
+from lsp_server.server.app import CODES, TRUST, MagpyServer
 from lsp_server.server.lifetime import on_signal, watch_process
-from magpy_core.findings import REGISTRY
+from lsp_server.server.targets import names_for
+from magpy_core.findings import REGISTRY, Position
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +41,7 @@ def _register_life(server: MagpyServer) -> None:
         options = params.initialization_options
         if isinstance(options, dict):
             server.push_settings(options.get("settings"))
+            server.runs.trusted = options.get("trusted") is not False
         text = params.capabilities.text_document
         related = text.publish_diagnostics.related_information if text and text.publish_diagnostics else False
         server.board.related_information = bool(related)
@@ -53,13 +60,33 @@ def _register_life(server: MagpyServer) -> None:
             options: Any = types.DidChangeConfigurationRegistrationOptions(section=SECTION)
             registrations.append(types.Registration("magpy-config", types.WORKSPACE_DID_CHANGE_CONFIGURATION, options))
         if workspace and (watched := workspace.did_change_watched_files) and watched.dynamic_registration:
-            options = types.DidChangeWatchedFilesRegistrationOptions([types.FileSystemWatcher("**/*.py")])
+            patterns = [types.FileSystemWatcher(pattern) for pattern in ("**/*.py", f"**/{FILE}")]
+            options = types.DidChangeWatchedFilesRegistrationOptions(patterns)
             registrations.append(types.Registration("magpy-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options))
         if registrations:
             try:
                 await server.client_register_capability_async(types.RegistrationParams(registrations))
             except JsonRpcException as error:
                 log.warning("the client registers no change notifications: %s", error)
+        for folder in server.folders():
+            server.check_table(os.path.join(folder, FILE))
+
+    @server.feature(TRUST)
+    def trust(params: Any) -> None:
+        """The user trusts the workspace now, or not any more; programs that run then are ended."""
+        server.runs.trusted = bool(getattr(params, "trusted", False))
+        if not server.runs.trusted:
+            server.spawn(server.runs.stop_uri(None))
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    async def folders_changed(params: types.DidChangeWorkspaceFoldersParams) -> None:
+        for folder in params.event.removed:
+            if (path := path_of(folder.uri)) is not None:
+                await server.runs.forget(os.path.abspath(path))
+        for folder in params.event.added:
+            if (path := path_of(folder.uri)) is not None:
+                server.check_table(os.path.join(path, FILE))
+        await server.settings_changed()
 
     @server.feature(types.SHUTDOWN)
     async def shutdown(_params: None) -> None:
@@ -82,6 +109,8 @@ def _register_documents(server: MagpyServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: types.DidOpenTextDocumentParams) -> None:
         document = server.documents.open(params.text_document)
+        if is_table_file(document.path):
+            server.check_table(document.key)
         if server.board.replaced(document):
             server.changed({document.key})
             server.text_changed()
@@ -93,6 +122,8 @@ def _register_documents(server: MagpyServer) -> None:
             log.warning("a change of %s, which was never opened", params.text_document.uri)
             return
         document, edits = applied
+        if is_table_file(document.path):
+            server.check_table(document.key)
         if server.board.edited(document, edits):
             server.changed({document.key})
             server.text_changed()
@@ -100,6 +131,8 @@ def _register_documents(server: MagpyServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: types.DidCloseTextDocumentParams) -> None:
         document = server.documents.close(params.text_document.uri)
+        if document is not None and is_table_file(document.path):
+            server.check_table(document.key)
         if document is not None and server.board.replaced(document.key):
             server.changed({document.key})
             server.text_changed()
@@ -109,10 +142,16 @@ def _register_documents(server: MagpyServer) -> None:
         for event in params.changes:
             path = path_of(event.uri)
             key = key_of(path) if path else None
+            if key and is_table_file(path) and server.documents.of_key(key) is None:
+                server.check_table(key)
             # An open file is what the editor says it is, not what is on disk.
             if key and server.documents.of_key(key) is None and server.board.replaced(key):
                 server.changed({key})
                 server.text_changed()
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    async def saved(params: types.DidSaveTextDocumentParams) -> None:
+        await server.saves.saved(params.text_document.uri)
 
 
 def _register_features(server: MagpyServer) -> None:
@@ -123,12 +162,15 @@ def _register_features(server: MagpyServer) -> None:
             return None
         found = server.board.at(document.key, params.position)
         if not found:
-            return None
+            return _other_hover(server, document, params.position)
         markdown = server.hover_markdown
         kind = types.MarkupKind.Markdown if markdown else types.MarkupKind.PlainText
         rated = [(finding, severity) for finding, severity, _ in found]
         text = hover_text(rated, markdown=markdown, messages=not server.handles_status)
         narrowest = min((where for *_, where in found), key=lambda r: (r.end.line - r.start.line, r.end.character))
+        other = _other_hover(server, document, params.position)
+        if other is not None and isinstance(other.contents, types.MarkupContent):
+            text = f"{text}\n\n---\n\n{other.contents.value}" if markdown else f"{text}\n\n{other.contents.value}"
         return types.Hover(types.MarkupContent(kind, text), narrowest)
 
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
@@ -136,11 +178,36 @@ def _register_features(server: MagpyServer) -> None:
         document = server.documents.get(params.text_document.uri)
         if document is None or document.path is None:
             return []
-        if not (await server.settings_for(document.uri)).code_lens:
+        settings = await server.settings_for(document.uri)
+        if not settings.code_lens:
             return []
         run = server.runs.of_uri(document.uri)
         running = None if run is None else f"{run.verb}…"
-        return codelens.entry_lenses(document, running) + codelens.region_lenses(document, server.board.runs())
+        runs = list(server.board.runs())
+        last = next((found for found in reversed(runs) if found.uri == document.uri), None)
+        names = names_for(document.path, settings, server.folder_of(document.path))
+        entry = codelens.entry_lenses(document, running, last, names)
+        return entry + codelens.region_lenses(document, runs, own=server.handles_status, running=running is not None)
+
+    @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
+    async def inlay_hints(params: types.InlayHintParams) -> list[types.InlayHint]:
+        document = server.documents.get(params.text_document.uri)
+        if document is None or not (await server.settings_for(document.uri)).inlay_hints:
+            return []
+        return inlay.hints(document, params.range, list(server.board.runs()), server.encoding)
+
+    @server.feature(
+        types.TEXT_DOCUMENT_CODE_ACTION,
+        types.CodeActionOptions([types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorRewrite]),
+    )
+    def code_actions(params: types.CodeActionParams) -> list[types.CodeAction]:
+        document = server.documents.get(params.text_document.uri)
+        if document is None:
+            return []
+        only = [str(getattr(kind, "value", kind)) for kind in params.context.only or ()]
+        asking = Asking(params.context.diagnostics, only, server.encoding, server.handles_status)
+        found = [(run, finding, where) for run, finding, _, where in server.board.within(document.key, params.range)]
+        return actions_for(document, found, list(server.board.runs()), asking)
 
     @server.feature(CODES)
     def codes(_params: Any) -> list[dict[str, str]]:
@@ -150,6 +217,22 @@ def _register_features(server: MagpyServer) -> None:
         return [
             {"code": c.code, "name": c.name, "title": c.title, "url": c.url, "page": markdown(c)} for c in REGISTRY.values()
         ]
+
+
+def _other_hover(server: MagpyServer, document: Document, at: types.Position) -> types.Hover | None:
+    """On what no finding is about: a value that a guard is on, or a region's definition."""
+    runs = list(server.board.runs())
+    kind = types.MarkupKind.Markdown if server.hover_markdown else types.MarkupKind.PlainText
+    if at.line >= len(document.lines):
+        return None
+    column = from_units(document.lines[at.line], at.character, server.encoding)
+    guarded = guard_text(document, Position(at.line, column), runs)
+    if guarded is not None:
+        text, where = guarded
+        lines = document.lines[where.start.line : where.end.line + 1]
+        return types.Hover(types.MarkupContent(kind, text), lsp_range(where, where.start.line, lines, server.encoding))
+    about = region_text(document, at.line, runs)
+    return None if about is None else types.Hover(types.MarkupContent(kind, about))
 
 
 def _register_commands(server: MagpyServer) -> None:
@@ -169,6 +252,15 @@ def _register_commands(server: MagpyServer) -> None:
         if not isinstance(uri, (str, type(None))):
             raise JsonRpcInvalidParams("magpy.cancel: uri must be a string")
         return {"cancelled": await server.runs.stop_uri(uri)}
+
+    @server.command(SHOW_DOCUMENTATION)
+    async def documentation(arguments: list[Any]) -> bool:
+        """Open a code's page in a browser, for clients that show no page themselves."""
+        code = REGISTRY.get(str(arguments[0])) if arguments else None
+        if code is None:
+            raise JsonRpcInvalidParams(f"{SHOW_DOCUMENTATION}: needs a finding code")
+        shown = await server.window_show_document_async(types.ShowDocumentParams(code.url, external=True))
+        return bool(shown.success)
 
     @server.command(codelens.CLEAR)
     async def clear(_arguments: list[Any]) -> None:

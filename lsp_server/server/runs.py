@@ -1,4 +1,4 @@
-"""Runs of entrypoints: one per entrypoint, a new one supersedes. Key types: Target, Run, RunManager, Client.
+"""Runs of entrypoints: one per entrypoint, a new one supersedes. Key types: Run, RunManager, Client.
 
 A run is a task that reads a worker's events. However it ends (done, failed, cancelled, superseded, server going
 down), the worker's process tree is gone before the run says so.
@@ -12,18 +12,21 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from typing import Any, Literal, Protocol
 
+from lsp_server.budgets import judge, unknown_regions
+from lsp_server.config import Loaded
 from lsp_server.features.diagnostics import Board
-from lsp_server.features.documents import Documents, key_of, uri_of
+from lsp_server.features.documents import Documents, uri_of
 from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.settings import Settings
 from lsp_server.features.sieve import Sieve
 from lsp_server.features.summary import count, findings_line, report_text, severity_counts
 from lsp_server.features.tracking import Tracker
+from lsp_server.server.targets import Target
 from lsp_server.server.worker import Refused, Wishes, Worker, in_editor_words
 from magpy_core.findings import Finding, RegionSummary
 from magpy_core.runner.request import Outcome
@@ -31,6 +34,10 @@ from magpy_core.runner.request import Outcome
 log = logging.getLogger(__name__)
 Mode = Literal["check", "compiled"]
 _GARBAGE_REPORTED = 3
+
+
+class Untrusted(Exception):
+    """A run was asked for in a workspace that its user does not trust."""
 
 
 class RunState(StrEnum):
@@ -44,32 +51,6 @@ class RunState(StrEnum):
     @property
     def active(self) -> bool:
         return self in (RunState.STARTING, RunState.RUNNING)
-
-
-@dataclass(frozen=True)
-class Target:
-    """What to run: the file of ``uri``, or ``module`` with that file's folder telling where from."""
-
-    uri: str
-    path: str
-    module: str | None = None
-    args: tuple[str, ...] | None = None
-    steps: int | None = None
-    cwd: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def entrypoint(self) -> str:
-        return f"-m {self.module}" if self.module else self.path
-
-    @property
-    def key(self) -> str:
-        """One run at a time for each of these."""
-        return f"-m {self.module} in {self.cwd}" if self.module else key_of(self.path)
-
-    @property
-    def label(self) -> str:
-        return self.module or os.path.basename(self.path)
 
 
 class Client(Protocol):
@@ -104,6 +85,7 @@ class Run:
         self.ended_at = 0.0
         self.suppressed = 0
         self.sieve: Sieve | None = None
+        self.loaded = Loaded()
         self.found = RunFindings(target.uri, Tracker(time.time_ns(), documents), settings)
         self.task: asyncio.Task[None] | None = None
         self.stop_as = RunState.CANCELLED
@@ -143,6 +125,8 @@ class Run:
             "state": self.state.value,
             "entrypoint": self.target.entrypoint,
             "mode": self.mode,
+            "engine": self.target.engine,
+            "name": self.target.name,
             "uri": self.target.uri,
             "runId": self.id,
             "summary": self.summary(),
@@ -176,6 +160,7 @@ class RunManager:
         self._runs: dict[str, Run] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._closed = False
+        self.trusted = True
 
     def active(self) -> list[Run]:
         return [run for run in self._runs.values() if run.state.active]
@@ -190,7 +175,12 @@ class RunManager:
     async def start(
         self, target: Target, mode: Mode, settings: Settings, on_change: Callable[[Run], None] | None = None
     ) -> Run:
-        """Start a run, after the one it supersedes is gone. The returned run may still be under way (``wait`` for it)."""
+        """Start a run, after the one it supersedes is gone. The returned run may still be under way (``wait`` for it).
+
+        The one place where a program is started, so trust is asked for here. Raises Untrusted.
+        """
+        if not self.trusted:
+            raise Untrusted("MagPy runs your program, so it works in trusted workspaces only.")
         async with self._locks.setdefault(target.key, asyncio.Lock()):
             before = self._runs.get(target.key)
             if before is not None and before.state.active:
@@ -229,6 +219,14 @@ class RunManager:
         await asyncio.gather(*(self.stop(run) for run in runs))
         return len(runs)
 
+    async def forget(self, folder: str) -> None:
+        """A folder left the workspace: its runs end, and what they found is not shown any more."""
+        inside = [r for r in self._runs.values() if os.path.commonpath([os.path.abspath(r.target.path), folder]) == folder]
+        await asyncio.gather(*(self.stop(run) for run in inside))
+        for run in inside:
+            self._runs.pop(run.target.key, None)
+            self._client.changed(self._board.drop(run.target.key))
+
     async def close(self) -> None:
         self._closed = True
         await self.stop_uri(None)
@@ -263,9 +261,13 @@ class RunManager:
             steps=target.steps,
             cwd=target.cwd or os.path.dirname(target.path),
             env=target.env,
+            engine=target.engine,
+            python=target.python,
+            timeout=target.timeout,
+            nproc=target.nproc,
         )
         worker = Worker(wishes, run.settings, lambda stream, data: self._client.output(run, stream, data))
-        run.sieve = Sieve(worker.selection, run.found.tracker)
+        run.sieve, run.loaded = Sieve(worker.selection, run.found.tracker), worker.loaded
         run.steps = worker.request.steps
         try:
             async for message in worker.start():
@@ -277,7 +279,8 @@ class RunManager:
 
     def _settle(self, run: Run, outcome: Outcome, sieve: Sieve) -> None:
         """The report is complete: findings and regions it does not name were withdrawn."""
-        report = replace(outcome.report, findings=[_worded(finding) for finding in outcome.report.findings])
+        worded = [_worded(finding) for finding in outcome.report.findings]
+        report = replace(outcome.report, findings=[*worded, *_over_budget(run, outcome)])
         report, run.suppressed = sieve.all(report, flag_unused=outcome.kind == "ok")
         before = run.found.keys()
         run.found.findings = {finding.key: finding for finding in report.findings}
@@ -346,6 +349,17 @@ class RunManager:
         run.changed()
         if lenses:
             self._client.lenses_changed()
+
+
+def _over_budget(run: Run, outcome: Outcome) -> list[Finding]:
+    """Broken budgets of ``[tool.magpy]``, at the definitions of regions, and budgets of regions that are not there."""
+    loaded, report = run.loaded, outcome.report
+    if run.target.engine != "magpy":
+        return []  # of the two, budgets are for MagPy's own figures
+    found = judge(report, loaded.settings.budgets, compiled=run.mode == "compiled" and outcome.kind == "ok")
+    if outcome.kind == "ok" and loaded.file is not None:
+        found += unknown_regions(report.regions, loaded.settings.budgets, str(loaded.file), loaded.region_lines)
+    return found
 
 
 def _worded(finding: Finding) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from lsp_server.selection import Selection
 from magpy_core.findings import Finding
 from magpy_core.runner.launch import AsyncRunHandle, launch_async
 from magpy_core.runner.protocol import Message
-from magpy_core.runner.request import Outcome, RunRequest
+from magpy_core.runner.request import SESSIONS, Outcome, RunRequest
 
 _CHECK_STEPS = 3
 _CHUNKS_IN_FLIGHT = 16
@@ -48,13 +49,18 @@ class Wishes:
     args: tuple[str, ...] | None = None
     steps: int | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    engine: str = "magpy"
+    python: str | None = None
+    timeout: float | None = None
+    nproc: int = 1
 
 
 class Worker:
     """One worker process. ``output`` is called on the event loop; the program waits when it is too fast for that."""
 
     def __init__(self, wishes: Wishes, settings: Settings, output: Callable[[str, bytes], None]) -> None:
-        loaded = _configuration(wishes)
+        self.loaded = loaded = _configuration(wishes)
+        self._nproc = wishes.nproc
         self._output = output
         self._loop = asyncio.get_running_loop()
         self._room = threading.Semaphore(_CHUNKS_IN_FLIGHT)
@@ -64,18 +70,21 @@ class Worker:
 
     def _request(self, wishes: Wishes, settings: Settings, loaded: Loaded) -> RunRequest:
         config = loaded.settings
-        timeout = settings.timeout if settings.timeout is not None else config.timeout
+        timeouts = (wishes.timeout, settings.timeout, config.timeout)
+        timeout = next((t for t in timeouts if t is not None), None)
         return RunRequest(
-            mode=wishes.mode,
+            mode="run" if wishes.engine == "dynamo" else wishes.mode,
             script=wishes.script,
             module=wishes.module,
             args=list(wishes.args if wishes.args is not None else settings.args),
-            python=settings.interpreter or None,
+            python=_interpreter(wishes, settings),
             cwd=wishes.cwd,
             env={**os.environ, **settings.env, **wishes.env},
             steps=_steps(wishes, settings, config.steps),
             timeout=timeout or None,
-            backend=settings.backend or config.backend or "inductor",
+            # What torch.compile finds does not depend on the backend, and a quick one finds it soonest.
+            backend="eager" if wishes.engine == "dynamo" else settings.backend or config.backend or "inductor",
+            session_factory=SESSIONS[wishes.engine],
             regions=list(config.regions),
             call_policy=dict(config.call_policy),
             stdin="null",
@@ -86,7 +95,12 @@ class Worker:
 
     def start(self) -> AsyncIterator[Message]:
         """Start the process; its messages until it ends."""
-        self._handle = launch_async(self.request)
+        if self._nproc > 1:
+            from magpy_core.runner.distributed import launch_ranks  # rarely asked for, and not small
+
+            self._handle = AsyncRunHandle(launch_ranks(self.request, self._nproc))
+        else:
+            self._handle = launch_async(self.request)
         return aiter(self._handle)
 
     async def wait(self) -> Outcome:
@@ -122,6 +136,16 @@ class Worker:
     def _arrived(self, stream: str, data: bytes) -> None:
         self._room.release()
         self._output(stream, data)
+
+
+def _interpreter(wishes: Wishes, settings: Settings) -> str | None:
+    """An entrypoint's own Python (a file, a name on PATH, the folder of a virtual environment), else the editor's."""
+    if wishes.python is None:
+        return settings.interpreter or None
+    for candidate in (wishes.python, os.path.join(wishes.python, "bin", "python")):
+        if not os.path.isdir(candidate) and (found := shutil.which(candidate)):
+            return os.path.abspath(found)
+    return wishes.python  # starting it says what is wrong
 
 
 def _steps(wishes: Wishes, settings: Settings, configured: int | None) -> int:

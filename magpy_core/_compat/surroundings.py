@@ -9,6 +9,7 @@ from __future__ import annotations
 import copyreg
 import operator
 import os
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -55,6 +56,18 @@ def _overridable() -> list[str]:
 
 _get_functional = operator.itemgetter(*_overridable())
 _ORIGINAL_FUNCTIONAL = _get_functional(_FUNCTIONAL)
+
+
+_ORIGINAL_BY_CODE = {fn.__code__: fn for fn in _ORIGINAL_FUNCTIONAL}
+
+
+def asked_for(fn: Any) -> Any:
+    """The function that asks a function mode to take its place; called by the mode. ``fn``: what it gave as itself, which
+    it looks up by its name: where the program has put a wrapper of its own under that name, that one."""
+    if type(fn) is not types.FunctionType:
+        return fn
+    caller = sys._getframe(2).f_back  # between them, torch's `handle_torch_function`
+    return fn if caller is None else _ORIGINAL_BY_CODE.get(caller.f_code, fn)
 
 
 def _replaced_functional() -> str:

@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from magpy_core._compat.autograd import is_view
 from magpy_core._compat.eval_frame import never_intercept
+from magpy_core._compat.surroundings import asked_for
 from magpy_core._compat.tensor_guards import no_torch_function, storage_key
 from magpy_core._compat.torch_state import put_back, set_aside
 from magpy_core.findings import HERE, Unsupported
@@ -55,7 +56,7 @@ class Host(Protocol):
     def branch(self, sym: Sym, outcome: Any, what: str) -> None: ...
     def paused(self) -> bool: ...
     def site_mark(self) -> Any: ...
-    def user_mark(self) -> tuple[str, int] | None: ...
+    def mark_operation(self, node: torch.fx.Node, result: Any) -> None: ...
     def tensor_written(self, tensor: torch.Tensor, source: Source) -> None: ...
     def torch_call_seen(self) -> None: ...
     def adopt(self, result: Any) -> None: ...
@@ -240,6 +241,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        func = asked_for(func)
         if self.op_depth or self.host.paused():
             return func(*args, **kwargs)
         self.op_depth += 1
@@ -418,9 +420,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             node = self.graph.call_method(name, fx_args, fx_kwargs)
         else:
             node = self.graph.call_function(func, fx_args, fx_kwargs)
-        node.meta["magpy_site"] = self.host.site_mark()
-        node.meta["magpy_user"] = self.host.user_mark()
-        note_tensor(node, result)
+        self.host.mark_operation(node, result)
         self.op_count += 1
         self._decide_numbers()
         if name in fns.LENGTH_FROM_SIZE:

@@ -142,10 +142,15 @@ class RanksHandle(Awaited):
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
 
-    def cancel(self) -> None:
+    def cancel(self, *, wait: bool = True) -> None:
         self._ended = "cancel"
-        if self._process is not None and self._process.poll() is None:
+        if self._process is None or self._process.poll() is not None:
+            return
+        if wait:
             end_tree(self._process.pid, term_grace=1.5)
+        else:
+            grace = {"term_grace": 1.5}
+            threading.Thread(target=end_tree, args=(self._process.pid,), kwargs=grace, daemon=True, name="magpy-end").start()
 
     def close(self) -> None:
         if self._process is not None:

@@ -67,6 +67,14 @@ class Awaited:
             raise RuntimeError("the run was closed before its end")
         return self._outcome
 
+    def cancel(self, *, wait: bool = True) -> None:
+        """End every process of the run; ``wait`` until they are gone, or return at once."""
+        raise NotImplementedError
+
+    def interrupt(self) -> None:
+        """Ask the program to end, as Ctrl-C does."""
+        raise NotImplementedError
+
 
 class RunHandle(Awaited):
     """A run. Iterate for its messages, once; ``cancel`` and ``interrupt`` may be called from any thread."""
@@ -289,7 +297,7 @@ class RunHandle(Awaited):
 class AsyncRunHandle:
     """A RunHandle for asyncio: a thread listens, the event loop is told. ``async for`` it once, or ``await wait()``."""
 
-    def __init__(self, handle: RunHandle) -> None:
+    def __init__(self, handle: Awaited) -> None:
         self.handle = handle
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[Message | BaseException | None] = asyncio.Queue()

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,9 @@ class Client:
         self.received: list[Json] = []
         self.requested: list[Json] = []
         self.settings: Json = {}
+        self.folder_settings: dict[str, Json] = {}  # by the beginning of a file's URI
         self.answer_progress = True
+        self.replies: Json = {}  # to the server's requests, by method
         self.stderr = b""
         self._news = asyncio.Condition()
         self._answers: dict[int, asyncio.Future[Any]] = {}
@@ -63,8 +65,10 @@ class Client:
         folder: Path | None = None,
         process_id: int | None = None,
         options: Json | None = None,
+        more_folders: Sequence[Path] = (),
     ) -> Json:
-        folders = None if folder is None else [{"uri": folder.as_uri(), "name": folder.name}]
+        chosen = [*([folder] if folder is not None else []), *more_folders]
+        folders = [{"uri": path.as_uri(), "name": path.name} for path in chosen] or None
         result = await self.request(
             "initialize",
             {
@@ -171,9 +175,14 @@ class Client:
 
     def _reply(self, message: Json) -> None:
         if message["method"] == "workspace/configuration":
-            self._send({"id": message["id"], "result": [self.settings for _ in message["params"]["items"]]})
+            answer = [self._settings_of(item.get("scopeUri", "")) for item in message["params"]["items"]]
+            self._send({"id": message["id"], "result": answer})
         elif message["method"] != "window/workDoneProgress/create" or self.answer_progress:
-            self._send({"id": message["id"], "result": None})
+            self._send({"id": message["id"], "result": self.replies.get(message["method"])})
+
+    def _settings_of(self, uri: str) -> Json:
+        own = (settings for start, settings in self.folder_settings.items() if uri.startswith(start))
+        return next(own, self.settings)
 
     def all(self, method: str) -> list[Any]:
         return [m["params"] for m in self.received if m["method"] == method]

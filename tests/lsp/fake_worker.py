@@ -58,17 +58,16 @@ def finding(
     region="r0",
     way=None,
     steps=0,
+    last=None,
 ):
-    send(
-        type="finding",
-        finding={
+    said["findings"].append({
             "code": code, "name": "", "severity": severity, "message": message, "hint": "Do it outside.",
-            "file": file or request["script"], "range": span(line, start, end), "function": "main", "region": region,
+            "file": file or request["script"], "range": span(line, start, end, last), "function": "main", "region": region,
             "count": count, "cost_ms": 1.5, "values": [{"name": n, "repr": r} for n, r in values],
             "steps": steps,
             "path": way or [{"file": file or request["script"], "range": span(*at), "function": "main"} for at in path],
-        },
-    )  # fmt: skip
+    })  # fmt: skip
+    send(type="finding", finding=said["findings"][-1])
 
 
 def region(line, **fields):
@@ -77,7 +76,24 @@ def region(line, **fields):
         "id": "r0", "kind": "module", "name": "Net", "file": request["script"], "line": line, "calls": 3, "captures": 1,
         "complete": True, "graph_breaks": 0, "guards": 14, "side_effects": 2, "hits": 2,
     }  # fmt: skip
-    send(type="region", region={**base, **fields})
+    said["regions"].append({**base, **fields})
+    send(type="region", region=said["regions"][-1])
+
+
+def done(guards=(), nodes=()):
+    """The report, with one capture in full: guards (name, check, value, line) and nodes (kind, label, tensor, line)."""
+    file = request["script"]
+    capture = {
+        "guards": [{"name": n, "check": c, "value": v, "file": file, "line": at} for n, c, v, at in guards],
+        "nodes": [
+            {"name": f"n{i}", "kind": k, "label": label, "inputs": [], "segment": 0, "file": file, "line": at, "tensor": t}
+            for i, (k, label, t, at) in enumerate(nodes)
+        ],
+        "guard_code": "", "replay_code": "", "generated_code": [], "cut": 0,
+    }  # fmt: skip
+    details = {"regions": [{"region": said["regions"][0]["id"], "captures": [capture]}], "calls": []}
+    report = {"version": "1.0", "entrypoint": file, "timings": {}, "steps": request["steps"], "details": details, **said}
+    send(type="done", report=report)
 
 
 def gate(name):
@@ -104,6 +120,7 @@ def end(code=0, number=None):
 
 
 seen = []
+said = {"findings": [], "regions": []}
 request = read_request()
 note("request.json", json.dumps(request))
 exec(compile((HERE / "scenario.py").read_text(), "scenario", "exec"))

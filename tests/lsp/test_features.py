@@ -162,6 +162,11 @@ def test_our_own_modules_are_no_entrypoints(path: str) -> None:
         ({"severity": {"MP102": "loud"}}, "MP102"),
         ({"severity": []}, "severity"),
         ({"codeLens": 1}, "codeLens"),
+        ({"inlayHints": "on"}, "inlayHints"),
+        ({"runOnSave": 1}, "runOnSave"),
+        ({"runOnSaveDelay": -1}, "runOnSaveDelay"),
+        ({"entrypoints": {}}, "entrypoints"),
+        ({"entrypoints": [{"name": "a", "program": "x.py", "nproc": 0}]}, "entrypoints.0.nproc"),
         ([], "object"),
     ],
 )

@@ -237,7 +237,7 @@ async def test_hover_says_why_and_what_to_do(client: Client, lab: Lab) -> None:
     assert "**MP102** host-read · warning" in text and "*Why:*" in text
     assert "*What to do:* Do it outside." in text
     assert "- ``x.`sum`()`` = `a | b *c*`" in text, "values are code, whatever is in them"
-    assert "seen 3 times" in text and "costs 1.50 ms" in text
+    assert "seen 3 times" in text and "costs 1.50 ms per step" in text
     assert "/MP102)" in text and "**MP204**" in text
     assert text.index("MP102") < text.index("MP204"), "the worst first"
     assert await _hover(client, uri, 5, 10) is None
@@ -246,9 +246,9 @@ async def test_hover_says_why_and_what_to_do(client: Client, lab: Lab) -> None:
 
 async def test_hover_follows_edits(client: Client, lab: Lab) -> None:
     uri = await _checked(client, lab)
-    client.change(uri, 2, (0, 0, 0, 0, "\n\n"))
+    client.change(uri, 2, (0, 0, 0, 0, "\n\n\n"))
     assert await _hover(client, uri, 5, 31) is None
-    assert (await _hover(client, uri, 7, 40))["range"]["start"]["line"] == 7
+    assert (await _hover(client, uri, 8, 40))["range"]["start"]["line"] == 8
 
 
 async def test_hover_in_plain_text(server: Client, lab: Lab) -> None:
@@ -286,7 +286,8 @@ async def test_lenses_while_running_and_after(client: Client, lab: Lab) -> None:
     await client.until(
         lambda: len([m for m in client.requested if m["method"] == "workspace/codeLens/refresh"]) > refreshes, "a refresh"
     )
-    summary = (3, "Net: 1 graph · 0 breaks · 14 guards · 2 side effects", "")
+    assert (9, "1 graph · 0 breaks · 14 guards · 2 side effects", "") in await _lenses(client, uri)
+    summary = (3, "Net: 1 graph · 0 breaks · 14 guards · 2 side effects", "magpy.showOperatorGraph")
     assert summary in await _lenses(client, uri)
     client.change(uri, 2, (1, 0, 1, 0, "\n"))
     assert (4, *summary[1:]) in await _lenses(client, uri)

@@ -211,6 +211,26 @@ def test_the_same_random_stream_when_asked(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("needs_grad", [False, True])
+def test_draws_nobody_uses_are_made(backend: str, needs_grad: bool) -> None:
+    x = torch.ones(8, requires_grad=needs_grad)
+
+    def draw(x: torch.Tensor) -> torch.Tensor:
+        torch.randn(3)
+        F.dropout(x, 0.3)
+        return x * 2
+
+    gm, inputs = record(draw, x)
+    compiled = compile_recorded(gm, inputs, backend, same_random=True)
+    torch.manual_seed(3)
+    torch.testing.assert_close(compiled.fn(*inputs)[0], x * 2)
+    state = torch.get_rng_state()
+    torch.manual_seed(3)
+    draw(x)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_dropout_keeps_scale_and_backward_mask_without_it(backend: str) -> None:
     x = torch.ones(4000, requires_grad=True)
     gm, inputs = record(lambda x: F.dropout(x, 0.25), x)

@@ -27,6 +27,7 @@ export function argumentOf(entry: Entrypoint, base: Base): RunArgument {
   return {
     // A module's file is known to Python only: its folder stands for it.
     uri: base.toUri(program === undefined ? path.join(folder, "__main__.py") : full(program)),
+    name: entry.name,
     ...(module === undefined ? {} : { module }),
     args: (entry.args ?? []).map((arg) => arg.replaceAll("${workspaceFolder}", folder)),
     ...(entry.env === undefined ? {} : { env: entry.env }),

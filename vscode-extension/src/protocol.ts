@@ -174,6 +174,8 @@ export interface Entrypoint {
 /** The argument of the run commands. */
 export interface RunArgument {
   uri: string;
+  /** Of a configured entrypoint. */
+  name?: string;
   module?: string;
   args?: string[];
   env?: Record<string, string>;

@@ -141,7 +141,11 @@ export class Server {
 
   private options(): LanguageClientOptions {
     return {
-      documentSelector: [{ scheme: "file", language: "python" }],
+      documentSelector: [
+        { scheme: "file", language: "python" },
+        { scheme: "file", pattern: "**/pyproject.toml" }, // mistakes in its table are shown in it
+      ],
+      initializationOptions: { trusted: vscode.workspace.isTrusted },
       outputChannel: this.log,
       middleware: {
         executeCommand: async (command, args: unknown[], next) => {

@@ -9,14 +9,14 @@ describe("argumentOf", () => {
       name: "small", program: "train.py", args: ["--data", "${workspaceFolder}/d"], env: { A: "1" }, cwd: "sub", python: "env/bin/python", steps: 2, nproc: 2,
     };
     expect(argumentOf(entry, base)).toEqual({
-      uri: "file:///ws/train.py", args: ["--data", "/ws/d"], env: { A: "1" }, cwd: "/ws/sub", python: "/ws/env/bin/python", steps: 2, nproc: 2,
+      uri: "file:///ws/train.py", name: "small", args: ["--data", "/ws/d"], env: { A: "1" }, cwd: "/ws/sub", python: "/ws/env/bin/python", steps: 2, nproc: 2,
     });
   });
 
   it("leaves out what is not set, as null from pyproject.toml or not at all", () => {
     const entry = { name: "m", module: "pkg.train", program: null, cwd: null, python: null, steps: null, nproc: 1, folder: "/other" };
-    expect(argumentOf(entry, base)).toEqual({ uri: "file:///other/__main__.py", module: "pkg.train", args: [], cwd: "/other" });
-    expect(argumentOf({ name: "a", program: "/abs/t.py" }, base)).toEqual({ uri: "file:///abs/t.py", args: [], cwd: "/ws" });
+    expect(argumentOf(entry, base)).toEqual({ uri: "file:///other/__main__.py", name: "m", module: "pkg.train", args: [], cwd: "/other" });
+    expect(argumentOf({ name: "a", program: "/abs/t.py" }, base)).toEqual({ uri: "file:///abs/t.py", name: "a", args: [], cwd: "/ws" });
   });
 
   it("takes 0 steps for what it says", () => {

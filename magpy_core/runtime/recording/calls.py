@@ -454,7 +454,9 @@ class CallEvents(ArrayEvents):
         if is_a(obj, contextvars.ContextVar):
             self.context_variable(obj, name, args, site)
             return
-        if type(obj) in (*kinds.DICT_VIEWS, memoryview, re.Match, re.Pattern):
+        if type(obj) in (*kinds.DICT_VIEWS, memoryview, re.Match, re.Pattern) or (
+            is_a(obj, contextvars.Context) and name != "run"
+        ):
             self.memory_read(site, obj)
             self.read_deep(site, args, kwargs)
             return

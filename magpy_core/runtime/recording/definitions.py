@@ -168,6 +168,7 @@ class DefinitionEvents(EscapeEvents):
             self.refgraph.read(source, "eq", getattr(fn, name), site)
         elif name in _FUNCTION_PARTS:
             self.refgraph.read(source, "is", getattr(fn, name), site)
+            self.value(source, getattr(fn, name), site)  # the program may look into the defaults
         elif name in _FUNCTION_TABLES:
             self.value(source, getattr(fn, name), site)
         else:

@@ -5,6 +5,8 @@ Key type: EscapeEvents.
 
 from __future__ import annotations
 
+import collections
+import contextvars
 import functools
 import types
 from typing import Any
@@ -39,7 +41,8 @@ class EscapeEvents(RecordingState):
                 continue
             if not kinds.holds_memory(type(value)):
                 tp = type(value)
-                if (tp in kinds.DICT_VIEWS or policy.keeps_state(tp)) and self.refgraph.nodes.get(id(value)) is not None:
+                outside = self.refgraph.nodes.get(id(value)) is not None
+                if tp is contextvars.Context or (outside and (tp in kinds.DICT_VIEWS or policy.keeps_state(tp))):
                     self.refuse(
                         "MP104",
                         f"{HERE} reads {a_type(value)} from outside, whose state is in C, where no guard sees it.",
@@ -123,11 +126,11 @@ class EscapeEvents(RecordingState):
                     self.escape(sym, site)
             elif id(v) in self.data:
                 self.escape_data(v, site)
-            elif is_a(v, (list, tuple, set, frozenset)):
-                stack.extend(v)
-            elif is_a(v, dict):
+            elif is_a(v, (dict, types.MappingProxyType)):
                 stack.extend(v.keys())
                 stack.extend(v.values())
+            elif is_a(v, (list, tuple, set, frozenset, collections.deque)) or type(v) in kinds.DICT_VIEWS:
+                stack.extend(v)
             elif is_a(v, slice):
                 stack.extend((v.start, v.stop, v.step))
             elif hasattr(type(v), "__next__") and type(v) is not types.GeneratorType:

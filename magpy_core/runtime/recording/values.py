@@ -11,6 +11,7 @@ from magpy_core._compat.surroundings import watched
 from magpy_core.findings import HERE, Severity, Value
 from magpy_core.monitor.assertions import only_raises
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY, Sym
+from magpy_core.opgraph.seen import note_tensor
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.base import Branch
@@ -377,5 +378,8 @@ class ValueEvents(CallEvents):
     def site_mark(self) -> Any:
         return self.site
 
-    def user_mark(self) -> tuple[str, int] | None:
-        return self.places.user_line(self.site)
+    def mark_operation(self, node: torch.fx.Node, result: Any) -> None:
+        """Where an operation stands, and what it gave, for whoever shows it later."""
+        node.meta["magpy_site"] = self.site
+        node.meta["magpy_user"] = self.places.user_line(self.site)
+        note_tensor(node, result)

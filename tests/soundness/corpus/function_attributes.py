@@ -109,3 +109,22 @@ def region(x):
 def region(x):
     plain.__name__ = "other"
     return x + 1
+
+
+# === defaults_looked_into
+def scale(x, options={"rate": 2.0}):
+    return x * options["rate"]
+
+
+def region(x):
+    options = scale.__defaults__[0]
+    options["calls"] = options.get("calls", 0.0) + 1.0
+    return x * options["rate"]
+
+
+def change_rate():
+    scale.__defaults__[0]["rate"] = 5.0
+
+
+def change_defaults():
+    scale.__defaults__ = ({"rate": 7.0},)

@@ -623,3 +623,19 @@ def change_named():
 
 def change_scales():
     scales.append(nn.Parameter(torch.ones(3) * 2))
+
+
+# === context_read_as_a_mapping: plain
+settings = contextvars.ContextVar("settings")
+values = {"rate": 1.0}
+settings.set(values)
+
+
+def region(x):
+    held = contextvars.copy_context()[settings]
+    held["rate"] += 1.0
+    return x * held["rate"]
+
+
+def change_rate():
+    values["rate"] = 5.0

@@ -1139,3 +1139,27 @@ def region(x):
 
 def args(i):
     return (torch.full((3,), float(i // 2)),)
+
+
+# === sum_of_a_views_numbers: calls=8
+rates = {"a": 1.0, "b": 2.0}
+
+
+def region(x):
+    return x * sum(rates.values()), x + math.fsum(rates.values()), x - max(v for _, v in rates.items())
+
+
+def change_rate():
+    rates["a"] += 1.5
+
+
+# === sum_of_a_queues_numbers: calls=8
+window = collections.deque([1.0, 2.0], maxlen=3)
+
+
+def region(x):
+    return x * (sum(window) / len(window))
+
+
+def change_window():
+    window.append(window[-1] * 1.5)

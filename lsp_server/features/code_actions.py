@@ -1,0 +1,187 @@
+"""Code actions on findings: ignore comments, the documentation, the operator graph, and real fixes.
+
+Key function: actions_for.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from lsprotocol import types
+
+from lsp_server.features.documents import Document
+from lsp_server.features.entrypoint import entrypoint_line
+from lsp_server.features.fixes import Fix, Problem, fixes_for
+from lsp_server.features.fixes.problem import Edit
+from lsp_server.features.positions import from_units, to_units
+from lsp_server.features.run_findings import RunFindings, home
+from lsp_server.features.syntax import parse
+from lsp_server.suppress import directives
+from magpy_core.findings import Finding, Position, Range, lookup
+
+EXPLAIN, SHOW_DOCUMENTATION, SHOW_GRAPH = "magpy.explainCode", "magpy.showDocumentation", "magpy.showOperatorGraph"
+Placed = tuple[RunFindings, Finding, types.Range]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """The request: what the client sent along, and what it can do (``own``: our extension, with commands of its own)."""
+
+    diagnostics: Sequence[types.Diagnostic]
+    only: Sequence[str]
+    encoding: str
+    own: bool
+
+
+def actions_for(
+    document: Document, found: Sequence[Placed], runs: Sequence[RunFindings], asking: Asking
+) -> list[types.CodeAction]:
+    """For the findings at the cursor, fixes first. A finding that several runs have is offered once."""
+    actions: dict[tuple[str, str], types.CodeAction] = {}
+    tree = parse(tuple(document.lines))
+    for action in (*_fixes(document, tree, found, runs, asking), *_plain(document, found, asking)):
+        if _wanted(action, asking.only):
+            edits = repr(action.edit) if action.edit is not None else repr(action.command)
+            first = actions.setdefault((action.title, edits), action)
+            if first is not action and action.diagnostics:
+                first.diagnostics = [*(first.diagnostics or ()), *action.diagnostics]
+    return list(actions.values())
+
+
+def _wanted(action: types.CodeAction, only: Sequence[str]) -> bool:
+    kind = str(getattr(action.kind, "value", action.kind))
+    return not only or any(kind == wanted or kind.startswith(f"{wanted}.") or not wanted for wanted in only)
+
+
+def _fixes(
+    document: Document,
+    tree: ast.Module | None,
+    found: Iterable[Placed],
+    runs: Sequence[RunFindings],
+    asking: Asking,
+) -> Iterator[types.CodeAction]:
+    if tree is None:
+        return  # half-typed: no text to build on
+    is_entrypoint = entrypoint_line(document.lines) is not None
+    for _, finding, where in found:
+        if home(finding) != finding.location:
+            continue  # the line is a library's, only the call is the user's
+        place = _points(document, where, asking.encoding)
+        problem = Problem(finding, place, document.lines, tree, document.key, runs, is_entrypoint)
+        for fix in fixes_for(problem):
+            yield _action(document, fix, _told(asking, finding, where), asking.encoding)
+
+
+def _points(document: Document, where: types.Range, encoding: str) -> Range:
+    ends = [
+        Position(p.line, from_units(document.lines[min(p.line, len(document.lines) - 1)], p.character, encoding))
+        for p in (where.start, where.end)
+    ]
+    return Range(*ends)
+
+
+def _told(asking: Asking, finding: Finding, where: types.Range) -> list[types.Diagnostic] | None:
+    """The client's diagnostics that an action is about."""
+    return [d for d in asking.diagnostics if d.code == finding.code and d.range == where] or None
+
+
+def _action(
+    document: Document, fix: Fix, told: list[types.Diagnostic] | None, encoding: str, *, ignores: bool = False
+) -> types.CodeAction:
+    edits = [
+        types.TextEdit(
+            types.Range(_lsp(document, edit.range.start, encoding), _lsp(document, edit.range.end, encoding)),
+            edit.text.replace("\n", document.eol),
+        )
+        for edit in fix.edits
+    ]
+    return types.CodeAction(
+        title=fix.title,
+        kind=types.CodeActionKind.RefactorRewrite if fix.rewrite else types.CodeActionKind.QuickFix,
+        diagnostics=told,
+        is_preferred=None if fix.rewrite or ignores else True,
+        edit=_workspace_edit(document, edits),
+    )
+
+
+def _workspace_edit(document: Document, edits: Sequence[types.TextEdit]) -> types.WorkspaceEdit:
+    """Bound to the version that the edits were made for: a client must not apply them to a later text."""
+    identifier = types.OptionalVersionedTextDocumentIdentifier(document.uri, document.version)
+    return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier, list(edits))])
+
+
+def _lsp(document: Document, at: Position, encoding: str) -> types.Position:
+    if at.line >= len(document.lines):  # the end of a last line without a line end
+        last = document.lines[-1]
+        return types.Position(len(document.lines) - 1, to_units(last, len(last), encoding))
+    return types.Position(at.line, to_units(document.lines[at.line], at.character, encoding))
+
+
+# What is offered for every finding
+
+
+def _plain(document: Document, found: Sequence[Placed], asking: Asking) -> Iterator[types.CodeAction]:
+    codes = {finding.code: (finding, where) for _, finding, where in found}
+    for code, (finding, where) in codes.items():
+        told = _told(asking, finding, where)
+        if lookup(code).code not in ("MP910", "MP912"):
+            here = _ignored_here(document, code, where)
+            if here is not None:
+                yield _action(document, here, told, asking.encoding, ignores=True)
+            yield _action(document, _ignored_in_file(document, code), told, asking.encoding, ignores=True)
+        yield _command(f"Show documentation of {code}", EXPLAIN if asking.own else SHOW_DOCUMENTATION, code, told)
+    if asking.own:
+        for region in dict.fromkeys(finding.region for _, finding, _ in found if finding.region):
+            yield _command(f"Open the operator graph of {region}", SHOW_GRAPH, region, None)
+
+
+def _command(title: str, command: str, argument: str, told: list[types.Diagnostic] | None) -> types.CodeAction:
+    return types.CodeAction(
+        title, types.CodeActionKind.QuickFix, diagnostics=told, command=types.Command(title, command, arguments=[argument])
+    )
+
+
+def _ignored_here(document: Document, code: str, where: types.Range) -> Fix | None:
+    """A comment at the end of the finding's last or first line, whichever can have one (not inside of a string)."""
+    for number in dict.fromkeys((where.end.line, where.start.line)):
+        line = document.lines[number]
+        known = next(
+            (d for d in directives(document.text) if d.line == number and not d.whole_file and d.entries[0].prefix), None
+        )
+        if known is not None:
+            end = known.entries[-1].range.end
+            return Fix(f"Ignore {code} here", (Edit(Range(end, end), f", {code}"),))
+        text = f"  # magpy: ignore[{code}]"
+        changed = [*document.lines[:number], line.rstrip() + text, *document.lines[number + 1 :]]
+        if any(d.line == number and not d.whole_file for d in directives("\n".join(changed))) and _same(
+            document.lines, changed
+        ):
+            return Fix(
+                f"Ignore {code} here",
+                (Edit(Range(Position(number, len(line.rstrip())), Position(number, len(line))), text),),
+            )
+    return None
+
+
+def _same(before: Sequence[str], after: Sequence[str]) -> bool:
+    """Whether two texts are the same program. One that is no Python now is not looked at."""
+    trees = [parse(tuple(lines)) for lines in (before, after)]
+    return None not in trees and ast.dump(trees[0]) == ast.dump(trees[1])  # type: ignore[arg-type]
+
+
+def _ignored_in_file(document: Document, code: str) -> Fix:
+    """A comment at the top, below what must be in the first lines; a code joins those of a comment that is there."""
+    title = f"Ignore {code} in this file"
+    known = next((d for d in directives(document.text) if d.whole_file and d.entries and d.entries[0].prefix), None)
+    if known is not None:
+        end = known.entries[-1].range.end
+        return Fix(title, (Edit(Range(end, end), f", {code}"),))
+    line = 0
+    while line < min(2, len(document.lines) - 1) and (
+        document.lines[line].startswith("#!") or (document.lines[line].startswith("#") and "coding" in document.lines[line])
+    ):
+        line += 1
+    at = Position(line, 0)
+    return Fix(title, (Edit(Range(at, at), f"# magpy: ignore-file[{code}]\n"),))

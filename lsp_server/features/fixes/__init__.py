@@ -1,0 +1,37 @@
+"""Real fixes: edits that make a finding go away and leave the program's results as they are.
+
+Each module makes the fixes of one kind from a ``Problem``: a finding and the text as it is now. A fix is offered only
+where the text (and what the run saw of it) shows that nothing else changes; any doubt means no fix. Key function: fixes_for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from lsp_server.features.fixes.branches import cond_sketch, where_instead
+from lsp_server.features.fixes.detaching import detach_instead
+from lsp_server.features.fixes.dynamic import mark_dynamic
+from lsp_server.features.fixes.moving import move_logging_out
+from lsp_server.features.fixes.problem import Fix, Problem
+from lsp_server.features.fixes.scalars import number_as_tensor
+
+_MAKERS: dict[str, tuple[Callable[[Problem], Fix | None], ...]] = {
+    "MP101": (where_instead, cond_sketch),
+    "MP102": (move_logging_out, detach_instead),
+    "MP202": (number_as_tensor,),
+    "MP201": (number_as_tensor,),
+    "MP305": (move_logging_out,),
+    "MPD101": (where_instead, cond_sketch, move_logging_out, detach_instead),
+    "MPD201": (number_as_tensor, mark_dynamic),
+}
+
+
+def fixes_for(problem: Problem) -> Iterator[Fix]:
+    """The fixes of a finding, the most certain first."""
+    for make in _MAKERS.get(problem.finding.code, ()):
+        fix = make(problem)
+        if fix is not None:
+            yield fix
+
+
+__all__ = ["Fix", "Problem", "fixes_for"]

@@ -1,0 +1,90 @@
+"""Where the text calls the function that a finding is in. Key function: only_call.
+
+Only for a program of one file: its entrypoint defines the function and calls it at one place, so nobody else does.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from lsp_server.features.fixes.problem import Problem
+from lsp_server.features.syntax import Function
+
+_HOOKS = ("register_forward", "register_module_forward", "register_full_backward", "DataParallel", "__call__", "hook")
+
+
+@dataclass(frozen=True)
+class Call:
+    """The one call: the expression, the statement it is in, and the function around it (None: the module)."""
+
+    call: ast.Call
+    statement: ast.stmt
+    inside: Function | None
+
+
+def only_call(problem: Problem, function: Function) -> Call | None:
+    """The only call of ``function``; None where there are more, or where there may be some that the text does not show."""
+    if not problem.is_entrypoint or function.decorator_list or isinstance(function, ast.AsyncFunctionDef):
+        return None
+    owner = problem.parent(function)
+    if isinstance(owner, ast.Module):
+        name = function.name
+    elif isinstance(owner, ast.ClassDef) and isinstance(problem.parent(owner), ast.Module) and function.name == "forward":
+        if any(word in line for line in problem.lines for word in _HOOKS) or owner.decorator_list:
+            return None
+        found = _only_instance(problem, owner)
+        if found is None:
+            return None
+        name = found
+    else:
+        return None
+    uses = _loads(problem, name)
+    calls = [(use, parent) for use in uses if isinstance(parent := problem.parent(use), ast.Call) and parent.func is use]
+    others = [use for use in uses if not any(use is call for call, _ in calls)]
+    if len(calls) != 1 or any(not _reads_attribute(problem, use, name) for use in others):
+        return None
+    if isinstance(owner, ast.Module) and others:
+        return None  # handed on: it may be called from anywhere
+    call = calls[0][1]
+    statement, inside = _surroundings(problem, call)
+    return None if statement is None else Call(call, statement, inside)
+
+
+def _only_instance(problem: Problem, owner: ast.ClassDef) -> str | None:
+    """The name of the one object that is made of a class, at the module's top or in a function."""
+    uses = _loads(problem, owner.name)
+    made = [p for use in uses if isinstance(p := problem.parent(use), ast.Call) and p.func is use]
+    if len(uses) != 1 or len(made) != 1:
+        return None
+    assigned = problem.parent(made[0])
+    if not isinstance(assigned, ast.Assign) or len(assigned.targets) != 1 or not isinstance(assigned.targets[0], ast.Name):
+        return None
+    name = assigned.targets[0].id
+    stores = [n for n in ast.walk(problem.tree) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)]
+    arguments = [n for n in ast.walk(problem.tree) if isinstance(n, ast.arg) and n.arg == name]
+    return name if len(stores) == 1 and not arguments else None
+
+
+def _loads(problem: Problem, name: str) -> list[ast.Name]:
+    return [n for n in ast.walk(problem.tree) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+
+
+def _reads_attribute(problem: Problem, use: ast.Name, name: str) -> bool:
+    """``net.parameters()``, ``net.scale = 1``: nothing that calls the module."""
+    parent = problem.parent(use)
+    return isinstance(parent, ast.Attribute) and parent.attr not in ("forward", "apply", "compile")
+
+
+def _surroundings(problem: Problem, call: ast.Call) -> tuple[ast.stmt | None, Function | None]:
+    node: ast.AST | None = call
+    statement: ast.stmt | None = None
+    while node is not None:
+        if isinstance(node, (ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp)):
+            return None, None  # called some other time, or more than once
+        if statement is None and isinstance(node, ast.stmt):
+            statement = node
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return statement, node
+        node = problem.parent(node)
+    return statement, None

@@ -1,0 +1,106 @@
+"""Hovers on a region's definition and on a value that a guard is on. Key functions: region_text, guard_text."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from lsp_server.features.documents import Document
+from lsp_server.features.run_findings import RunFindings
+from lsp_server.features.seen import GuardSeen, guards_at
+from lsp_server.features.summary import count
+from lsp_server.features.syntax import parse, range_of
+from magpy_core.findings import Position, Range, Recompile, RegionSummary
+
+_LISTED = 5
+_CHECKS = {
+    "is": "is this very object",
+    "absent": "is not there",
+    "plain_module": "is an unchanged module",
+    "type": "has this type",
+}
+
+
+def region_text(document: Document, line: int, runs: Sequence[RunFindings]) -> str | None:
+    """What is known of the regions that are defined on ``line``; Markdown that reads as plain text as well."""
+    blocks = []
+    for run in runs:
+        for region in run.regions.values():
+            if run.region_line_of(region) == (document.key, line):
+                blocks.append("\n".join(_region(region, run)))
+    return "\n\n".join(blocks) or None
+
+
+def _region(region: RegionSummary, run: RunFindings) -> list[str]:
+    whole = "one complete graph" if region.complete else "no complete graph"
+    engine = " under torch.compile" if region.engine == "dynamo" else ""
+    lines = [f"Region `{region.name}` ({region.kind}){engine}: {count(region.calls, 'call')}, {whole}", ""]
+    lines.append(f"- {count(region.captures, 'capture')}, {region.hits} of {count(region.calls, 'call')} replayed")
+    detail = run.detail_of(region.id)
+    newest = detail.captures[0] if detail is not None and detail.captures else None
+    breaks = count(region.graph_breaks, "graph break")
+    if newest is not None:
+        operations = sum(node.kind != "placeholder" for node in newest.nodes) + newest.cut
+        lines.append(f"- {count(operations, 'operation')} in {count(max(region.graphs, 1), 'graph')}, {breaks}")
+    else:
+        lines.append(f"- {count(region.graphs, 'graph')}, {breaks}")
+    checked = f", {region.guard_ms * 1e3:.0f} µs a check" if region.guard_ms else ""
+    lines.append(f"- {count(region.guards, 'guard')}{checked}, {count(region.side_effects, 'side effect')}")
+    if region.host_reads:
+        lines.append(f"- Python waits for {count(region.host_reads, 'tensor value')} in a call")
+    if region.compile_s is not None:
+        lines.append(f"- compiled in {region.compile_s:.1f} s")
+    if region.speedup is not None and region.eager_ms is not None and region.compiled_ms is not None:
+        interval = ""
+        if region.speedup_low is not None and region.speedup_high is not None:
+            interval = f" ({region.speedup_low:.2f}x to {region.speedup_high:.2f}x with 95 % confidence)"
+        lines.append(
+            f"- {region.speedup:.2f}x{interval}: {region.eager_ms:.3g} ms plain, {region.compiled_ms:.3g} ms compiled"
+        )
+    if region.recompiles:
+        lines.append(f"- captured again for {_changes(region.recompiles)}")
+    return lines
+
+
+def _changes(recompiles: Sequence[Recompile]) -> str:
+    shown = [f"`{r.name}` {r.old} → {r.new} (call {r.call})" for r in recompiles[-_LISTED:]]
+    more = f", and {len(recompiles) - _LISTED} before" if len(recompiles) > _LISTED else ""
+    return ", ".join(shown) + more
+
+
+def guard_text(document: Document, at: Position, runs: Sequence[RunFindings]) -> tuple[str, Range] | None:
+    """The guards on the name or attribute at a place, and its range."""
+    found = list(guards_at(runs, document.key, at.line))
+    tree = parse(tuple(document.lines)) if found else None
+    node = _innermost(tree, document.lines, at) if tree is not None else None
+    if node is None:
+        return None
+    text = ast.unparse(node)
+    exact = [g for g in found if g.guard.name == text]
+    # Inside a module's own methods a guard's name starts at the region: `self.lin.weight` for `self.weight`.
+    ends = f".{node.attr}" if isinstance(node, ast.Attribute) else None
+    own = exact or [g for g in found if ends is not None and g.guard.name.endswith(ends)]
+    below = own or [g for g in found if g.guard.name.startswith((f"{text}.", f"{text}["))]
+    if not below:
+        return None
+    return "\n".join(f"- {_guard(seen)}" for seen in below[:_LISTED]), range_of(node, document.lines)
+
+
+def _guard(seen: GuardSeen) -> str:
+    checked = _CHECKS.get(seen.guard.check, "stays so")
+    value = "" if seen.guard.check in ("absent", "plain_module") else f" = `{seen.value.replace('`', chr(39))}`"
+    failed = "never failed in this run"
+    if seen.changes:
+        failed = f"failed {count(len(seen.changes), 'time')}: {_changes(seen.changes)}"
+    return f"Guard of `{seen.region.name}`: holds while `{seen.guard.name}`{value} {checked}; {failed}"
+
+
+def _innermost(tree: ast.AST, lines: Sequence[str], at: Position) -> ast.expr | None:
+    best: ast.expr | None = None
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and node.lineno - 1 <= at.line:
+            where = range_of(node, lines)
+            if where.start <= at <= where.end and (best is None or where.start > range_of(best, lines).start
+                                                   or where.end < range_of(best, lines).end):  # fmt: skip
+                best = node
+    return best

@@ -1,0 +1,58 @@
+"""Check again when a file is saved, where the setting ``magpy.runOnSave`` asks for it. Key type: RunOnSave.
+
+For clients other than our own extension, which does it itself: it knows the entrypoint that its user chose. What runs is
+what the user has checked before, if the saved file is one of it or beside it; saving never starts another program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from lsp_server.features.documents import key_of, path_of
+from lsp_server.server.runs import Run, Untrusted
+
+if TYPE_CHECKING:
+    from lsp_server.server.app import MagpyServer
+
+log = logging.getLogger(__name__)
+
+
+class RunOnSave:
+    """One timer per entrypoint: of several saves in a row the last one starts the run."""
+
+    def __init__(self, server: MagpyServer) -> None:
+        self._server = server
+        self._waiting: dict[str, asyncio.TimerHandle] = {}
+
+    async def saved(self, uri: str) -> None:
+        """A file was saved."""
+        path = path_of(uri)
+        if path is None or not path.endswith(".py") or self._server.handles_status:
+            return
+        settings = await self._server.settings_for(uri)
+        if not settings.run_on_save:
+            return
+        key = key_of(path)
+        for run in self._server.runs.latest():
+            folder = os.path.dirname(key_of(run.target.path))
+            beside = os.path.commonpath([key, folder]) == folder
+            if run.mode == "check" and (beside or key in run.found.files()):
+                self._later(run, settings.run_on_save_delay)
+
+    def _later(self, run: Run, delay: float) -> None:
+        before = self._waiting.pop(run.target.key, None)
+        if before is not None:
+            before.cancel()
+        loop = asyncio.get_running_loop()
+        self._waiting[run.target.key] = loop.call_later(delay, lambda: self._server.spawn(self._start(run)))
+
+    async def _start(self, run: Run) -> None:
+        self._waiting.pop(run.target.key, None)
+        settings = await self._server.settings_for(run.target.uri)
+        try:
+            await self._server.runs.start(run.target, "check", settings, self._server.accompany)
+        except Untrusted as error:
+            log.info("not run on save: %s", error)

@@ -1,0 +1,150 @@
+"""What a run command asks for: its argument checked, and configured entrypoints looked up.
+
+Key types: Target; key function: target_of. An argument is ``{uri, name?, module?, args?, steps?, cwd?, env?, python?,
+timeout?, nproc?, engine?}``. ``name`` is that of an entrypoint of the setting ``magpy.entrypoints`` or of
+``[[tool.magpy.entrypoints]]``; what the argument says itself goes over it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pygls.exceptions import JsonRpcInvalidParams
+
+from lsp_server.config import ConfigError, load_for
+from lsp_server.entrypoints import Entrypoint
+from lsp_server.features.documents import key_of, path_of, uri_of
+from lsp_server.features.settings import Settings
+from magpy_core.runner.request import SESSIONS
+
+
+@dataclass(frozen=True)
+class Target:
+    """What to run: the file of ``uri``, or ``module`` with that file's folder telling where from. None: not set here."""
+
+    uri: str
+    path: str
+    module: str | None = None
+    args: tuple[str, ...] | None = None
+    steps: int | None = None
+    cwd: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    engine: str = "magpy"
+    name: str = ""
+    python: str | None = None
+    timeout: float | None = None
+    nproc: int = 1
+
+    @property
+    def entrypoint(self) -> str:
+        return f"-m {self.module}" if self.module else self.path
+
+    @property
+    def key(self) -> str:
+        """One run at a time for each of these."""
+        program = f"-m {self.module} in {self.cwd}" if self.module else key_of(self.path)
+        named = f"{self.name}: {program}" if self.name else program
+        return named if self.engine == "magpy" else f"{named} with {self.engine}"
+
+    @property
+    def label(self) -> str:
+        return self.name or self.module or os.path.basename(self.path)
+
+
+def target_of(command: str, argument: object, settings: Settings, folder_of: Any) -> Target:
+    """The target of a command's argument; ``folder_of(path)`` is where a program starts. Raises for a wrong argument."""
+
+    def wrong(what: str) -> NoReturn:
+        raise JsonRpcInvalidParams(f"{command}: {what}")
+
+    if not isinstance(argument, Mapping) or not isinstance(argument.get("uri"), str):
+        wrong("needs one argument {uri, name?, module?, args?, steps?, cwd?, env?}")
+    path = path_of(argument["uri"])
+    if path is None:
+        wrong("only a file on disk can be run: save it first")
+    for key in ("module", "cwd", "name", "python"):
+        if not isinstance(argument.get(key), (str, type(None))):
+            wrong(f"{key} must be a string")
+    args, env = argument.get("args"), argument.get("env")
+    if args is not None and not (isinstance(args, list) and all(isinstance(a, str) for a in args)):
+        wrong("args must be a list of strings")
+    if env is not None and not (isinstance(env, Mapping) and all(isinstance(v, str) for v in env.values())):
+        wrong("env must be an object of strings")
+    steps, nproc, timeout = argument.get("steps"), argument.get("nproc"), argument.get("timeout")
+    if steps is not None and (not _whole(steps) or steps < 0):
+        wrong("steps must be a whole number, 0 or more")
+    if nproc is not None and (not _whole(nproc) or nproc < 1):
+        wrong("nproc must be a whole number, 1 or more")
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0):
+        wrong("timeout must be a number of seconds above 0")
+    engine = argument.get("engine") or "magpy"
+    if engine not in SESSIONS or (engine != "magpy" and command != "magpy.check"):
+        wrong(f"engine must be one of {', '.join(SESSIONS)}; torch.compile's is for magpy.check")
+    base = Target(uri=argument["uri"], path=path)
+    if name := argument.get("name"):
+        entries = configured(path, settings, folder_of(path))
+        if name not in entries:
+            known = ", ".join(entries) or "there are none"
+            wrong(f"there is no entrypoint {name!r} (known: {known})")
+        base = _from_entry(base, *entries[name])
+    given: dict[str, Any] = {
+        "module": argument.get("module"), "steps": steps, "cwd": argument.get("cwd"), "python": argument.get("python"),
+        "timeout": timeout, "nproc": nproc, "args": None if args is None else tuple(args), "env": env,
+    }  # fmt: skip
+    target = replace(base, engine=engine, **{key: value for key, value in given.items() if value is not None})
+    return replace(target, cwd=target.cwd or folder_of(target.path))
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def configured(path: str, settings: Settings, folder: str) -> dict[str, tuple[Entrypoint, str]]:
+    """Entrypoints in force for a file, with the folder each is relative to; the editor's go over the project's."""
+    found: dict[str, tuple[Entrypoint, str]] = {}
+    try:
+        loaded = load_for(Path(path) if os.path.isdir(path) else Path(path).parent)
+    except ConfigError:
+        loaded = None  # a run says what is wrong there; the editor's own are still there
+    if loaded is not None and loaded.file is not None:
+        found = {entry.name: (entry, str(loaded.file.parent)) for entry in loaded.settings.entrypoints}
+    return {**found, **{entry.name: (entry, folder) for entry in settings.entrypoints}}
+
+
+def names_for(path: str, settings: Settings, folder: str) -> list[str]:
+    """The configured entrypoints that run this very file."""
+    entries = configured(path, settings, folder).items()
+    return [name for name, (entry, base) in entries if entry.program and _is(_full(entry.program, base), path)]
+
+
+def _is(path: str, other: str) -> bool:
+    return key_of(path) == key_of(other)
+
+
+def _full(path: str, folder: str) -> str:
+    return os.path.join(folder, path.replace("${workspaceFolder}", folder))
+
+
+def _from_entry(base: Target, entry: Entrypoint, folder: str) -> Target:
+    path = _full(entry.program, folder) if entry.program is not None else base.path
+    python = entry.python
+    if python is not None and (os.sep in python or os.path.exists(_full(python, folder))):
+        python = _full(python, folder)
+    return replace(
+        base,
+        uri=uri_of(os.path.abspath(path)) if entry.program is not None else base.uri,
+        path=path,
+        module=entry.module,
+        args=tuple(arg.replace("${workspaceFolder}", folder) for arg in entry.args),
+        env=entry.env,
+        cwd=_full(entry.cwd, folder) if entry.cwd is not None else folder,
+        python=python,
+        steps=entry.steps,
+        timeout=entry.timeout,
+        nproc=entry.nproc,
+        name=entry.name,
+    )

@@ -1,0 +1,134 @@
+"""Each fix on a real program: the finding is gone when the fixed program is checked again, and it prints what it printed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lsp.client import Client
+from tests.lsp.edits import applied
+
+pytestmark = pytest.mark.asyncio
+
+HEAD = """\
+import torch
+import torch.nn as nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.scale = 1.0
+
+    def forward(self, x, t):
+"""
+TAIL = """\
+
+
+torch.manual_seed(0)
+net = Net()
+for step in range(6):
+    net.scale = 1.0 / (step + 3)
+    x = torch.ones({rows}, 4) * (1 - step % 3)
+    x.requires_grad_(True)
+    out = net(x, {given})
+    out.sum().backward()
+    print("漢 🙂", repr(out.sum().item()), x.grad.tolist(), net.lin.bias.grad.tolist(), out.dtype)
+"""
+
+
+def _program(body: str, *, given: str = "0.5", rows: str = "2") -> str:
+    return (
+        HEAD
+        + "".join(f"        {line}\n" if line else "\n" for line in body.splitlines())
+        + TAIL.format(given=given, rows=rows)
+    )
+
+
+LOGGING = _program("y = self.lin(x) * 2\nprint(f'mean {y.mean().item():.4f}', y.max().item())  # now and then\nreturn y")
+WHERE = _program("y = self.lin(x) * 2\nif (y > 0.6).any():\n    y = y * 3 - 1\nelse:\n    y = -y + 0.5\nreturn y * t")
+KEPT = _program("y = self.lin(x) * 2\nif y.abs().max() > 0.9:\n    y = y * 0.5\nreturn y * t")
+RETURNS = _program("y = self.lin(x) * 2\nif y.sum() > 0:\n    return y - 1\nreturn 2 * y")
+ATTRIBUTE = _program("y = self.lin(x) * self.scale\nreturn y / 2")
+ARGUMENT = _program("y = self.lin(x)\nreturn y * t", given="step * 0.5 + 0.1")
+SIZES = _program("return self.lin(x) / 2", rows="2 + step")
+
+
+ALL = _program(
+    "y = self.lin(x) * self.scale\n"
+    "y = y * t\n"
+    "if (y > 0.1).any():\n    y = y * 3 - 1\nelse:\n    y = -y + 0.5\n"
+    "print(f'mean {y.mean().item():.4f}', y.max().item())  # now and then\n"
+    "return y",
+    given="step * 0.5 + 0.1",
+)
+ALL_DYNAMO = _program(
+    "y = self.lin(x) / 2\nprint(f'mean {y.mean().item():.4f}')\nreturn y",
+    rows="2 + step",
+)
+CASES = {
+    "all": (
+        ALL,
+        "magpy",
+        [("MP101", "torch.where"), ("MP202", "`self.scale`"), ("MP202", "`t`"), ("MP102", "Move this logging")],
+    ),
+    "all-dynamo": (ALL_DYNAMO, "dynamo", [("MPD101", "Move this logging"), ("MPD201", "Mark dimension 0 of `x`")]),
+    "logging": (LOGGING, "magpy", [("MP102", "Move this logging")]),
+    "where": (WHERE, "magpy", [("MP101", "torch.where")]),
+    "where-returns": (RETURNS, "magpy", [("MP101", "torch.where")]),
+    "where-one-side": (KEPT, "magpy", [("MP101", "torch.where")]),
+    "attribute": (ATTRIBUTE, "magpy", [("MP202", "Pass `self.scale`")]),
+    "argument": (ARGUMENT, "magpy", [("MP202", "Pass `t`")]),
+    "dynamic": (SIZES, "dynamo", [("MPD201", "Mark dimension 0 of `x`")]),
+}
+
+
+@pytest.mark.parametrize("case", [pytest.param(name, marks=[] if name == "all" else [pytest.mark.slow]) for name in CASES])
+async def test_the_fixed_program_is_clean_and_the_same(server: Client, tmp_path: Path, case: str) -> None:
+    program, engine, wanted = CASES[case]
+    path = tmp_path / "train.py"
+    path.write_text(program, encoding="utf-8")
+    server.settings = {"interpreter": sys.executable, "backend": "eager", "env": {"OMP_NUM_THREADS": "1"}}
+    await server.initialize(folder=tmp_path)
+    uri = server.open(path)
+    before = await _check(server, uri, engine)
+    gone = {code for code, _ in wanted}
+    await server.diagnostics_where(uri, lambda d: gone <= {x["code"] for x in d}, "what will be mended")
+    fixed = program
+    for version, (code, title) in enumerate(wanted, start=2):
+        await server.sync()
+        found = [d for d in server.diagnostics(uri) if d["code"] == code]
+        actions = [a for d in found for a in await _actions(server, uri, d) if title in a["title"]]
+        assert actions, (title, found, [a["title"] for d in found for a in await _actions(server, uri, d)])
+        assert actions[0]["isPreferred"] and code in [d["code"] for d in actions[0]["diagnostics"]]
+        shorter = applied(fixed, actions[0]["edit"], uri)
+        assert shorter != fixed
+        fixed = shorter
+        change = {"textDocument": {"uri": uri, "version": version}, "contentChanges": [{"text": fixed}]}
+        server.notify("textDocument/didChange", change)
+        seen = len(server.all("textDocument/publishDiagnostics"))
+        await server.until(lambda n=seen: len(server.all("textDocument/publishDiagnostics")) > n, "moved")  # type: ignore[misc]
+    path.write_text(fixed, encoding="utf-8")
+    assert await _check(server, uri, engine) == before
+    left = await server.diagnostics_where(uri, lambda d: not gone & {x["code"] for x in d}, f"{gone} gone from\n{fixed}")
+    assert not [d for d in left if d["severity"] <= 2]
+
+
+async def _check(client: Client, uri: str, engine: str) -> str:
+    """What the program printed."""
+    before = len(client.output("stdout"))
+    result = await client.command("magpy.check", {"uri": uri, "steps": 0, "engine": engine})
+    assert result["state"] == "done", (result["failure"], client.output("stderr")[-2000:])
+    await client.until(lambda: client.output("stdout")[before:].count("漢") == 6, "six steps")
+    return client.output("stdout")[before:]
+
+
+async def _actions(client: Client, uri: str, diagnostic: dict[str, Any]) -> list[dict[str, Any]]:
+    params = {"textDocument": {"uri": uri}, "range": diagnostic["range"], "context": {"diagnostics": [diagnostic]}}
+    actions = await client.request("textDocument/codeAction", params)
+    assert isinstance(actions, list)
+    return actions
