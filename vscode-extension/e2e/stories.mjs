@@ -11,6 +11,7 @@ import { until } from "./vscode.mjs";
 const LONG = 420_000; // compiling, on a slow machine with other work
 const GPT = "char_gpt/train.py";
 const EARLY_EXIT = "early_exit/train.py";
+const TINY = "tiny/train.py";
 const ENDLESS = "endless/train.py";
 const BREAK = "confidence.item() > self.threshold";
 
@@ -231,7 +232,7 @@ export async function cancelsByKey(window, { server }) {
   await clearTerminal(window);
   await window.clickLens("Run compiled");
   const processes = await busy(window, server);
-  await window.page.locator(".part.panel .xterm").first().click();
+  await window.page.locator(".part.panel .xterm:visible").first().click();
   await window.page.keyboard.press("Control+c");
   await ended(window, server, processes);
   await until(async () => /train.py: cancelled/.test(await window.terminalText()), "the terminal says so");
@@ -396,7 +397,7 @@ export async function followsSettings(window, { workspace }) {
 }
 
 export async function compares(window) {
-  await window.openFile("tiny/train.py");
+  await window.openFile(TINY);
   await window.palette("MagPy: Compare with torch.compile");
   await until(async () => /torch\.compile .*\d/.test(await window.terminalText()) && /plain Python/.test(await window.terminalText()), "the table of both engines", LONG);
   await window.shot("21-compared");
@@ -406,7 +407,7 @@ export async function compares(window) {
 export async function checksOnSave(window, { workspace, server }) {
   const { page } = window;
   writeFileSync(join(workspace, ".vscode", "settings.json"), JSON.stringify({ "magpy.runOnSave": true, "magpy.runOnSaveDelay": 100 }));
-  await window.openFile("tiny/train.py");
+  await window.openFile(TINY);
   await window.goToEnd();
   await window.clickLens("Check");
   await window.status(/warning/, LONG);
@@ -417,6 +418,27 @@ export async function checksOnSave(window, { workspace, server }) {
   await window.status(/checking/);
   await window.status(/1 warning/, LONG);
   writeFileSync(join(workspace, ".vscode", "settings.json"), "{}");
+}
+
+/** A quick fix applied, and the program checked again: the graph break is gone. */
+export async function fixes(window, { workspace }) {
+  const { page } = window;
+  await window.openFile(TINY);
+  await window.goToLine(lineOf(workspace, TINY, "if y.sum() > 0"));
+  const place = await window.squiggle("warning", "y.sum() > 0");
+  await page.mouse.click(place.x + place.width / 3, place.y + place.height / 2);
+  await page.keyboard.press("Control+.");
+  const row = page.locator(".action-widget .monaco-list-row", { hasText: "Compute both ways and choose with torch.where" });
+  await row.waitFor();
+  await window.shot("24-fixes");
+  await row.click();
+  await until(async () => /torch\.where\(y\.sum\(\) > 0, y \* 2, y - 1\)/.test(await window.editorText()), "the fixed line");
+  await page.keyboard.press("Control+s");
+  await window.goToEnd();
+  await check(window);
+  await window.status(/^\s*MagPy\s*$/);
+  expect((await page.locator(".part.editor .squiggly-warning").count()) === 0, "no graph break any more");
+  await window.shot("25-fixed");
 }
 
 export async function refusesUntrusted(window, { server }) {

@@ -9,7 +9,7 @@ import { RunOnSave } from "./runOnSave";
 import { Transcript } from "./runOutput";
 import { RunTerminals } from "./runTerminal";
 import { Server } from "./server";
-import { saveForRun, Starter } from "./starting";
+import { registerTasks, saveForRun, Starter } from "./starting";
 import { StatusBar } from "./statusBar";
 import { ViewDocuments } from "./views/documents";
 import { GraphPanel } from "./views/graphPanel";
@@ -105,6 +105,7 @@ function begin(context: vscode.ExtensionContext): void {
     documents,
     graphs,
     terminals,
+    registerTasks(starter),
     ...registerCommands({
       server: started,
       starter,

@@ -20,6 +20,8 @@ export interface Chosen {
   argument: RunArgument;
 }
 
+/** In tasks.json: `{ "type": "magpy", "compare": "train.py" }`. */
+const TASK_TYPE = "magpy";
 const SELECTED = "magpy.selectedEntrypoint";
 
 let saving = 0;
@@ -105,8 +107,13 @@ export class Starter {
     if (chosen === undefined) {
       throw new Error("Open the Python file to compare first, or select an entrypoint.");
     }
-    const { name, argument } = chosen;
-    await saveForRun(argument);
+    await saveForRun(chosen.argument);
+    await vscode.tasks.executeTask(await this.compareTask(chosen));
+  }
+
+  /** The comparison as a task: the terminal, its live output and ways to end it are VS Code's own. */
+  async compareTask({ name, argument }: Chosen, definition?: vscode.TaskDefinition): Promise<vscode.Task> {
+    requireTrust();
     const uri = vscode.Uri.parse(argument.uri);
     const folder = vscode.workspace.getWorkspaceFolder(uri);
     const settings = vscode.workspace.getConfiguration("magpy", uri);
@@ -116,11 +123,10 @@ export class Starter {
       cwd: argument.cwd ?? folder?.uri.fsPath ?? path.dirname(uri.fsPath),
       env: { ...settings.get<Record<string, string>>("env", {}), ...argument.env },
     });
-    const definition = { type: "magpy", compare: uri.fsPath };
     const scope = folder ?? vscode.TaskScope.Workspace;
-    const task = new vscode.Task(definition, scope, `compare ${name} with torch.compile`, "MagPy", execution, []);
+    const task = new vscode.Task(definition ?? { type: TASK_TYPE, compare: uri.fsPath }, scope, `compare ${name} with torch.compile`, "MagPy", execution, []);
     task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, clear: true, panel: vscode.TaskPanelKind.Dedicated };
-    await vscode.tasks.executeTask(task);
+    return task;
   }
 
   private async choose(title: string): Promise<Chosen | undefined> {
@@ -160,4 +166,19 @@ export class Starter {
     }
     return found;
   }
+}
+
+export function registerTasks(starter: Starter): vscode.Disposable {
+  return vscode.tasks.registerTaskProvider(TASK_TYPE, {
+    provideTasks: () => [], // what could be compared is not known without running it
+    resolveTask: async ({ definition, scope }) => {
+      const file: unknown = definition["compare"];
+      if (typeof file !== "string" || !vscode.workspace.isTrusted) {
+        return undefined;
+      }
+      const folder = typeof scope === "object" ? scope : vscode.workspace.workspaceFolders?.[0];
+      const full = path.isAbsolute(file) || folder === undefined ? file : path.join(folder.uri.fsPath, file);
+      return starter.compareTask({ name: path.basename(file), argument: { uri: vscode.Uri.file(full).toString() } }, definition);
+    },
+  });
 }
