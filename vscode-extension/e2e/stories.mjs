@@ -404,6 +404,15 @@ export async function compares(window) {
   await window.hidePanel();
 }
 
+export async function restarts(window, { server }) {
+  const [before] = languageServers(server);
+  await window.row("early_exit/train.py").waitFor();
+  await window.palette("MagPy: Restart Server");
+  await window.row("early_exit/train.py").waitFor({ state: "detached" });
+  await window.status(/^\s*MagPy\s*$/);
+  await until(() => !alive(before) && languageServers(server).length === 1, "another language server");
+}
+
 export async function checksOnSave(window, { workspace, server }) {
   const { page } = window;
   writeFileSync(join(workspace, ".vscode", "settings.json"), JSON.stringify({ "magpy.runOnSave": true, "magpy.runOnSaveDelay": 100 }));
@@ -417,6 +426,7 @@ export async function checksOnSave(window, { workspace, server }) {
   await page.keyboard.press("Control+s");
   await window.status(/checking/);
   await window.status(/1 warning/, LONG);
+  await window.row(TINY).waitFor();
   writeFileSync(join(workspace, ".vscode", "settings.json"), "{}");
 }
 

@@ -46,6 +46,12 @@ function begin(context: vscode.ExtensionContext): void {
   const started = new Server(log, {
     state: (state, problem) => {
       statusBar.serverState(state, problem);
+      if (state !== "ready") {
+        revealed.clear();
+        ended.clear();
+        transcript.forget();
+        terminals.lost();
+      }
       treeSoon.call(TREE_DELAY_MS);
     },
     status: (status) => {

@@ -42,6 +42,11 @@ export class Transcript {
     return text;
   }
 
+  /** The server is another one: it numbers its runs anew. */
+  forget(): void {
+    this.seen.clear();
+  }
+
   output(output: RunOutput): string {
     const text = clean(output.text);
     if (text !== "") {

@@ -55,6 +55,14 @@ class RunTerminal implements vscode.Pseudoterminal {
     this.print(chunk.text);
   }
 
+  /** The server has gone, and its runs with it. */
+  lost(): void {
+    if (this.run !== undefined && isActive(this.run.state)) {
+      this.print("\n\u001b[33mThe language server ended, and this run with it.\u001b[0m\n\n");
+    }
+    this.run = undefined;
+  }
+
   private stop(): void {
     if (this.run !== undefined && isActive(this.run.state)) {
       this.cancel(this.run.uri);
@@ -97,6 +105,14 @@ export class RunTerminals implements vscode.Disposable {
     if (chunk.mode === "compiled") {
       this.byEntrypoint.get(chunk.entrypoint)?.pty.output(chunk);
     }
+  }
+
+  /** The server is another one: it numbers its runs anew. */
+  lost(): void {
+    this.seen.clear();
+    this.byEntrypoint.forEach(({ pty }) => {
+      pty.lost();
+    });
   }
 
   private open({ entrypoint, uri }: RunStatus): { terminal: vscode.Terminal; pty: RunTerminal } {

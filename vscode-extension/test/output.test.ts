@@ -30,6 +30,14 @@ describe("Transcript", () => {
   });
 });
 
+it("knows no run of a server that has gone: the next one counts from 1, too", () => {
+  const transcript = new Transcript();
+  transcript.status(run({ state: "done" }));
+  expect(transcript.status(run())).toBe("");
+  transcript.forget();
+  expect(transcript.status(run())).toContain("──── Check");
+});
+
 describe("codeOf", () => {
   it("reads our codes only", () => {
     expect(codeOf({ source: "magpy", code: { value: "MP102" } })).toBe("MP102");

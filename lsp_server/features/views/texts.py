@@ -73,7 +73,7 @@ def _check(guard: GuardDetail) -> str:
     name, check, value = guard.name, guard.check, guard.value
     match check:
         case "absent":
-            return f"{name} is absent"
+            return f"{name} is absent where Python looks first"
         case "truth":
             return f"{name} is {'not empty' if value == 'True' else 'empty'}"
         case "tensor":
