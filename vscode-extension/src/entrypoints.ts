@@ -44,10 +44,11 @@ export function merged(settings: readonly Entrypoint[], project: readonly Entryp
   return [...settings, ...project.filter((entry) => !names.has(entry.name))];
 }
 
-/** The command line that compares both engines on it. */
-export function compareArgs(argument: RunArgument, file: string): string[] {
+/** The command line that compares both engines on it; `backend` may be empty, for the default. */
+export function compareArgs(argument: RunArgument, file: string, backend = ""): string[] {
   const program = argument.module === undefined ? [file] : ["-m", argument.module];
   const options = [
+    ...(backend === "" ? [] : ["--backend", backend]),
     ...(argument.python === undefined ? [] : ["--python", argument.python]),
     ...(argument.cwd === undefined ? [] : ["--cwd", argument.cwd]),
     ...(argument.nproc === undefined ? [] : ["--nproc-per-node", String(argument.nproc)]),

@@ -118,7 +118,7 @@ export class Starter {
     const folder = vscode.workspace.getWorkspaceFolder(uri);
     const settings = vscode.workspace.getConfiguration("magpy", uri);
     const python = (await this.server.interpreter(uri)).path;
-    const line = compareArgs({ args: settings.get<string[]>("args", []), ...argument }, uri.fsPath);
+    const line = compareArgs({ args: settings.get<string[]>("args", []), ...argument }, uri.fsPath, settings.get("backend", ""));
     const execution = new vscode.ProcessExecution(python, line, {
       cwd: argument.cwd ?? folder?.uri.fsPath ?? path.dirname(uri.fsPath),
       env: { ...settings.get<Record<string, string>>("env", {}), ...argument.env },

@@ -36,8 +36,8 @@ it("prefers the settings' entry of a name", () => {
 
 describe("compareArgs", () => {
   it("is a command line of ours, the program's arguments behind --", () => {
-    expect(compareArgs({ uri: "file:///ws/t.py", args: ["--engine", "x"], cwd: "/ws", nproc: 2 }, "/ws/t.py").slice(3)).toEqual([
-      "check", "--engine", "both", "--exit-zero", "--cwd", "/ws", "--nproc-per-node", "2", "/ws/t.py", "--", "--engine", "x",
+    expect(compareArgs({ uri: "file:///ws/t.py", args: ["--engine", "x"], cwd: "/ws", nproc: 2 }, "/ws/t.py", "eager").slice(3)).toEqual([
+      "check", "--engine", "both", "--exit-zero", "--backend", "eager", "--cwd", "/ws", "--nproc-per-node", "2", "/ws/t.py", "--", "--engine", "x",
     ]);
     expect(compareArgs({ uri: "u", module: "pkg", python: "/p" }, "/x").slice(-4)).toEqual(["--python", "/p", "-m", "pkg"]);
   });
