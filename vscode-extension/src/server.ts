@@ -143,6 +143,7 @@ export class Server {
     return {
       documentSelector: [
         { scheme: "file", language: "python" },
+        { notebook: { scheme: "file", notebookType: "jupyter-notebook" }, language: "python" },
         { scheme: "file", pattern: "**/pyproject.toml" }, // mistakes in its table are shown in it
       ],
       initializationOptions: { trusted: vscode.workspace.isTrusted },

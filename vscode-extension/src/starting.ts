@@ -37,9 +37,17 @@ export async function saveForRun(argument: unknown): Promise<void> {
   saving += 1;
   try {
     for (const document of vscode.workspace.textDocuments) {
+      if (document.uri.scheme !== "file") {
+        continue; // a notebook's cells are saved with it
+      }
       const wanted = document.languageId === "python" || document.uri.toString() === uri;
       if (wanted && document.isDirty && !document.isUntitled && !(await document.save())) {
         throw new Error(`${vscode.workspace.asRelativePath(document.uri)} could not be saved, so it was not run.`);
+      }
+    }
+    for (const notebook of vscode.workspace.notebookDocuments) {
+      if (notebook.uri.toString() === uri && notebook.isDirty && !(await notebook.save())) {
+        throw new Error(`${vscode.workspace.asRelativePath(notebook.uri)} could not be saved, so it was not run.`);
       }
     }
   } finally {
@@ -52,6 +60,12 @@ export function shownPython(): vscode.TextDocument | undefined {
   const editors = [vscode.window.activeTextEditor, ...vscode.window.visibleTextEditors];
   const shown = (document: vscode.TextDocument): boolean => document.languageId === "python" && document.uri.scheme === "file";
   return editors.find((editor) => editor !== undefined && shown(editor.document))?.document;
+}
+
+/** The notebook in front: it runs as one script. */
+function shownNotebook(): vscode.Uri | undefined {
+  const shown = vscode.window.activeNotebookEditor?.notebook;
+  return shown?.uri.scheme === "file" && shown.uri.path.endsWith(".ipynb") ? shown.uri : undefined;
 }
 
 export class Starter {
@@ -75,7 +89,7 @@ export class Starter {
 
   /** The file that is meant, as something to run. */
   private file(resource?: vscode.Uri): Chosen {
-    const uri = resource ?? shownPython()?.uri;
+    const uri = resource ?? shownNotebook() ?? shownPython()?.uri;
     if (uri === undefined) {
       throw new Error("Open the Python file to run first.");
     }
