@@ -13,6 +13,7 @@ from typing import Any
 from lsprotocol import types
 
 from lsp_server.features.documents import Document, Documents, LineEdit, key_of, uri_of
+from lsp_server.features.notebooks import Notebook, moved
 from lsp_server.features.positions import lsp_range, split_lines
 from lsp_server.features.related import Place, call_path, value_changes
 from lsp_server.features.run_findings import RunFindings, home
@@ -43,6 +44,7 @@ class Board:
         self.encoding: str = types.PositionEncodingKind.Utf16.value
         self.related_information = True
         self.tags: frozenset[types.DiagnosticTag] = frozenset()
+        self.notebooks: dict[str, Notebook] = {}  # by the key of the script that is run in a notebook's place
         self._own: dict[str, list[types.Diagnostic]] = {}  # of files that were checked as they are, by key
 
     def follow(self, found: RunFindings) -> None:
@@ -103,6 +105,10 @@ class Board:
             lines = None if text is None else split_lines(text)
         return any([run.tracker.replaced(key, lines) for run in self._all()])
 
+    def replaced_with(self, key: str, lines: list[str]) -> bool:
+        """The text of a file that is not open by itself is another one (a notebook's script)."""
+        return any([run.tracker.replaced(key, lines) for run in self._all()])
+
     def _all(self) -> Iterator[RunFindings]:
         yield from self._runs.values()
         yield from self._following
@@ -150,6 +156,9 @@ class Board:
         for same, number in more.items():
             alike[same][-1].message += f" (and {number} more like it)"
         items = [*self._own.get(key, ()), *(diagnostic for shown in alike.values() for diagnostic in shown)]
+        if key in self.notebooks:
+            notebook = self.notebooks[key]
+            return notebook.shown(items, uri_of(notebook.path))
         uri = document.uri if document else uri_of(key)
         out = [types.PublishDiagnosticsParams(uri, items, document.version if document else None)]
         before = self._published.get(key)
@@ -216,7 +225,15 @@ class Board:
         for place in places:
             where = self.range_of(run.tracker, place.location)
             if where is not None:
-                document = self._documents.of_key(key_of(place.location.file))
+                key = key_of(place.location.file)
+                if (notebook := self.notebooks.get(key)) is not None:
+                    inside = notebook.place(where.start.line)
+                    if inside is None or not inside[0].uri:
+                        continue
+                    where = moved(where, inside[1], inside[1] + where.end.line - where.start.line)
+                    related.append(types.DiagnosticRelatedInformation(types.Location(inside[0].uri, where), place.text))
+                    continue
+                document = self._documents.of_key(key)
                 uri = document.uri if document else uri_of(place.location.file)
                 related.append(types.DiagnosticRelatedInformation(types.Location(uri, where), place.text))
         return related

@@ -19,6 +19,7 @@ from lsp_server.features.diagnostics import Board
 from lsp_server.features.documents import Documents, path_of
 from lsp_server.features.settings import SECTION, Settings, parse_settings
 from lsp_server.features.tables import table_diagnostics
+from lsp_server.server.notebook_sync import SYNC, Notebooks
 from lsp_server.server.on_save import RunOnSave
 from lsp_server.server.output import OutputPump
 from lsp_server.server.progress import report_progress
@@ -62,11 +63,12 @@ class MagpyServer(LanguageServer):
     """State shared by all handlers, and everything that is sent to the client."""
 
     def __init__(self) -> None:
-        super().__init__("magpy", __version__, protocol_cls=MagpyProtocol)
+        super().__init__("magpy", __version__, notebook_document_sync=SYNC, protocol_cls=MagpyProtocol)
         self.documents = Documents()
         self.board = Board(self.documents)
         self.runs = RunManager(self, self.documents, self.board)
         self.saves = RunOnSave(self)
+        self.notebooks = Notebooks(self)
         self.shutdown_requested = False
         self.closing = False
         self.background: set[asyncio.Task[Any]] = set()
@@ -143,6 +145,10 @@ class MagpyServer(LanguageServer):
         uri = argument.get("uri") if isinstance(argument, Mapping) else None
         settings = await self.settings_for(uri) if isinstance(uri, str) else self._pushed
         target = target_of(command, argument, settings, self.folder_of)
+        try:
+            target = self.notebooks.target(target)
+        except ValueError as error:
+            raise JsonRpcInvalidParams(f"{command}: {error}") from None
         try:
             run = await self.runs.start(target, mode, settings, self.accompany)
         except Untrusted as error:
@@ -266,6 +272,7 @@ class MagpyServer(LanguageServer):
         """Stop every run and leave, whatever stdin's reader is waiting for."""
         self.closing = True
         await self.runs.close()
+        self.notebooks.close()
         logging.shutdown()
         os._exit(code)
 

@@ -149,6 +149,18 @@ def _register_documents(server: MagpyServer) -> None:
                 server.changed({key})
                 server.text_changed()
 
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def notebook_opened(params: types.DidOpenNotebookDocumentParams) -> None:
+        server.notebooks.opened(params)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def notebook_changed(params: types.DidChangeNotebookDocumentParams) -> None:
+        server.notebooks.changed(params)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def notebook_closed(params: types.DidCloseNotebookDocumentParams) -> None:
+        server.notebooks.closed(params)
+
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     async def saved(params: types.DidSaveTextDocumentParams) -> None:
         await server.saves.saved(params.text_document.uri)
@@ -160,6 +172,8 @@ def _register_features(server: MagpyServer) -> None:
         document = server.documents.get(params.text_document.uri)
         if document is None:
             return None
+        if document.path is None:
+            return _hover_in_cell(server, document, params.position)
         found = server.board.at(document.key, params.position)
         if not found:
             return _other_hover(server, document, params.position)
@@ -217,6 +231,20 @@ def _register_features(server: MagpyServer) -> None:
         return [
             {"code": c.code, "name": c.name, "title": c.title, "url": c.url, "page": markdown(c)} for c in REGISTRY.values()
         ]
+
+
+def _hover_in_cell(server: MagpyServer, document: Document, at: types.Position) -> types.Hover | None:
+    """On findings in a notebook's cell, which are kept as its script's."""
+    for key, notebook in server.board.notebooks.items():
+        line = notebook.line_of(document.uri, at.line)
+        found = server.board.at(key, types.Position(line, at.character)) if line is not None else []
+        if found:
+            markdown = server.hover_markdown
+            kind = types.MarkupKind.Markdown if markdown else types.MarkupKind.PlainText
+            rated = [(finding, severity) for finding, severity, _ in found]
+            text = hover_text(rated, markdown=markdown, messages=not server.handles_status)
+            return types.Hover(types.MarkupContent(kind, text))
+    return None
 
 
 def _other_hover(server: MagpyServer, document: Document, at: types.Position) -> types.Hover | None:

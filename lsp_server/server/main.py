@@ -27,7 +27,10 @@ def main() -> int:
     os.close(nothing)
     server = MagpyServer()
     register(server)
-    server.start_io(wire_in, wire_out)
+    try:
+        server.start_io(wire_in, wire_out)
+    finally:
+        server.notebooks.close()
     return 0 if server.shutdown_requested else 1
 
 
