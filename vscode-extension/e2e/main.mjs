@@ -94,7 +94,7 @@ try {
   await browser.close();
 }
 if (!failed && process.env.MAGPY_E2E_PICTURES === "yes") {
-  for (const [shot, picture] of [["06-graph-break", "check"], ["15-node-to-line", "graph"], ["11-table", "compiled"]]) {
+  for (const [shot, picture] of [["06-graph-break", "check"], ["14-graph", "graph"], ["11-table", "compiled"]]) {
     cpSync(join(shots, `${shot}.png`), join(extension, "images", `${picture}.png`));
   }
 }

@@ -183,6 +183,8 @@ export async function runsCompiled(window, { workspace, server }) {
     () => page.evaluate(() => [...document.querySelectorAll(".terminal-resize-overlay")].every((one) => getComputedStyle(one).opacity === "0")),
     "the end of the note on the terminal's size",
   );
+  await page.mouse.move(5, 5);
+  await page.locator(".workbench-hover-container:visible").waitFor({ state: "detached" });
   await window.shot("11-table");
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
 }

@@ -16,6 +16,7 @@ class RunTerminal implements vscode.Pseudoterminal {
   private run: RunStatus | undefined;
 
   constructor(
+    private readonly program: string,
     private readonly cancel: (uri: string) => void,
     private readonly gone: () => void,
   ) {}
@@ -43,7 +44,7 @@ class RunTerminal implements vscode.Pseudoterminal {
     const known = this.run?.runId === status.runId ? this.run : undefined;
     this.run = status;
     if (known === undefined) {
-      this.print(`\u001b[1m${header(status)}\u001b[0m\n`);
+      this.print(`\u001b[1m${header({ ...status, entrypoint: this.program })}\u001b[0m\n`);
     }
     if (!isActive(status.state) && (known === undefined || isActive(known.state))) {
       const colour = status.state === "failed" ? 31 : status.state === "done" ? 32 : 33;
@@ -116,10 +117,10 @@ export class RunTerminals implements vscode.Disposable {
   }
 
   private open({ entrypoint, uri }: RunStatus): { terminal: vscode.Terminal; pty: RunTerminal } {
-    const pty = new RunTerminal(this.cancel, () => this.byEntrypoint.delete(entrypoint));
     const isFile = vscode.Uri.parse(uri).fsPath === entrypoint;
-    const name = `MagPy: ${isFile ? vscode.workspace.asRelativePath(vscode.Uri.parse(uri)) : entrypoint}`;
-    const terminal = vscode.window.createTerminal({ name, pty, iconPath: new vscode.ThemeIcon("rocket"), isTransient: true });
+    const program = isFile ? vscode.workspace.asRelativePath(vscode.Uri.parse(uri)) : entrypoint;
+    const pty = new RunTerminal(program, this.cancel, () => this.byEntrypoint.delete(entrypoint));
+    const terminal = vscode.window.createTerminal({ name: `MagPy: ${program}`, pty, iconPath: new vscode.ThemeIcon("rocket"), isTransient: true });
     const opened = { terminal, pty };
     this.byEntrypoint.set(entrypoint, opened);
     return opened;

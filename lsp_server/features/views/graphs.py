@@ -5,6 +5,7 @@ A node's ``place`` is the user's line; what a library did below it is told besid
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from lsp_server.features.documents import key_of
@@ -29,8 +30,8 @@ def operator_graph(capture: CaptureDetail, lines: Lines) -> Json:
         told = [f"{node.name} = {node.label}({', '.join(node.inputs)})" if node.kind != "placeholder" else node.label]
         told += [f"gives {node.tensor}"] if node.tensor else []
         told += [f"with {name}" for name in box.named]
-        told += [f"at {file}:{line}"] if line else []
-        told += [f"in {node.file}:{node.line}"] if node.user_line else []
+        told += [f"at {at}"] if at else []
+        told += [f"in {_library(node.file)}:{node.line}"] if node.user_line else []
         nodes.append({
             "name": node.name, "label": clean(node.label), "below": clean(below), "kind": node.kind,
             "told": [clean(text) for text in told], "place": lines.place(file, line),
@@ -109,6 +110,11 @@ def _is_on(shown: Shown, node: NodeDetail, key: str, line: int) -> bool:
             if place is not None and place["line"] == line:
                 return True
     return False
+
+
+def _library(file: str) -> str:
+    """As it is imported: ``torch/nn/modules/linear.py``."""
+    return re.split(r"(?:site|dist)-packages/", file.replace("\\", "/"))[-1]
 
 
 def _base(file: str) -> str:
