@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lsp_server.features.documents import Documents
+from lsp_server.features.notebooks import Cell, Notebook
 from lsp_server.features.tracking import Tracker
 from lsp_server.features.views import graphs, texts
 from lsp_server.features.views.shown import Lines, NotShown
@@ -156,6 +157,19 @@ def test_objects_stand_to_the_right_of_what_they_were_reached_from() -> None:
     assert all(nodes[a]["x"] < nodes[b]["x"] and nodes[a]["y"] < nodes[b]["y"] for a, b in graph["edges"])
     assert graph["width"] > 2 * 400, "trees stand beside each other"
     assert all(node["x"] + graph["boxWidth"] <= graph["width"] for node in nodes)
+
+
+def test_lines_of_a_notebooks_script_are_its_cells(tmp_path: Path) -> None:
+    cells = [
+        Cell(["import torch"], "vscode-notebook-cell:/n.ipynb#a"),
+        Cell(["x = 1", "y = 2"], "vscode-notebook-cell:/n.ipynb#b"),
+    ]
+    notebook = Notebook(str(tmp_path / "n.ipynb"), str(tmp_path / "n.py"), cells)
+    Path(notebook.script).write_text("\n".join(notebook.lines()))
+    lines = Lines(Tracker(2**63 - 1, ()), Documents(), {str(tmp_path / "n.py"): notebook})
+    text = Path(notebook.script).read_text().split("\n")
+    assert lines.place(notebook.script, text.index("y = 2") + 1) == {"uri": cells[1].uri, "line": 1, "character": 0}
+    assert lines.place(notebook.script, 1) is None, "a comment of ours"
 
 
 def test_an_object_that_is_touched_before_its_parent_is_a_root() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lsp_server.features.diagnostics import Board
 from lsp_server.features.documents import Documents, key_of, uri_of
+from lsp_server.features.notebooks import Notebook
 from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.tracking import Tracker
 from lsp_server.server.runs import Run
@@ -24,9 +25,10 @@ class NotShown(Exception):
 class Lines:
     """Lines of the program as it ran, as places in the editor now."""
 
-    def __init__(self, tracker: Tracker, documents: Documents) -> None:
+    def __init__(self, tracker: Tracker, documents: Documents, notebooks: Mapping[str, Notebook] | None = None) -> None:
         self._tracker = tracker
         self._documents = documents
+        self._notebooks = notebooks or {}
 
     def place(self, file: str, line: int, character: int = 0) -> Json | None:
         """``{uri, line, character}`` (0-based) of a 1-based line; None for generated code and for lines that changed."""
@@ -34,8 +36,19 @@ class Lines:
         now = None if tracked is None else tracked.place(line - 1, line - 1)
         if now is None:
             return None
+        notebook = self._notebooks.get(key_of(file))
+        if notebook is not None:
+            return _in_notebook(notebook, now, character)
         document = self._documents.of_key(key_of(file))
         return {"uri": document.uri if document else uri_of(file), "line": now, "character": character}
+
+
+def _in_notebook(notebook: Notebook, line: int, character: int) -> Json | None:
+    """The cell of a line of the script that ran in the notebook's place, where the editor has it open."""
+    found = notebook.place(line)
+    if found is None or not found[0].uri:
+        return None
+    return {"uri": found[0].uri, "line": found[1], "character": character}
 
 
 @dataclass(frozen=True)
@@ -84,4 +97,4 @@ class Shown:
 def shown_runs(board: Board, runs: Iterable[Run], documents: Documents) -> Iterator[Shown]:
     by_found = {id(run.found): run for run in runs}
     for found in board.runs():
-        yield Shown(found, by_found.get(id(found)), Lines(found.tracker, documents))
+        yield Shown(found, by_found.get(id(found)), Lines(found.tracker, documents, board.notebooks))

@@ -57,7 +57,8 @@ export class ViewDocuments implements vscode.TextDocumentContentProvider, vscode
 
   provideDocumentLinks(document: vscode.TextDocument): vscode.DocumentLink[] {
     return (this.links.get(document.uri.toString()) ?? []).map(({ line, start, end, place }) => {
-      const target = vscode.Uri.parse(place.uri).with({ fragment: `L${place.line + 1}` });
+      const uri = vscode.Uri.parse(place.uri);
+      const target = uri.scheme === "file" ? uri.with({ fragment: `L${place.line + 1}` }) : uri; // a cell's own fragment names it
       const link = new vscode.DocumentLink(new vscode.Range(line, start, line, end), target);
       link.tooltip = "Go to the line";
       return link;

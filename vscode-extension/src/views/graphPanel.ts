@@ -98,6 +98,10 @@ export class GraphPanel implements vscode.Disposable {
 /** Puts the cursor on a line, beside the graph and not in its place. */
 async function goTo(place: Place, graph: vscode.ViewColumn | undefined): Promise<void> {
   const uri = vscode.Uri.parse(place.uri, true);
+  if (uri.scheme === "vscode-notebook-cell") {
+    await vscode.commands.executeCommand("vscode.open", uri);
+    return;
+  }
   if (uri.scheme !== "file") {
     throw new Error("a graph may lead to files only");
   }
