@@ -8,13 +8,17 @@ from typing import Any
 
 @dataclass
 class GuardDetail:
-    """One value that is checked before a replay, and where the program read it (line 1-based; 0: not known)."""
+    """One value that is checked before a replay, and where the program read it (line 1-based; 0: not known).
+
+    ``text`` is the check as a sentence fragment: ``self.calls == 3``.
+    """
 
     name: str
     check: str
     value: str
     file: str = ""
     line: int = 0
+    text: str = ""
 
 
 @dataclass

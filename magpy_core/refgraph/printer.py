@@ -83,7 +83,7 @@ def read_text(read: Read) -> str:
         case "tensor":
             return f"{name} is a tensor"
         case "type":
-            return f"type({name}) is {expected.__name__}"
+            return f"type({name}) is {type.__dict__['__name__'].__get__(expected)}"  # not what a metaclass makes of it
         case "eq" | "is_len":
             return f"{name} == {bounded_repr(expected)}"
         case "plain_module":
@@ -98,8 +98,10 @@ def read_text(read: Read) -> str:
             return f"{name} is {expected.describe()}"
     if op.startswith("is_not_source"):
         return f"{name} is not {expected.describe()}"
-    sym, outcome = expected
-    return f"{sym.describe()} gives {bounded_repr(outcome)}"
+    if op.startswith("sym:"):
+        sym, outcome = expected
+        return f"{sym.describe()} gives {bounded_repr(outcome)}"
+    return f"{name} {op} {bounded_repr(expected)}"
 
 
 def place(site: Any) -> str:

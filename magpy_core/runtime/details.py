@@ -8,7 +8,7 @@ import torch
 
 from magpy_core.findings.details import CaptureDetail, GuardDetail, NodeDetail, RegionDetail
 from magpy_core.refgraph.kinds import bounded_repr
-from magpy_core.refgraph.printer import full_place, to_details
+from magpy_core.refgraph.printer import full_place, read_text, to_details
 
 if TYPE_CHECKING:
     from magpy_core.runtime.capture import Capture
@@ -43,7 +43,7 @@ def _guard(read: Any) -> GuardDetail:
         name, value = sym.describe(), repr(outcome)
     else:
         name, value = read.source.describe(), bounded_repr(read.expected)
-    return GuardDetail(name, read.op, value, *full_place(read.site))
+    return GuardDetail(name, read.op, value, *full_place(read.site), read_text(read))
 
 
 def _node(node: torch.fx.Node, segment: int) -> NodeDetail:

@@ -12,7 +12,7 @@ from lsp_server.features.positions import to_units
 from lsp_server.features.views.graphs import user_line
 from lsp_server.features.views.shown import Json, Lines, NotShown
 from lsp_server.formats.view import clean
-from magpy_core.findings.details import CaptureDetail, GuardDetail
+from magpy_core.findings.details import CaptureDetail
 
 _COLUMN = 64
 _COMMENT = re.compile(r"#.*?(\S+\.py:(\d+))")
@@ -62,33 +62,10 @@ def _guards(page: _Page, capture: CaptureDetail, title: str) -> None:
     page.add("")
     before = None
     for guard in capture.guards:
-        said = (_check(guard), guard.file, guard.line)
+        said = (guard.text or f"{guard.name} {guard.check} {guard.value}", guard.file, guard.line)
         if said != before:  # the same name may be absent from several tables, one after the other
             page.add(*said)
         before = said
-
-
-def _check(guard: GuardDetail) -> str:
-    """As a sentence fragment: ``self.calls == 3``."""
-    name, check, value = guard.name, guard.check, guard.value
-    match check:
-        case "absent":
-            return f"{name} is absent where Python looks first"
-        case "truth":
-            return f"{name} is {'not empty' if value == 'True' else 'empty'}"
-        case "tensor":
-            return f"{name} is a tensor with these properties"
-        case "plain_module":
-            return f"{name} has no hooks and no forward of its own"
-        case "type":
-            return f"type({name}) is {value.removeprefix('<type ').removesuffix('>')}"
-        case "keys" | "elements" | "names":
-            return f"{check} of {name} are {value}"
-        case "eq" | "is_len":
-            return f"{name} == {value}"
-    if check.startswith("sym:"):
-        return f"{name} gives {value}"
-    return f"{name} is {'not ' if 'not' in check else ''}{value}"
 
 
 def _operators(page: _Page, capture: CaptureDetail, title: str) -> None:
