@@ -6,31 +6,27 @@ two scripts may run the same module, and over what is wrong in its own text (a c
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 from typing import Any
 
+from cattrs import Converter
 from lsprotocol import types
+from lsprotocol.converters import get_converter
 
 from lsp_server.features.documents import Document, Documents, LineEdit, key_of, uri_of
-from lsp_server.features.notebooks import Notebook, moved
+from lsp_server.features.notebooks import Notebook
 from lsp_server.features.positions import lsp_range, split_lines
-from lsp_server.features.related import Place, call_path, value_changes
+from lsp_server.features.publication import Entry, Known, Publication, entries_of, rendered, written
 from lsp_server.features.run_findings import RunFindings, home
 from lsp_server.features.tracking import Tracker, read_source
-from magpy_core.findings import Finding, Location, Severity, lookup
+from magpy_core.findings import Finding, Location, Severity
 
-_SEVERITIES = {
-    Severity.ERROR: types.DiagnosticSeverity.Error,
-    Severity.WARNING: types.DiagnosticSeverity.Warning,
-    Severity.INFORMATION: types.DiagnosticSeverity.Information,
-    Severity.HINT: types.DiagnosticSeverity.Hint,
-}
 
-# What does nothing is shown faded.
-_TAGS = {"MP912": [types.DiagnosticTag.Unnecessary]}
-# Diagnostics of one code on one range; a hover lists more.
-_ALIKE = 3
+@cache
+def _converter() -> Converter:
+    return get_converter()
 
 
 class Board:
@@ -128,44 +124,55 @@ class Board:
 
         return [item for item in self._placed(key) if touches(item[3])]
 
-    def diagnostics(self, key: str) -> list[types.PublishDiagnosticsParams]:
+    def diagnostics(self, key: str) -> list[Publication]:
         """All diagnostics of one file, under the URI the client knows it by (and none under one it had before)."""
         document = self._documents.of_key(key)
-        seen: set[tuple[Any, ...]] = set()
-        ways: set[tuple[Any, ...]] = set()
-        alike: dict[tuple[Any, ...], list[types.Diagnostic]] = {}
-        more: Counter[tuple[Any, ...]] = Counter()
-        for run, finding, severity, where in self._placed(key):
-            if finding.code == "MP910" and key in self._own:
-                continue  # said by the check of the file itself, which follows its text
-            ends = (where.start.line, where.start.character, where.end.line, where.end.character)
-            abroad = home(finding) != finding.location
-            if (finding.code, finding.message, *ends) in seen:
-                continue  # two entrypoints reach the same line the same way
-            seen.add((finding.code, finding.message, *ends))
-            # Dozens of one code on one range (a loop's, or a library's below one call of the user's) bury the others.
-            same = (finding.code, abroad, *ends)
-            shown = alike.setdefault(same, [])
-            if len(shown) >= (1 if abroad else _ALIKE):
-                more[same] += 1
-                continue
-            # Findings of one range mostly share their call path: an editor shows them together, so once will do.
-            way = (*ends, finding.path)
-            shown.append(self._diagnostic(run, finding, severity, where, with_path=way not in ways))
-            ways.add(way)
-        for same, number in more.items():
-            alike[same][-1].message += f" (and {number} more like it)"
-        items = [*self._own.get(key, ()), *(diagnostic for shown in alike.values() for diagnostic in shown)]
+        entries = [entry for run in self._runs.values() for entry in self._entries(run).get(key, ())]
+        if key in self._own:
+            # Said by the check of the file itself, which follows its text.
+            entries = [entry for entry in entries if entry.finding.code != "MP910"]
+        items = [*written(self._own.get(key, ()), _converter().unstructure), *rendered(entries)]
         if key in self.notebooks:
-            notebook = self.notebooks[key]
-            return notebook.shown(items, uri_of(notebook.path))
+            return self._in_cells(self.notebooks[key], items)
         uri = document.uri if document else uri_of(key)
-        out = [types.PublishDiagnosticsParams(uri, items, document.version if document else None)]
+        out = [Publication(uri, items, document.version if document else None)]
         before = self._published.get(key)
         if before is not None and before != uri:  # opened or closed through a symbolic link
-            out.insert(0, types.PublishDiagnosticsParams(before, []))
+            out.insert(0, Publication(before, []))
         self._published[key] = uri
         return out
+
+    def _in_cells(self, notebook: Notebook, items: list[str]) -> list[Publication]:
+        convert = _converter()
+        found = [convert.structure(json.loads(item), types.Diagnostic) for item in items]
+        shown = notebook.shown(found, uri_of(notebook.path))
+        return [Publication(params.uri, written(params.diagnostics, convert.unstructure)) for params in shown]
+
+    def _entries(self, run: RunFindings) -> dict[str, list[Entry]]:
+        """What does not change by edits is made once; anything else that a diagnostic depends on is in the stamp."""
+        around = (run.settled, self._documents.generation, self.encoding, self.tags, self.related_information)
+        stamp = (run.version, run.settings, run.steps)
+        if run.entries is None or run.entries[0] != around:
+            run.entries = around, None, {}, {}
+        if run.entries[1] != stamp:
+            where = self._uri_now if self.related_information else None
+            known: dict[Any, Known] = run.entries[3]
+            run.entries = around, stamp, entries_of(run, self.encoding, self.tags, where, known), known
+        entries: dict[str, list[Entry]] = run.entries[2]
+        return entries
+
+    def _uri_now(self, file: str) -> Callable[[int], tuple[str, int] | None]:
+        """How the client calls a line of a file: of a script that stands for a notebook, the cell that it is in."""
+        key = key_of(file)
+        if key in self.notebooks:
+            return partial(self._cell_now, key)
+        document = self._documents.of_key(key)
+        uri = document.uri if document else uri_of(file)
+        return lambda line: (uri, line)
+
+    def _cell_now(self, key: str, line: int) -> tuple[str, int] | None:
+        inside = self.notebooks[key].place(line)
+        return (inside[0].uri, inside[1]) if inside is not None and inside[0].uri else None
 
     def _placed(self, key: str) -> Iterator[tuple[RunFindings, Finding, Severity, types.Range]]:
         for run in self._runs.values():
@@ -182,58 +189,3 @@ class Board:
         tracked = tracker.file(location.file)
         placed = tracked.place_range(location.range) if tracked else None
         return None if placed is None else lsp_range(location.range, *placed, self.encoding)
-
-    def _diagnostic(
-        self, run: RunFindings, finding: Finding, severity: Severity, where: types.Range, *, with_path: bool
-    ) -> types.Diagnostic:
-        code = lookup(finding.code)
-        places = [*(call_path(finding) if with_path else ()), *self._changes(run, finding)]
-        related = self._related(run, places) if self.related_information else []
-        times = run.times(finding)
-        return types.Diagnostic(
-            range=where,
-            severity=_SEVERITIES[severity],
-            code=finding.code,
-            code_description=types.CodeDescription(href=code.url),
-            source="magpy",
-            message=f"{finding.message} ({times})" if times else finding.message,
-            tags=[tag for tag in _TAGS.get(finding.code, ()) if tag in self.tags] or None,
-            related_information=related or None,
-            data={
-                "name": code.name,
-                "hint": finding.hint or " ".join(code.hints[:1]),
-                "region": finding.region,
-                "count": finding.count,
-                "steps": finding.steps or None,
-                "cost_ms": finding.cost_ms,
-                "values": [value.to_json() for value in finding.values],
-            },
-        )
-
-    def _changes(self, run: RunFindings, finding: Finding) -> list[Place]:
-        """Looked up once, when the run has ended: the text that ran does not change."""
-        if not run.settled:
-            return []
-        found = run.changes.get(finding.key)
-        if found is None:
-            found = run.changes[finding.key] = value_changes(finding, run)
-        return found
-
-    def _related(self, run: RunFindings, places: Iterable[Place]) -> list[types.DiagnosticRelatedInformation]:
-        """Places whose line has changed since are left out."""
-        related = []
-        for place in places:
-            where = self.range_of(run.tracker, place.location)
-            if where is not None:
-                key = key_of(place.location.file)
-                if (notebook := self.notebooks.get(key)) is not None:
-                    inside = notebook.place(where.start.line)
-                    if inside is None or not inside[0].uri:
-                        continue
-                    where = moved(where, inside[1], inside[1] + where.end.line - where.start.line)
-                    related.append(types.DiagnosticRelatedInformation(types.Location(inside[0].uri, where), place.text))
-                    continue
-                document = self._documents.of_key(key)
-                uri = document.uri if document else uri_of(place.location.file)
-                related.append(types.DiagnosticRelatedInformation(types.Location(uri, where), place.text))
-        return related

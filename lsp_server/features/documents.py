@@ -88,10 +88,12 @@ class Documents:
 
     def __init__(self) -> None:
         self._by_uri: dict[str, Document] = {}
+        self.generation = 0  # of which files are open, under which names
 
     def open(self, item: types.TextDocumentItem) -> Document:
         document = Document(item.uri, item.version, item.text)
         self._by_uri[item.uri] = document
+        self.generation += 1
         return document
 
     def change(
@@ -109,6 +111,7 @@ class Documents:
         return document, edits
 
     def close(self, uri: str) -> Document | None:
+        self.generation += 1
         return self._by_uri.pop(uri, None)
 
     def get(self, uri: str) -> Document | None:

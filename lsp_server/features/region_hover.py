@@ -63,7 +63,8 @@ def _region(region: RegionSummary, run: RunFindings) -> list[str]:
 
 
 def _changes(recompiles: Sequence[Recompile]) -> str:
-    shown = [f"`{r.name}` {r.old} → {r.new} (call {r.call})" for r in recompiles[-_LISTED:]]
+    calls = [f" (call {r.call})" if r.call else "" for r in recompiles]
+    shown = [f"`{r.name}` {r.old} → {r.new}{call}" for r, call in zip(recompiles, calls, strict=True)][-_LISTED:]
     more = f", and {len(recompiles) - _LISTED} before" if len(recompiles) > _LISTED else ""
     return ", ".join(shown) + more
 

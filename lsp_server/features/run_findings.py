@@ -45,11 +45,13 @@ class RunFindings:
         self.steps = 0
         self._places: dict[str, set[tuple[str, int]]] = {}
         self.settled = False  # the run has ended, and this is all
-        self.changes: dict[Any, list[Any]] = {}  # per finding: related.value_changes, kept by who asks
+        self.version = 0  # of the findings
+        self.entries: tuple[Any, ...] | None = None  # what the board made of them, behind what that depends on
 
     def add(self, finding: Finding) -> set[str]:
         """Add or replace a finding; returns the key of its file, if it is in one (generated code is not)."""
         self.findings[finding.key] = finding
+        self.version += 1
         return keys_of([finding])
 
     def shown(self) -> Iterator[tuple[Finding, Severity]]:

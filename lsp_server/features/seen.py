@@ -6,7 +6,6 @@ Lines are those of the text as it is now; what stood on a line that was changed 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -17,7 +16,7 @@ from magpy_core.findings.details import GuardDetail, NodeDetail
 
 # Guards that say what a name means, not what value it has: of interest in a hover, noise at the end of a line.
 _STRUCTURE = frozenset({"is", "plain_module", "absent", "lookup", "present", "dict", "module", "type"})
-_TENSOR = re.compile(r"[a-z]+\d*\[[\d, ]*\]")
+_CHANGES = ("MP201", "MP202", "MP205")
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,14 @@ def _seen(run: RunFindings, region: RegionSummary, guard: GuardDetail) -> GuardS
     nodes = detail.captures[0].nodes if detail is not None and detail.captures else ()
     tensor = next((n.tensor for n in nodes if n.kind == "placeholder" and n.label == guard.name), "")
     own = (guard.name, f"{guard.name}.shape", f"{guard.name}.stride()", f"{guard.name}.dtype")
-    changes = tuple(r for r in region.recompiles if r.name in own)
-    return GuardSeen(region, guard, tensor, changes)
+    changes = [r for r in region.recompiles if r.name in own]
+    # A recompile names one value; a finding tells of each that had changed by then.
+    for finding in run.findings.values():
+        if finding.code in _CHANGES and finding.region == region.id and finding.values and finding.values[0].name in own:
+            old, _, new = finding.values[0].repr.partition(" -> ")
+            if not any(r.name == finding.values[0].name for r in region.recompiles):
+                changes += [Recompile(0, finding.values[0].name, old, new)] * finding.count
+    return GuardSeen(region, guard, tensor, tuple(changes))
 
 
 def _is_at(run: RunFindings, node: NodeDetail, key: str, line: int) -> bool:

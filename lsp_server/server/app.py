@@ -51,6 +51,12 @@ class MagpyProtocol(LanguageServerProtocol):
                 self._send_response(data["id"], error=error.to_response_error())
             raise
 
+    def notify_text(self, method: str, params: str) -> None:
+        """As ``notify``, for params that are JSON in ASCII already: nothing is converted."""
+        body = f'{{"jsonrpc":"2.0","method":"{method}","params":{params}}}'.encode("ascii")
+        if self.writer is not None:
+            self.writer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)  # stdio's, which writes at once
+
     @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
     async def lsp_workspace__execute_command(self, params: types.ExecuteCommandParams) -> Any:  # type: ignore[override]
         handler = self.fm.commands.get(params.command)
@@ -205,11 +211,15 @@ class MagpyServer(LanguageServer):
             self._pumps[run.id] = pump
         pump.feed(stream, data)
 
-    def changed(self, keys: set[str]) -> None:
-        """Diagnostics of these files changed: they are sent together, soon."""
+    def changed(self, keys: set[str], *, typed: bool = False) -> None:
+        """Diagnostics of these files changed: they are sent together, soon; at once (``typed``) where a user looks at it."""
         self._dirty |= keys
+        if typed and self._publish_timer is not None:
+            self._publish_timer.cancel()
+            self._publish_timer = None
         if self._dirty and self._publish_timer is None and not self.closing:
-            self._publish_timer = asyncio.get_running_loop().call_later(_PUBLISH_DELAY, self.publish)
+            delay = 0.0 if typed else _PUBLISH_DELAY
+            self._publish_timer = asyncio.get_running_loop().call_later(delay, self.publish)
 
     def publish(self) -> None:
         if self._publish_timer is not None:
@@ -217,9 +227,9 @@ class MagpyServer(LanguageServer):
             self._publish_timer = None
         dirty, self._dirty = self._dirty, set()
         for key in sorted(dirty):
-            for params in self.board.diagnostics(key):
+            for publication in self.board.diagnostics(key):
                 if not self.closing:
-                    self.text_document_publish_diagnostics(params)
+                    self._send_text(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, publication.params())
 
     def text_changed(self) -> None:
         """Tell of runs that became older than the text, or its equal again by an undo."""
@@ -246,6 +256,14 @@ class MagpyServer(LanguageServer):
             await self.workspace_inlay_hint_refresh_async(None)
         except JsonRpcException as error:
             log.info("the client did not refresh its inlay hints: %s", error)
+
+    def _send_text(self, method: str, params: str) -> None:
+        """A notification whose params are JSON already."""
+        assert isinstance(self.protocol, MagpyProtocol)
+        try:
+            self.protocol.notify_text(method, params)
+        except BrokenPipeError:
+            self.closing = True
 
     def _notify(self, method: str, params: object) -> None:
         if self.closing:

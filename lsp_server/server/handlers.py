@@ -125,7 +125,7 @@ def _register_documents(server: MagpyServer) -> None:
         if is_table_file(document.path):
             server.check_table(document.key)
         if server.board.edited(document, edits):
-            server.changed({document.key})
+            server.changed({document.key}, typed=True)
             server.text_changed()
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)

@@ -285,6 +285,7 @@ class RunManager:
         before = run.found.keys()
         run.found.findings = {finding.key: finding for finding in report.findings}
         run.found.regions = {region.id: region for region in report.regions}
+        run.found.version += 1
         run.found.details, run.found.settled = report.details, True
         run.found.steps = max(run.found.steps, report.steps)
         self._client.changed(before | run.found.keys())

@@ -49,7 +49,7 @@ class AotBackend(ABC):
         elif fake_compat.fake_mode_of(fakes) is None:
             fakes = list(example_inputs)
         with preserve_torch_state():
-            graph = prepare(gm, device)
+            graph = prepare(gm, fakes, device)
             lowered, graph_inputs = None, fakes
             if needs_lowering(graph):
                 lowered = lower_scalars(graph, fakes, mode, self._hoist())

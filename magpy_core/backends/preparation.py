@@ -5,6 +5,10 @@ Key function: `prepare`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import torch
 import torch.fx
 
 from magpy_core._compat.fx_targets import device_constructors, printable_targets
@@ -15,22 +19,23 @@ from magpy_core.findings import Unsupported
 _SEES_OFFSET = {"as_strided": 3, "as_strided_": 3, "as_strided_copy": 3, "as_strided_scatter": 4}
 
 
-def prepare(gm: torch.fx.GraphModule, device: torch.device) -> torch.fx.GraphModule:
+def prepare(gm: torch.fx.GraphModule, fakes: Sequence[Any], device: torch.device) -> torch.fx.GraphModule:
     """A copy of ``gm`` that the compilers may own and change; raises Unsupported for what they would compile wrongly.
 
-    ``device`` is the default device of the program at this moment.
+    ``fakes``: its inputs; ``device``: the default device of the program at this moment.
     """
     graph = torch.fx.Graph()
     graph.output(graph.graph_copy(gm.graph, {}))
     graph.lint()
     copied = torch.fx.GraphModule(gm, graph)
-    _refuse(copied)
+    _refuse(copied, fakes)
     _write_default_device(copied, device)
     printable_targets(copied)
     return copied
 
 
-def _refuse(gm: torch.fx.GraphModule) -> None:
+def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
+    inputs = dict(zip((n for n in gm.graph.nodes if n.op == "placeholder"), fakes, strict=True))
     for node in gm.graph.nodes:
         name = name_of(node.op, node.target) if node.op in ("call_function", "call_method") else ""
         position = _SEES_OFFSET.get(name)
@@ -38,6 +43,48 @@ def _refuse(gm: torch.fx.GraphModule) -> None:
             offset = node.kwargs.get("storage_offset", node.args[position] if len(node.args) > position else None)
             if offset is not None:
                 raise Unsupported("MP902", f"{name} with a storage offset addresses memory outside the tensor it is given")
+            if isinstance(fake := inputs.get(node.args[0]), torch.Tensor) and not _stays_inside(fake, node, position):
+                raise Unsupported("MP902", f"{name} reaches memory that lies outside the elements of the tensor it is given")
+        if name == "detach_" and isinstance(fake := inputs.get(node.args[0]), torch.Tensor) and fake.requires_grad:
+            raise Unsupported("MP902", "detach_ takes a tensor from outside out of autograd, which no compiled graph can")
+        if name.startswith("_foreach_") and name.endswith("_"):
+            given = [inputs.get(n) for n in node.all_input_nodes]
+            if _given_twice(node) or may_overlap([t for t in given if isinstance(t, torch.Tensor)]):
+                raise Unsupported("MP902", f"{name} is given tensors that may overlap: it changes one after the other")
+
+
+def _stays_inside(tensor: torch.Tensor, node: torch.fx.Node, position: int) -> bool:
+    """Whether ``as_strided`` with these sizes and strides sees elements of the tensor only. ``position``: of the offset."""
+    size = node.kwargs.get("size", node.args[position - 2 : position - 1])
+    stride = node.kwargs.get("stride", node.args[position - 1 : position])
+    size, stride = (v[0] if isinstance(v, tuple) and v and isinstance(v[0], list | tuple) else v for v in (size, stride))
+    if not tensor.is_contiguous() or not isinstance(size, list | tuple) or not isinstance(stride, list | tuple):
+        return False
+    if len(size) != len(stride) or not all(type(n) is int for n in (*size, *stride)):
+        return False
+    return bool(sum((n - 1) * s for n, s in zip(size, stride, strict=True)) < tensor.numel())
+
+
+def _given_twice(node: torch.fx.Node) -> bool:
+    """Whether an operation on lists has one tensor at two places of them."""
+    place: dict[torch.fx.Node, int] = {}
+    lists = [a for a in (*node.args, *node.kwargs.values()) if isinstance(a, list | tuple)]
+    return any(place.setdefault(n, i) != i for values in lists for i, n in enumerate(values) if isinstance(n, torch.fx.Node))
+
+
+def may_overlap(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether two of these fakes, each once, may have an element in common: those in one storage whose ranges meet."""
+    ranges: dict[int, list[tuple[Any, Any]]] = {}
+    for tensor in {id(t): t for t in tensors}.values():
+        if tensor.numel() == 0:
+            continue
+        start = tensor.storage_offset()
+        end = start + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+        known = ranges.setdefault(tensor.untyped_storage()._cdata, [])
+        if any(start <= other_end and other_start <= end for other_start, other_end in known):
+            return True
+        known.append((start, end))
+    return False
 
 
 def _write_default_device(gm: torch.fx.GraphModule, device: torch.device) -> None:

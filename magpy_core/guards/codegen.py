@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.scripts import cpp_module, owns_method, script_attribute
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.draws import draw
@@ -65,6 +66,7 @@ def nth(container: Any, index: int) -> Any:
 HELPERS: dict[str, Any] = {
     "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
     "nth": nth, "peek": peek, "slot_of": slot_of, "slot_filled": slot_filled,
+    "cpp_module": cpp_module, "script_attribute": script_attribute, "owns_method": owns_method,
     "draw": draw, "cache_state": cache_state, "namespace": namespace, "own_grad": own_grad,
     "dict_getitem": dict.__getitem__, "list_getitem": list.__getitem__, "getattr": getattr, "type": type, "len": len,
     "id": id, "tuple": tuple, "map": map, "dict": dict, "list": list, "set": set, "bool": bool, "int": int,

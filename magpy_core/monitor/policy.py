@@ -62,8 +62,14 @@ def extend(table: dict[str, str]) -> None:
         _extra[name] = what
 
 
+def module_of(fn: Any) -> str:
+    """The module that a function or class says it is of; a program may have put anything there."""
+    module = getattr(fn, "__module__", None)
+    return module if type(module) is str else ""
+
+
 def dotted_name(fn: Any) -> str:
-    module = getattr(fn, "__module__", None) or getattr(getattr(fn, "__objclass__", None), "__module__", None) or ""
+    module = module_of(fn) or module_of(getattr(fn, "__objclass__", None))
     if not module:
         owner = getattr(fn, "__self__", None)
         module = owner.__name__ if isinstance(owner, types.ModuleType) else type(owner).__module__
@@ -84,7 +90,7 @@ _NUMPY_MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.lib", "numpy.core
 
 def is_pure_numpy(fn: Any) -> bool:
     """Whether a NumPy function, or method of an array, gives what follows from its arguments."""
-    module = getattr(fn, "__module__", None) or "numpy"  # methods have none
+    module = module_of(fn) or "numpy"  # methods have none
     known = module in _NUMPY_MODULES or module.startswith(("numpy._core.", "numpy.core.", "numpy.lib."))
     return known and not getattr(fn, "__name__", "").startswith(_HOST_NUMPY)
 

@@ -32,6 +32,8 @@ def _facts(value: Any, sizes: bool) -> Any:
         return (kind, value.dtype, value.device, value.layout, value.requires_grad, shape)
     if kind in (tuple, list):
         return (kind, [_facts(v, sizes) for v in value])
+    if kind is dict and all(type(k) in (str, int) for k in value):
+        return (kind, [(k, _facts(v, sizes)) for k, v in value.items()])
     if kind in _PLAIN:
         return value
     raise Unsupported("MP107", f"{HERE} gives a {kind.__name__}, of which nobody can tell whether it is as it was.")
@@ -47,6 +49,8 @@ def _is_real(value: Any) -> bool:
     """No tensor of a compiler that traces the graph: it finds out for itself what follows from data."""
     if type(value) in (tuple, list):
         return all(map(_is_real, value))
+    if type(value) is dict:
+        return all(map(_is_real, value.values()))
     return not isinstance(value, torch.Tensor) or type(value) in _TENSORS
 
 
@@ -62,5 +66,6 @@ def expecting(call: Callable[..., Any], result: Any, sizes: bool) -> Callable[..
             raise OtherResult(getattr(call, "__name__", "a call"))
         return given
 
+    expect.__dict__.update(call.__dict__)
     expect.__name__ = expect.__qualname__ = call.__name__
     return expect

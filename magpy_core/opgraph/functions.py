@@ -111,6 +111,8 @@ def may_size(name: str) -> bool:
 
 def silently_written(func: Any, fx_args: tuple[Any, ...], fx_kwargs: dict[str, Any]) -> list[Any]:
     """The graph values of the running statistics that a normalisation in training mode changes."""
+    if changed := getattr(func, "changes_first", 0):
+        return list(fx_args[0][:changed])
     try:
         names, flag = _SILENT_WRITES[func]
     except (KeyError, TypeError):

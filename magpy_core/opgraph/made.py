@@ -46,6 +46,11 @@ def copy_tensor(tensor: torch.Tensor, memo: dict[Any, Any]) -> torch.Tensor:
     return copied
 
 
+def same_address(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """``a.data_ptr() == b.data_ptr()``, while both are there."""
+    return a.data_ptr() == b.data_ptr()
+
+
 def set_seed(seed: int) -> None:
     """``torch.manual_seed(seed)``, without the generator that it gives back."""
     torch.manual_seed(seed)

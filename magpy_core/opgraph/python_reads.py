@@ -14,8 +14,9 @@ import torch.fx
 from magpy_core._compat.tensor_guards import storage_key
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.data_shapes import is_constant
-from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array
-from magpy_core.opgraph.scalars import ScalarTable
+from magpy_core.opgraph.functions import opaque_read
+from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array, same_address
+from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph.kinds import is_a
 
 _LONGEST_LIST = 256  # numbers that ``tolist()`` may give
@@ -141,12 +142,30 @@ class PythonReads:
         plain = type(tensor) is torch.Tensor and tensor.dim() == 0 and tensor.layout is torch.strided
         return plain and tensor.dtype.is_complex is False and not tensor.is_quantized and not tensor.is_meta
 
-    def _put_into_text(self, tensor: torch.Tensor, node: Any) -> None:
+    def _record_pointer(self, tensor: torch.Tensor, node: Any, result: int) -> int:
+        """``tensor.data_ptr()``: a number of the graph, of which Python may ask whether it is that of another tensor."""
+        self.eager_only.append(("MP102", opaque_read("data_ptr"), self.host.site_mark()))
+        read = self.graph.call_method("data_ptr", (node,))
+        read.meta["magpy_site"] = self.host.site_mark()
+        bound: int = self.scalars.bind(result, self.scalars.node(read, result))
+        return bound
+
+    def same_memory(self, a: Sym, b: Sym, outcome: bool) -> Sym | None:
+        """Whether two such numbers are one, asked of the tensors themselves. None where that is no question."""
+        first, second = (sym.payload.args[0] for sym in (a, b))
+        if first is second:
+            return None
+        node = self.graph.call_function(same_address, (first, second))
+        node.meta["magpy_site"] = self.host.site_mark()
+        return self.scalars.node(node, outcome)
+
+    def _record_text(self, tensor: torch.Tensor, node: Any, result: str) -> str:
         """The text of a tensor's number holds for this very number."""
         read = self.graph.call_method("item", (self.graph.call_method("detach", (node,)),))
         read.meta["magpy_site"] = self.host.site_mark()
         number = tensor.detach().item()
         self.host.branch(self.scalars.node(read, number), number, "item")
+        return result
 
     def _record_list(self, tensor: torch.Tensor, node: Any, result: Any) -> Any:
         """``tensor.tolist()``: each number is a value of the graph. Returns the list with the numbers that carry them."""

@@ -5,6 +5,9 @@ Everything that is not known to be safe can. Key functions: ``can_raise``, ``und
 
 from __future__ import annotations
 
+import math
+import operator
+
 import torch.fx
 
 from magpy_core._compat.autograd import switches_modes
@@ -25,7 +28,7 @@ _SAFE = frozenset({
     "empty_like", "full_like", "rand", "randn", "rand_like", "randn_like", "tensor", "truediv", "eq", "ne", "lt", "le",
     "gt", "ge", "logical_and", "logical_or", "logical_not", "and_", "or_", "invert", "isnan", "isinf", "isfinite",
     "size", "repeat", "pad", "flip", "roll", "mse_loss", "l1_loss", "smooth_l1_loss", "outer", "dot", "mv", "item",
-    "requires_grad_", "set_requires_grad", "set_setting",
+    "requires_grad_", "set_requires_grad", "set_setting", "data_ptr", "same_address",
 })  # fmt: skip
 _PLAIN_INDEX = (int, slice, type(None), type(Ellipsis))
 
@@ -45,10 +48,23 @@ def can_raise(node: torch.fx.Node) -> bool:
         # `beta ** step`: a number of at most 1 to a power that grows can't overflow; copying every parameter of an
         # optimizer at each step, in case the step count were hugely negative, would cost more than compiling it wins
         return not isinstance(node.args[1], (int, float)) and not (isinstance(base, float) and 0.0 < base <= 1.0)
+    if target in (operator.truediv, math.sqrt, math.log):  # on Python's numbers
+        number = node.args[-1]
+        return isinstance(number, torch.fx.Node) and not _bias_correction(number)
+    if getattr(target, "__module__", "") == "math":
+        return target is not math.fabs
     if "rounding_mode" in node.kwargs:
         return True
     plain = name.removesuffix("_") if name not in _SAFE else name
     return plain.removeprefix("i") not in _SAFE and plain not in _SAFE
+
+
+def _bias_correction(node: torch.fx.Node) -> bool:
+    """``1 - beta ** step``: an optimizer's, which is not 0 from the first step on."""
+    if node.target is not operator.sub or node.args[0] != 1 or not isinstance(node.args[1], torch.fx.Node):
+        return False
+    power = node.args[1]
+    return power.target in (operator.pow, pow) and isinstance(power.args[0], float) and 0.0 < power.args[0] < 1.0
 
 
 def undo_needed(graph: torch.fx.Graph, first_change: torch.fx.Node | None) -> tuple[bool, bool]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.fx
@@ -25,6 +25,7 @@ from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph.assigned import FLAG, Assigned
 from magpy_core.opgraph.conditions import condition
 from magpy_core.opgraph.data_shapes import DIMENSIONS, masked, numbers_among, shaped_by_data, sizes_among, sparse
+from magpy_core.opgraph.host import Host
 from magpy_core.opgraph.python_reads import PythonReads
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.opgraph.seen import note_tensor
@@ -37,36 +38,6 @@ _CONST_TYPES = (bool, int, float, complex, str, type(None), torch.dtype, torch.d
 
 
 _TENSOR_TYPE = type(torch.FloatTensor)
-
-
-class Host(Protocol):
-    """The recording's side: sources of outside tensors, guards, branches and refusals."""
-
-    def is_plain_array(self, value: Any) -> bool: ...
-    def share_array(self, array: Any) -> None: ...
-    def shares_tensor(self, array: Any, tensor: torch.Tensor) -> None: ...
-    def is_data(self, value: Any) -> bool: ...
-    def settle_arrays(self) -> None: ...
-    def check_written(self, tensor: torch.Tensor) -> None: ...
-    def data_node(self, value: Any) -> Any: ...
-    def outside_tensor(self, tensor: torch.Tensor) -> Source: ...
-    def read_field(self, source: Source, tensor: torch.Tensor, name: str, value: Any) -> None: ...
-    def read_container(self, value: Any) -> None: ...
-    def tensor_shape_read(self, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any: ...
-    def branch(self, sym: Sym, outcome: Any, what: str) -> None: ...
-    def paused(self) -> bool: ...
-    def site_mark(self) -> Any: ...
-    def mark_operation(self, node: torch.fx.Node, result: Any) -> None: ...
-    def tensor_written(self, tensor: torch.Tensor, source: Source) -> None: ...
-    def torch_call_seen(self) -> None: ...
-    def adopt(self, result: Any) -> None: ...
-    def sizes_vary(self) -> bool: ...
-    def exact_sizes(self, tensors: list[torch.Tensor]) -> None: ...
-    def tensor_length(self, number: Any) -> Any: ...
-    def read_offset(self, source: Source, value: int) -> None: ...
-    def operation_raised(self, name: str) -> None: ...
-    def handed(self, tensor: torch.Tensor) -> bool: ...
-    def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None: ...
 
 
 class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
@@ -95,7 +66,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         self.sets_random = False  # whether the graph sets torch's random stream (and may put it back)
         self.first_change: torch.fx.Node | None = None  # the first operation that changes a graph input
         self._written: set[int] = set()  # memory that operations have written to
-        self.eager_only: list[tuple[Any, ...]] = []  # why only `eager` can run it: code, text, site, perhaps a hint
+        self.eager_only: list[tuple[Any, ...]] = []  # why only `eager` can run it: code, text, site; perhaps a hint, a place
         self.entry_memory: dict[int, torch.Tensor] = {}  # where `.data` or `.requires_grad` changed: as it was, by id
         self.entry_history: dict[int, tuple[bool, Any]] = {}
         self._took_mask = self._took_array = False  # whether it takes a mask, an array that holds data
@@ -300,6 +271,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             return ("list", self.to_fx(args[0]))
         if short == "__format__" and self._is_number(args[0]):
             return ("text", self.to_fx(args[0]))
+        if short == "data_ptr":
+            return ("pointer", self.to_fx(args[0]))
         if short in fns.OPAQUE_READS:
             raise Unsupported("MP102", fns.opaque_read(short))
         if short == "__hash__" or (short == "type" and len(args) == 1 and not kwargs):  # ``x.type()`` names dtype and device
@@ -364,11 +337,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             if not (id(tensor) in self.values and id(tensor) not in self.guarded):
                 self.guard_tensor(tensor)
             return result
-        if what == "list":
-            return self._record_list(tensor, info, result)
-        if what == "text":
-            self._put_into_text(tensor, info)
-            return result
+        if what in ("list", "text", "pointer"):
+            return getattr(self, f"_record_{what}")(tensor, info, result)
         if what == "set_field":
             self.host.field_written(tensor, info, args[1] if len(args) > 1 else None)
             return result
@@ -480,12 +450,16 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
                 self.data_shaped.add(id(result))
             return
         if is_a(result, (tuple, list)):
-            if all(not is_a(r, (torch.Tensor, tuple, list)) for r in result) and result:
+            if all(not is_a(r, (torch.Tensor, tuple, list, dict)) for r in result) and result:
                 raise Unsupported("MP102", "An operation gives Python values that depend on tensor data.")
             for i, r in enumerate(result):
-                if is_a(r, (torch.Tensor, tuple, list)):
+                if is_a(r, (torch.Tensor, tuple, list, dict)):
                     self._bind(r, self.graph.call_function(operator.getitem, (node, i)), shaped)
             self._keep.append(result)
+            return
+        if type(result) is dict and all(is_a(r, (torch.Tensor, tuple, list, dict)) for r in result.values()):
+            for k, r in result.items():
+                self._bind(r, self.graph.call_function(operator.getitem, (node, k)), shaped)
             return
         if result is None or is_a(result, (torch.dtype, torch.device, torch.layout)):
             return

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch.fx
 
@@ -33,6 +33,45 @@ CARRYING: frozenset[Any] = frozenset({
     float, int, abs, round, min, max, pow, math.sqrt, math.exp, math.log, math.cos, math.sin, math.tan,
     math.tanh, math.floor, math.ceil, math.pow, math.fabs, math.log2, math.log10, math.log1p, math.expm1,
 })  # fmt: skip
+
+_DIVISIONS = frozenset({operator.truediv, operator.floordiv, operator.mod, operator.lshift, operator.rshift})
+_POWERS = frozenset({operator.pow, pow, math.pow})
+
+
+def can_raise(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Whether an operation on numbers may raise, or give another type, for other numbers of the same types."""
+    if fn in _DIVISIONS:
+        return isinstance(args[1], Sym)
+    if fn in _POWERS:
+        exponent = args[1]
+        return not (type(exponent) is int and exponent >= 0 and len(args) == 2 and _type(args[0]) is int)
+    if fn in (int, round):
+        return _type(args[0]) is float
+    return getattr(fn, "__module__", "") == "math" and fn is not math.fabs
+
+
+def _is_decay(value: Any) -> bool:
+    """``beta ** step``, with a ``beta`` of at most 1."""
+    if not isinstance(value, Sym) or value.payload not in _POWERS:
+        return False
+    base = value.args[0]
+    return type(base) is float and 0.0 < base <= 1.0
+
+
+def is_bias_correction(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """An optimizer's ``beta ** step``, ``lr / (1 - beta ** step)`` and ``(1 - beta ** step) ** 0.5``, which raise for step
+    counts below 1 only. Where these come from tensors, being ready for it would mean a copy of every parameter a step."""
+    if fn in _POWERS and type(args[0]) is float:
+        return 0.0 < args[0] <= 1.0
+    number = args[1] if fn is operator.truediv else args[0]
+    if not isinstance(number, Sym) or number.payload is not operator.sub or not _is_decay(number.args[1]):
+        return False
+    return number.args[0] == 1 and (fn in (operator.truediv, math.sqrt) or (fn in _POWERS and args[1] == 0.5))
+
+
+def _type(value: Any) -> type:
+    return type(value.hint if isinstance(value, Sym) else value)
+
 
 _TEXT = {f: t for t, f in (BINARY | COMPARE).items()}
 
@@ -80,6 +119,11 @@ class Sym:
 
     def __repr__(self) -> str:
         return self.describe()
+
+
+def is_pointer(sym: Sym | None) -> TypeGuard[Sym]:
+    """Whether this is what ``tensor.data_ptr()`` gave: only whether two are one is a question that a graph can answer."""
+    return sym is not None and sym.kind == "node" and sym.payload.target == "data_ptr"
 
 
 class ScalarTable:

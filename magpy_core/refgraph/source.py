@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from magpy_core._compat.scripts import cpp_module, owns_method, script_attribute
 from magpy_core.refgraph.iterators import peek
 
 # kind -> (reader, python template); {b} is the base expression, {k} the key expression.
@@ -35,6 +36,9 @@ _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "cache_state": (lambda b, k: cache_state(b), "cache_state({b})"),
     "logs": (lambda b, k: b.isEnabledFor(k), "{b}.isEnabledFor({k})"),
     "context": (lambda b, k: b.get(k), "{b}.get({k})"),
+    "script": (lambda b, k: cpp_module(b), "cpp_module({b})"),
+    "script_attr": (lambda b, k: script_attribute(b, k), "script_attribute({b}, {k})"),
+    "script_method": (lambda b, k: owns_method(b, k), "owns_method({b}, {k})"),
     "peek": (lambda b, k: peek(b, k), "peek({b}, {k})"),
     "draw": (lambda b, k: _not_twice(k), "draw({b}, {k}, before)"),
 }
@@ -116,7 +120,9 @@ class Source:
         match self.kind:
             case "filled":
                 return f"hasattr({base}, {key})"
-            case "attr" | "field" | "slot":
+            case "script":
+                return base
+            case "attr" | "field" | "slot" | "script_attr" | "script_method":
                 return f"{base}.{self.key}"
             case "dict_item" | "item":
                 b = self.base

@@ -65,7 +65,7 @@ class Build:
     """An object the region made: created empty (``how``), then filled, so that sharing and cycles survive.
 
     ``how``: ``list dict set deque`` (filled in place), ``tuple`` (items first), ``object`` (``__new__`` then state),
-    ``exception``, ``method``, ``partial``.
+    ``exception``, ``method``, ``partial``, ``array`` (of plain numbers, a copy of which is ``extra``), ``array_view``.
     """
 
     how: str

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from magpy_core.findings import Unsupported
+from magpy_core.opgraph.arrays import array_like, view_parts
 from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.refgraph import kinds
@@ -59,6 +60,7 @@ class Planner:
         self._open: set[int] = set()  # immutable values being built: what they hold must not lead back to them
         self.active_error: BaseException | None = None
         self.outputs: dict[torch.fx.Node, None] = {}
+        self.plain_array: Callable[[Any], bool] = lambda value: False  # NumPy arrays made of plain numbers
         self.data_node: Callable[[Any], Any] = lambda value: None  # graph values of NumPy arrays that hold data
 
     # -- values ------------------------------------------------------------------------------------------------
@@ -149,6 +151,9 @@ class Planner:
             build.how = "tuple"
             build.items = [self.expression(v) for v in value]
             return build
+        if self.plain_array(value):
+            self.build_array(build, value)
+            return build
         base = kinds.layout_base(tp) if tp.__flags__ & (1 << 9) else tp
         if tp is types.SimpleNamespace:
             base = object
@@ -175,6 +180,22 @@ class Planner:
             raise Unsupported("MP110", f"A `{tp.__name__}` made inside the region leaves it; replay can't make it again.")
         build.attrs = self._attrs(value)
         return build
+
+    def build_array(self, build: Build, array: Any) -> None:
+        """A NumPy array of plain numbers, on memory of its own or of another such array."""
+        owner = array.base
+        while owner is not None and owner.base is not None:
+            owner = owner.base
+        if owner is None:
+            kept = array_like(array)
+            build.how, build.extra = "array", kept
+            same = kept.strides == array.strides
+        else:
+            parts = view_parts(owner, array)
+            build.how, build.items, build.extra = "array_view", [self.expression(owner)], parts
+            same = parts[2] >= 0
+        if not same or array.dtype.hasobject:
+            raise Unsupported("MP110", "An array made inside the region leaves it; replay can't make its layout again.")
 
     def build_error(self, build: Build, error: BaseException) -> None:
         """An exception: its arguments, and the exceptions it was raised from or while handling."""

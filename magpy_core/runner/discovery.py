@@ -164,13 +164,14 @@ class Discovery:
         import torch
 
         from magpy_core._compat.call_context import in_backward, in_tracer
+        from magpy_core._compat.parallel import wraps_for_processes
 
         self._clock.mark("import_torch")
         self._plain = lambda: in_backward() or in_tracer()
-        self._patch_module(torch.nn.Module, torch.compiler.is_compiling)
+        self._patch_module(torch.nn.Module, torch.compiler.is_compiling, wraps_for_processes)
         self._patch_optimizers(torch.optim.Optimizer, torch.compiler.is_compiling)
 
-    def _patch_module(self, base: Any, is_compiling: Callable[[], bool]) -> None:
+    def _patch_module(self, base: Any, is_compiling: Callable[[], bool], around: Callable[[Any], bool]) -> None:
         original = base.__call__
         get, clock, outermost, call = self._modules.get, self._clock, self._outermost, self._call
         monitoring = self._monitoring
@@ -184,6 +185,8 @@ class Discovery:
                 return self._uncaptured(original, module, args, kwargs)
             region = get(module)
             if region is None:
+                if around(module):
+                    return original(module, *args, **kwargs)  # the module inside is the region
                 region = self._safely(lambda: self._new_module(module, original))
                 if region is None:
                     return self._uncaptured(original, module, args, kwargs)

@@ -38,25 +38,17 @@ from magpy_core.replay.codegen import ReplayWriter
 from magpy_core.replay.ir import Outside
 from magpy_core.replay.prefetch import prefetch
 from magpy_core.runtime.conditions import evaluator
-from magpy_core.runtime.parts import DRAWING, Guards, Replay, restore_history, restore_input, shape_check
+from magpy_core.runtime.parts import DRAWING, CaptureFailed, Guards, Replay, restore_history, restore_input, shape_check
 from magpy_core.runtime.recording.base import Branch
 from magpy_core.runtime.recording.recording import Recorded
 from magpy_core.runtime.tagged import Tagged
 from magpy_core.runtime.text import functions, short_functions
+from magpy_core.runtime.trial import first_run
 
 MISS: Any = type("MISS", (), {"__repr__": lambda self: "MISS"})()
 _COMPILING = threading.RLock()
 AGAIN: Any = type("AGAIN", (), {"__repr__": lambda self: "AGAIN"})()
 """``run`` raised half way and has left no trace: the call has to run as plain Python."""
-
-
-class CaptureFailed(Exception):
-    """A capture turned out not to run (its backend failed, or its graph raised); carries the finding's text."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
 
 
 def _note(site: Any) -> str:
@@ -99,6 +91,7 @@ class Capture:
         self.segments: list[Segment] = split(self._graph, cuts, wanted, self._ahead)
         self.is_complete = len(self.segments) <= 1
         self._namespace: dict[str, Any] = {}
+        self._written: set[torch.fx.Node] = set()  # inputs to be put back if the compiled graph's first run fails
         self.generated_code: list[str] = []
         self._globals_ok = recorded.global_check
         self._bare: dict[int, Callable[..., Any]] = {}
@@ -342,6 +335,10 @@ class Capture:
             first = w.var(group[0])
             for source in group[1:]:
                 w.fail_if(f"storage_key({w.var(source)}) != storage_key({first})", None)
+            if self._backend != "eager":  # what overlaps is compiled in
+                for source, _, _, tensor in self._recorded.tensors:
+                    if any(source is s for s in group):
+                        w.fail_if(f"{w.var(source)}.storage_offset() != {tensor.storage_offset()}", None)
         leaders = [g[0] for g in others.values()]
         if len(leaders) > 1:
             names = ", ".join(w.var(s) for s in leaders)
@@ -366,6 +363,9 @@ class Capture:
         if self.is_dynamic:
             raises, raises_changed = True, ops.first_change is not None
         undo = ""
+        if self._backend != "eager" and not (multi or raises_changed):
+            memory = {storage_key(t) for t, _ in ops.mutated.values()}
+            self._written = {node for node, _, t in ops.inputs if storage_key(t) in memory}
         if multi or raises_changed:
             mutated = {id(t): s for t, s in ops.mutated.values()}
             moved = {n.args[0] for n in self._graph.nodes if n.target is set_data}
@@ -407,7 +407,9 @@ class Capture:
                 fn = self._namespace[f"graph{index}"]
                 if fn is compile_and_call:
                     fn = self._namespace[f"graph{index}"] = self._compile_segment(index, tuple(inputs))
-            return fn(inputs)
+            nodes = self.segments[index].inputs
+            written = [value for node, value in zip(nodes, inputs, strict=True) if node in self._written]
+            return first_run(fn, inputs, written) if written else fn(inputs)
 
         return compile_and_call
 

@@ -15,9 +15,14 @@ from typing import Any
 from torch import nn
 
 from magpy_core._compat.eval_frame import hide
+from magpy_core._compat.parallel import wraps_for_processes
 
 _OWN: dict[type, type] = {}
 _FIELDS = ("__magpy_region__", "__magpy_module__", "__magpy_options__")
+
+
+# The shared __dict__ must not show our own fields (state_dict, pickling, deepcopy of the module), so they live here.
+_STATE: dict[int, dict[str, Any]] = {}
 
 
 class CompiledModule:
@@ -45,12 +50,25 @@ class CompiledModule:
             return _STATE[id(self)][name]
         return super().__getattribute__(name)
 
-    def __del__(self) -> None:
-        _STATE.pop(id(self), None)
+    def __del__(self, forget: Callable[..., Any] = _STATE.pop) -> None:
+        forget(id(self), None)  # at the interpreter's end there may be no more globals
 
 
-# The shared __dict__ must not show our own fields (state_dict, pickling, deepcopy of the module), so they live here.
-_STATE: dict[int, dict[str, Any]] = {}
+class CompiledWrapper(CompiledModule):
+    """Mixin of compiled modules that talk to other processes: they run as they are, around the compiled module inside."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return nn.Module.__call__(self, *args, **kwargs)
+
+    @property
+    def module(self) -> Any:
+        state = _STATE[id(self)]
+        inner = state["__magpy_module__"]._modules["module"]
+        if state["inner"] is not inner:  # another module was put there
+            state["inner"] = inner
+            state["handle"] = compiled_module(inner, state["make_region"], state["__magpy_options__"])
+            state["__magpy_region__"] = state["handle"].__magpy_region__
+        return state["handle"]
 
 
 def compiled_module(module: nn.Module, make_region: Callable[[nn.Module], Any], options: tuple[Any, ...]) -> nn.Module:
@@ -58,14 +76,19 @@ def compiled_module(module: nn.Module, make_region: Callable[[nn.Module], Any], 
     if isinstance(module, CompiledModule):
         module = _STATE[id(module)]["__magpy_module__"]
     cls = type(module)
+    around = wraps_for_processes(module)
     own = _OWN.get(cls)
     if own is None:
-        own = _OWN[cls] = type(
-            cls.__name__, (CompiledModule, cls), {"__module__": cls.__module__, "__qualname__": cls.__qualname__}
-        )
+        mixin = CompiledWrapper if around else CompiledModule
+        own = _OWN[cls] = type(cls.__name__, (mixin, cls), {"__module__": cls.__module__, "__qualname__": cls.__qualname__})
     handle: Any = object.__new__(own)
     object.__setattr__(handle, "__dict__", module.__dict__)
-    _STATE[id(handle)] = {"__magpy_region__": make_region(module), "__magpy_module__": module, "__magpy_options__": options}
+    state = _STATE[id(handle)] = {"__magpy_module__": module, "__magpy_options__": options}
+    if around:
+        state |= {"make_region": make_region, "inner": None}
+        handle.module  # noqa: B018  # makes the region
+    else:
+        state["__magpy_region__"] = make_region(module)
     return handle  # type: ignore[no-any-return]
 
 

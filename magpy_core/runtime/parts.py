@@ -19,6 +19,15 @@ from magpy_core.replay.ir import Effect, Plan
 from magpy_core.runtime.recording.recording import Recorded
 
 
+class CaptureFailed(Exception):
+    """A capture turned out not to run (its backend failed, or its graph raised); carries the finding's text."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
 class Guards:
     """When a capture is valid. ``code`` is the generated Python; ``len`` the number of checks."""
 

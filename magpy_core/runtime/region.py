@@ -26,7 +26,8 @@ from magpy_core.findings import (
 )
 from magpy_core.guards.explain import Failure
 from magpy_core.monitor.positions import is_user_file
-from magpy_core.runtime.capture import AGAIN, MISS, Capture, CaptureFailed
+from magpy_core.runtime.capture import AGAIN, MISS, Capture
+from magpy_core.runtime.parts import CaptureFailed
 from magpy_core.runtime.recording.base import Learned
 from magpy_core.runtime.recording.recording import Recorded, Recording
 from magpy_core.runtime.reporting import again, capture_findings, host_reads, performance_findings, recompile_finding
@@ -265,8 +266,8 @@ class Region:
         """Turn a monitored run into a capture and findings."""
         capture = None
         if self.options.backend != "eager":
-            for code, text, site, *hint in recorded.recording.ops.eager_only:
-                recorded.recording.refuse(code, text, site=site, hint=hint[0] if hint else "")
+            for code, text, site, *more in recorded.recording.ops.eager_only:
+                recorded.recording.refuse(code, text, site=site, hint=more[0] if more else "", place=(*more, None, None)[1])
                 recorded.plan = None
         if recorded.plan is not None:
             try:

@@ -31,6 +31,7 @@ RAN = """
            speedup_low=1.8, speedup_high=2.2, compile_s=1.25, host_reads=1, graphs=1,
            recompiles=[{"call": 2, "name": "self.scale", "old": "1.0", "new": "0.5", "file": request["script"], "line": 6},
                        {"call": 3, "name": "x.shape", "old": "(3,)", "new": "(4,)", "file": request["script"], "line": 6}])
+    finding("MP202", 6, 8, 9, "bias", values=[("self.lin.bias", "a -> b")], severity="information")
     done(guards=[("x", "tensor", "<type Tensor>", 6), ("self.scale", "eq", "0.5", 6), ("self.lin", "plain_module", "<m>", 7),
                  ("self.lin.bias", "tensor", "<p>", 7)],
          nodes=[("placeholder", "x", "float32[4]", 0), ("placeholder", "self.lin.bias", "float32[4]", 0),
@@ -86,9 +87,10 @@ async def test_hover_on_a_guarded_value_tells_its_guard(client: Client, lab: Lab
         column - 3,
     )
     text, _ = await _hover(client, uri, 6, 17 + 11)
-    assert "`self.lin.bias` = `float32[4]` stays so; never failed" in text and "self.lin` is" not in text
+    assert "`self.lin.bias` = `float32[4]` stays so; failed 1 time: `self.lin.bias` a → b" in text
+    assert "self.lin` is" not in text
     text, _ = await _hover(client, uri, 6, 17 + 6)
-    assert "`self.lin` is an unchanged module" in text
+    assert "`self.lin` is an unchanged module; never failed in this run" in text
     assert await _hover(client, uri, 9, 1) == ("", None)
     client.change(uri, 2, (5, 0, 5, 0, " "))
     assert await _hover(client, uri, 5, column + 8) == ("", None), "the line was changed"

@@ -37,13 +37,18 @@ class Probe(torch.nn.Module):
         return x
 
 
+class Both(torch.nn.Module):
+    def forward(self, x):
+        return x * 2 if x.sum() > 0 else x
+
+
 torch.manual_seed(0)
-model, probe = DDP(torch.nn.Linear(4, 4)), Probe()
+model, probe, both = DDP(torch.nn.Linear(4, 4)), Probe(), Both()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 with open(f"losses{rank}.txt", "w", buffering=1) as losses:
     for i in range(3):
         loss = model(torch.ones(2, 4) * (rank + 1)).sum()
-        probe(torch.ones(1))
+        both(probe(torch.ones(1)))
         losses.write(f"{loss.item()!r}\\n")
         optimizer.zero_grad()
         loss.backward()

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 import magpy_core
+from magpy_core.runtime.api import region_of
 
 SCALE = {"value": 2.0}
 
@@ -295,6 +296,14 @@ def test_distributed_data_parallel() -> None:
             assert torch.equal(losses[0], losses[1]) and torch.equal(losses[0], losses[2])
         for a, b, c in zip(*(net.parameters() for net in nets), strict=True):
             assert torch.equal(a, b) and torch.equal(a, c)
+        for net in (steps[1], inside.module):  # the module inside of the wrapper is the region
+            assert region_of(net).hits > 1, region_of(net).disabled
+        around.module = nn.Linear(3, 2)  # the compiled wrapper follows
+        assert torch.equal(steps[1](x), around(x))
+        assert steps[1].module.weight is around.module.weight
+        part = magpy_core.compile(lambda x: around(x) * 2, backend="eager")
+        assert torch.equal(part(x), around(x) * 2)
+        assert {f.code for f in region_of(part).findings.values()} == {"MP106"}
     finally:
         dist.destroy_process_group()
 

@@ -308,7 +308,7 @@ class ArrayEvents(OutsideCallEvents):
             elif fn is not len:
                 self.guarded(site, self._call, site, fn, args, kwargs)
             return True
-        module = getattr(fn, "__module__", None) or type(fn).__module__ or ""
+        module = policy.module_of(fn) or policy.module_of(type(fn))
         if not module.startswith("numpy"):
             if self.data and not module.startswith("torch") and iterates(fn):
                 for value in (*args, *kwargs.values()):

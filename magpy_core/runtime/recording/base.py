@@ -140,12 +140,15 @@ class RecordingState(Observer):
 
     # -- refusing ----------------------------------------------------------------------------------------------
 
-    def refuse(self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: Any = None) -> None:
+    def refuse(
+        self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: Any = None,
+        place: Place | None = None,
+    ) -> None:  # fmt: skip
         """The capture is off: report why at the current line. Recording goes on, to find the other reasons too."""
         self.broken = True
         if HERE in message:
             message = message.replace(HERE, self.words(site) or "The program")
-        self.note(code, message, hint=hint, values=values, site=site)
+        self.note(code, message, hint=hint, values=values, site=site, place=place)
 
     def refuse_once(self, why: str) -> None:
         """This run can't be captured, for a reason that may be gone at the next call."""
@@ -163,16 +166,9 @@ class RecordingState(Observer):
         self.note(error.code, error.message, hint=hint, site=site, severity=Severity.INFORMATION)
 
     def note(
-        self,
-        code: str,
-        message: str,
-        *,
-        hint: str = "",
-        values: tuple[Value, ...] = (),
-        site: Any = None,
-        place: Place | None = None,
-        severity: Severity | None = None,
-    ) -> None:
+        self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: Any = None,
+        place: Place | None = None, severity: Severity | None = None,
+    ) -> None:  # fmt: skip
         """Report at the current line of the user's (of ``site``, if it is one): once for each place and code. What a call
         into a library leads to is told once: the rest is the library's affair."""
         if place is None:

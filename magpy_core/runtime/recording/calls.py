@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.function_apply import applied_class
+from magpy_core._compat.scripts import SCRIPTED
 from magpy_core._compat.settings import setter_name
 from magpy_core.findings import HERE, Value
 from magpy_core.monitor import policy
@@ -115,7 +116,7 @@ class CallEvents(ArrayEvents):
             self.call_weakref(site, fn)
         elif is_a(fn, GETTERS):
             self.call_getter(site, fn, args)
-        elif is_a(fn, torch.jit.ScriptFunction):
+        elif is_a(fn, SCRIPTED):
             self.call_scripted(site, fn, args, kwargs)
         elif is_a(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
             self.pending_torch = (site, fn)

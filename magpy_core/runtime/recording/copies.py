@@ -14,7 +14,7 @@ import torch
 from magpy_core._compat.tensor_guards import no_torch_function
 from magpy_core.findings import HERE
 from magpy_core.opgraph.made import copy_tensor, new_memo
-from magpy_core.runtime.recording.opaque import OpaqueEvents
+from magpy_core.runtime.recording.scripts import ScriptEvents
 
 
 def _has_more(tensor: Any) -> bool:
@@ -25,7 +25,7 @@ def _has_more(tensor: Any) -> bool:
     return not tensor.is_leaf or (plain and (tensor.grad is not None or bool(tensor.__dict__)))
 
 
-class CopyEvents(OpaqueEvents):
+class CopyEvents(ScriptEvents):
     """Copies of tensors."""
 
     _memos: dict[int, tuple[Any, Any]]  # memos of ``copy.deepcopy``, by id, with their graph values

@@ -19,6 +19,7 @@ from torch import nn
 from torch.amp import autocast_mode
 
 from magpy_core._compat.dynamo import bypass
+from magpy_core._compat.parallel import PARALLEL_FORWARD
 from magpy_core.findings import HERE
 from magpy_core.monitor.record import OWN_DIRECTORY, is_own_file
 from magpy_core.refgraph.kinds import is_a
@@ -189,9 +190,23 @@ class FrameEvents(OutputEvents):
         if module is None:
             return True
         if is_a(module, torch.jit.ScriptModule):
-            self.foreign_compiler(f"`{module.original_name}`, a torch.jit module,")
-            return False
+            d = module.__dict__
+            if self.ops.op_depth:
+                return False
+            if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")):
+                self.foreign_compiler(f"`{module.original_name}`, a torch.jit module with backward hooks,")
+            return True  # it asks for its hooks and calls its method as any Python code does
         return self.module_summary(module, self.site)
+
+    def parallel_call(self, frame: Any) -> bool:
+        """A wrapper for several processes inside the region: what it does around its module has to be done at each call."""
+        if not self.ops.op_depth:
+            self.refuse(
+                "MP106",
+                f"{HERE} calls a DistributedDataParallel module, whose work for other processes is no part of a graph.",
+                hint="Compile the wrapper itself, or the module inside of it, and leave the rest of the region around it.",
+            )
+        return False
 
     def module_summary(self, module: nn.Module, site: Any) -> bool:
         """Guard what ``_call_impl`` looks at; True when hooks must run, so its frame has to be monitored."""
@@ -279,6 +294,7 @@ def _known() -> dict[types.CodeType, str]:
     table: dict[Callable[..., Any], str] = {
         nn.Module._wrapped_call_impl: "module_getattr",
         nn.Module._call_impl: "module_call",
+        PARALLEL_FORWARD: "parallel_call",
         importlib.import_module: "import_call",
         nn.Module.__getattr__: "module_getattr",
         nn.Module.__setattr__: "module_setattr",

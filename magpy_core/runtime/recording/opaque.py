@@ -122,17 +122,6 @@ def legacy(cls: Any) -> Callable[..., Any]:
 
 
 @functools.lru_cache(maxsize=1024)
-def scripted(fn: Any) -> Callable[..., Any]:
-    """A plain function that calls a ``torch.jit.script`` function."""
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        return fn(*args, **kwargs)
-
-    run.__name__ = f"script_{fn.name}"
-    return run
-
-
-@functools.lru_cache(maxsize=1024)
 def caching(fn: Any) -> Callable[..., Any]:
     """A plain function that calls a ``functools.lru_cache`` function."""
 
@@ -301,15 +290,6 @@ class OpaqueEvents(FlowEvents):
         parts = self.guarded_call(array_parts, array)
         self.ops.op_depth -= 1
         self.apply_as(site, from_array, parts if type(parts) is tuple else (), {})
-
-    def call_scripted(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A ``torch.jit.script`` function reads no Python state: one node, which runs it again."""
-        if self.ops.op_depth or self._applied is not None:
-            return
-        text = f"`{fn.name}`, a torch.jit function, is called: what it compiled can't be compiled again with the region."
-        self.ops.eager_only.append(("MP112", text, site))
-        self.escape_all(site, args, kwargs)
-        self.apply_as(site, scripted(fn), args, kwargs, checked=True)
 
     def _effects(self) -> int:
         written = sum(1 + len(n.forced) for n in self.refgraph.written())

@@ -162,6 +162,8 @@ class ReadEvents(DefinitionEvents):
         if tp is super:
             self.read_super(obj.__thisclass__, obj.__self__, name, site)
             return
+        if is_a(obj, torch.jit.ScriptModule) and self.script_attr(site, obj, name):
+            return
         node = self.node_for(obj)
         found = lookup.resolve(obj, name)
         if found.where == "override":
@@ -180,6 +182,9 @@ class ReadEvents(DefinitionEvents):
             self.read_internal_attr(obj, name, found, site)
             return
         self.external_attr(node, obj, name, found, site)
+
+    def script_attr(self, site: Any, module: Any, name: str) -> bool:
+        raise NotImplementedError
 
     def descriptor_read(self, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
         raise NotImplementedError

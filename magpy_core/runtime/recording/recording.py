@@ -27,7 +27,7 @@ from magpy_core.refgraph.snapshot import ABSENT, instance_dict
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import MadeInside, Plan
 from magpy_core.replay.plan import Planner
-from magpy_core.runtime.recording.base import Learned
+from magpy_core.runtime.recording.base import Learned, memory_owner
 from magpy_core.runtime.recording.frames import FrameEvents
 
 _FAILED = object()
@@ -79,6 +79,7 @@ class Recording(FrameEvents):
         self._cached = []
         self._settings = {}
         self._forked = []
+        self._scripts = {}
         self._memos = {}
         self._checkpoints = []
         self._functions = {}
@@ -355,6 +356,9 @@ class Recording(FrameEvents):
         planner = Planner(self.refgraph, self.ops, self.scalars, self.is_young)
         planner.active_error = self.active_error
         planner.data_node = lambda value: self.data_node(value) if self.is_data(value) else None
+        planner.plain_array = lambda value: (
+            type(value).__name__ == "ndarray" and self.is_plain_array(value) and self.is_plain_array(memory_owner(value))
+        )
         plan = planner.plan(
             result if error is None else error, error is not None, self.whole_content, self.outputs, self.field_writes
         )
@@ -371,6 +375,7 @@ class Recording(FrameEvents):
         self.scalars.forget_addresses()
         self._memos.clear()
         self._functions.clear()
+        self._scripts.clear()
         self.only_inside.clear()
         self.data.clear()
         self.arrays.clear()

@@ -10,7 +10,8 @@ import torch
 from magpy_core._compat.surroundings import watched
 from magpy_core.findings import HERE, Severity, Value
 from magpy_core.monitor.assertions import only_raises
-from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY, Sym
+from magpy_core.opgraph.functions import opaque_read
+from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY, Sym, can_raise, is_bias_correction, is_pointer
 from magpy_core.opgraph.seen import note_tensor
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
@@ -91,7 +92,14 @@ class ValueEvents(CallEvents):
                 if sym is not None:
                     self.escape(sym, site)
             return result
-        sym = self.scalars.call(fn, (a or lhs, b or rhs), result)
+        return self.number_made(site, fn, (a or lhs, b or rhs), result)
+
+    def number_made(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> Any:
+        """An operation on numbers that vary gives another. Where it would raise instead, it must do so whether or not the
+        program uses the number: such a call fails the guard, or the graph."""
+        sym = self.scalars.call(fn, args, result)
+        if can_raise(fn, args) and (sym.on_host or not is_bias_correction(fn, args)):
+            self.branch_on(self.scalars.call(type, (sym,), type(result)), type(result), "type", site)
         return self.scalars.bind(result, sym)
 
     def unary(self, site: Any, value: Any) -> None:
@@ -113,7 +121,7 @@ class ValueEvents(CallEvents):
         if fn is None or type(result) not in kinds.NUMBER_TYPES:
             self.escape(sym, site)
             return result
-        return self.scalars.bind(result, self.scalars.call(fn, (sym,), result))
+        return self.number_made(site, fn, (sym,), result)
 
     def call_result(self, site: Any, result: Any) -> Any:
         self.printing = False
@@ -151,7 +159,7 @@ class ValueEvents(CallEvents):
         if type(result) not in kinds.NUMBER_TYPES:
             self.escape_all(site, args)
             return result
-        return self.scalars.bind(result, self.scalars.call(fn, tuple(self.scalars.lift(a) for a in args), result))
+        return self.number_made(site, fn, tuple(self.scalars.lift(a) for a in args), result)
 
     # -- comparisons and truth ---------------------------------------------------------------------------------
 
@@ -163,6 +171,11 @@ class ValueEvents(CallEvents):
                 if a is not None or b is not None:
                     self.site = site
                     fn = COMPARE[site.name or "=="]
+                    if is_pointer(a) and is_pointer(b) and site.name in ("==", "!="):
+                        sym = self.ops.same_memory(a, b, lhs == rhs)
+                        if sym is not None:
+                            self.branch_on(sym, lhs == rhs, "compare", site)
+                        return
                     outcome = fn(lhs, rhs)
                     self.branch_on(self.scalars.call(fn, (a or lhs, b or rhs), outcome), outcome, "compare", site)
             return
@@ -296,16 +309,22 @@ class ValueEvents(CallEvents):
                 self.sources.const(sym, "outcome of " + sym.describe()), f"sym:{outcome!r}", (sym, outcome), site
             )
             return
+        if pointers := [leaf for leaf in sym.leaves() if is_pointer(leaf)]:
+            for leaf in pointers:
+                self.refuse("MP102", opaque_read("data_ptr"), site=leaf.payload.meta["magpy_site"])
+            return
         if self._is_settled(sym):
             return  # it follows from what has been asked: the graph has been cut there
         last = next(iter(reversed(self.ops.graph.nodes)), None)
         number = what in ("value", "__index__", "item", "parts")
         code = "MP101" if not number else "MP109" if what == "parts" else "MP102"
-        asserted = not number and site is not None and only_raises(site, outcome)
+        asserted = what == "type" or (not number and site is not None and only_raises(site, outcome))
         condition = None if asserted else self.ops.condition(sym)
         self.branches.append(Branch(sym, outcome, last, site, asserted or self.whole, condition))
         if not asserted or self.whole:  # an assertion is looked at after the branches behind it
             self.settled[id(sym)] = sym
+        if what == "type":
+            return  # nobody needs to know that a number stays one
         if condition is not None:
             use = self.describe_use(sym) if number else f"Control flow depends on {self.describe_read(sym)}"
             self.note(

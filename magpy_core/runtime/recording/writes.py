@@ -117,6 +117,9 @@ class WriteEvents(ReadEvents):
             self.mark_written(root, site)
             root.forced.append(("set_attr", name))
             return
+        if is_a(obj, torch.jit.ScriptModule):
+            self.refuse("MP112", f"{HERE} sets `{name}` of a torch.jit module, which replay can't repeat.", site=site)
+            return
         tp = type(obj)
         self.class_fact(tp, "__setattr__", site)
         raw, owner = lookup.class_lookup(tp, name)

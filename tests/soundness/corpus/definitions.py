@@ -808,3 +808,16 @@ def region(x):
         return F.relu(x), nn.ReLU()(x)
     finally:
         F.relu = old
+
+
+# === class_of_an_odd_module: calls=6
+import collections
+import unittest.mock
+
+Pair = collections.namedtuple("Pair", "a b")
+Pair.__module__ = unittest.mock.MagicMock(name="module")
+
+
+def region(x):
+    pair = Pair(a=x, b=x + 1)
+    return pair.a * 2, len(pair)

@@ -1163,3 +1163,43 @@ def region(x):
 
 def change_window():
     window.append(window[-1] * 1.5)
+
+
+# === unused_number_that_raises: calls=9
+rate = 4.0
+
+
+def region(x):
+    share, root = 1.0 / rate, math.sqrt(rate)
+    return x + 1, type(root)
+
+
+def change_to_zero():
+    global rate
+    rate = 0.0
+
+
+def change_to_negative():
+    global rate
+    rate = -2.0
+
+
+def change_to_another():
+    global rate
+    rate += 1.5
+
+
+# === unused_number_of_data_that_raises: nograd calls=9
+seen = torch.zeros(1)
+
+
+def region(x):
+    total = x.sum().item()
+    mean = 1.0 / total
+    seen.add_(1)
+    math.log(total)
+    return x + 1
+
+
+def args(i):
+    return (torch.full((2,), (1.0, 2.0, 3.0, 0.0, 4.0, -1.0)[i % 6]),)

@@ -1,0 +1,73 @@
+"""Inputs of a compiled graph that share memory: what overlaps is compiled in, and guarded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import magpy_core
+
+PLACES = [(0, 2), (0, 2), (0, 2), (0, 4), (2, 0), (1, 3), (0, 1), (0, 1), (1, 2), (4, 4), (0, 0), (3, 2)]
+
+
+def read_after_write(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    a.add_(1)
+    return b * 2
+
+
+def both_written(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    a.mul_(2)
+    b.add_(1)
+    return a + b
+
+
+def list_written(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    torch._foreach_add_([a, b], 1)
+    return a * b
+
+
+def outcome(function: Callable[..., Any], place: tuple[int, int]) -> Any:
+    memory = torch.arange(6.0)
+    first, second = place
+    result = function(memory[first : first + 2], memory[second : second + 2])
+    return result.tolist(), memory.tolist()
+
+
+@pytest.mark.parametrize("region", [read_after_write, both_written, list_written])
+def test_windows_of_one_memory(region: Callable[..., Any]) -> None:
+    compiled = magpy_core.compile(region, backend="aot_eager")
+    for place in PLACES:
+        assert outcome(compiled, place) == outcome(region, place), place
+
+
+def test_one_tensor_twice_in_a_list() -> None:
+    def region(a: torch.Tensor) -> torch.Tensor:
+        torch._foreach_add_([a, a], 1)
+        return a * 2
+
+    compiled = magpy_core.compile(region, backend="aot_eager")
+    assert [compiled(torch.zeros(2)).tolist() for _ in range(3)] == [[4.0, 4.0]] * 3
+
+
+def test_a_parameter_taken_out_of_the_graph() -> None:
+    compiled = magpy_core.compile(lambda p: p.detach_() * 2, backend="aot_eager")
+    for _ in range(3):
+        parameter = torch.nn.Parameter(torch.ones(2))
+        assert not compiled(parameter).requires_grad and not parameter.requires_grad
+
+
+def test_inputs_are_put_back_when_a_compiled_graph_fails_in_its_first_run() -> None:
+    """torch's wrapper can't make these views of an interleaved input again, and says so after the addition."""
+
+    def region(a: torch.Tensor, b: torch.Tensor) -> Any:
+        a += b
+        return a.view(-1), a.view(-1)
+
+    compiled = magpy_core.compile(region, backend="aot_eager")
+    for _ in range(3):
+        memory, plain = torch.arange(8.0), torch.arange(8.0)
+        got, want = compiled(memory[::2], memory[1::2]), region(plain[::2], plain[1::2])
+        assert [t.tolist() for t in got] == [t.tolist() for t in want] and torch.equal(memory, plain)
