@@ -5,6 +5,7 @@ Key functions: ``tensor_check``, ``global_check``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -102,6 +103,25 @@ def no_torch_function() -> Any:
 def no_subclass_functions() -> Any:
     """Context manager: tensor operations inside reach no tensor subclass; modes they do."""
     return torch._C.DisableTorchFunctionSubclass()
+
+
+def tensor_users(tensor: torch.Tensor) -> int:
+    """Owners of a tensor below Python: 1 if only its Python object is one (autograd that saved it is another)."""
+    return int(tensor._use_count())  # type: ignore[attr-defined]
+
+
+def _storage_counts(tensor: torch.Tensor) -> tuple[int, int]:
+    memory = tensor.untyped_storage()
+    return sys.getrefcount(memory), int(torch._C._storage_Use_Count(memory._cdata))
+
+
+_ONE = _storage_counts(torch.empty(1))
+
+
+def tensors_in_storage(tensor: torch.Tensor) -> int:
+    """How many tensors own the storage of this one; 0 if Python has hold of the storage itself."""
+    references, users = _storage_counts(tensor)
+    return users - _ONE[1] + 1 if references == _ONE[0] else 0
 
 
 def storage_key(tensor: torch.Tensor) -> int:

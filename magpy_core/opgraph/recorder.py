@@ -22,6 +22,7 @@ from magpy_core._compat.tensor_guards import no_torch_function, storage_key
 from magpy_core._compat.torch_state import put_back, set_aside
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph import functions as fns
+from magpy_core.opgraph import release
 from magpy_core.opgraph.assigned import FLAG, Assigned
 from magpy_core.opgraph.conditions import condition
 from magpy_core.opgraph.data_shapes import DIMENSIONS, masked, numbers_among, shaped_by_data, sizes_among, sparse
@@ -60,6 +61,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         self.data_dims: dict[int, frozenset[int]] = {}  # which of their dimensions those are, where it is known
         self.op_depth = 0
         self.op_count = 0
+        self._made_bytes = 0  # since the values were last looked through
         self.shadow: Any = None  # the dispatch mode below, if one is at work
         self.drew_random = False
         self.sets_random = False  # whether the graph sets torch's random stream (and may put it back)
@@ -239,6 +241,9 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
     def _before(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Convert the arguments while they still have their entry state."""
         self.host.torch_call_seen()
+        if self._made_bytes > release.EVERY:
+            self._made_bytes = 0
+            release.release_unreachable(self.values, self.guarded)
         self._took_mask = self._took_array = False
         self._numbers, self.read_inside = [], []
         self._took_number = any(map(self._is_data, sizes_among(fns.function_name(func), args, kwargs)))
@@ -390,6 +395,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             node = self.graph.call_function(func, fx_args, fx_kwargs)
         self.host.mark_operation(node, result)
         self.op_count += 1
+        self._made_bytes += release.made_bytes(result)
         self._decide_numbers()
         if name in fns.LENGTH_FROM_SIZE:
             if any(id(t) in self.data_shaped for t in tensors[:1]):
