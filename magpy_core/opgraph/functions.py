@@ -147,3 +147,15 @@ def opaque_read(name: str) -> str:
     if name in _AS_DATA:
         return f"{HERE} gives a tensor's data to Python, where the graph can't follow."
     return f"{HERE} shows Python a tensor's memory (`.{name.strip('_')}`), which no guard can watch."
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def note(node: torch.fx.Node, result: Any, **meta: Any) -> None:
+    """Keep ``meta`` with a recorded call and, of a plain tensor that it gave, dtype and shape: for whoever shows the graph.
+
+    A subclass's properties may be the program's own code."""
+    node.meta.update(meta)
+    if type(result) in _PLAIN:
+        node.meta["magpy_tensor"] = (result.dtype, tuple(result.shape))

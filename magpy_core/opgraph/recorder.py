@@ -28,7 +28,6 @@ from magpy_core.opgraph.data_shapes import DIMENSIONS, masked, numbers_among, sh
 from magpy_core.opgraph.host import Host
 from magpy_core.opgraph.python_reads import PythonReads
 from magpy_core.opgraph.scalars import ScalarTable, Sym
-from magpy_core.opgraph.seen import note_tensor
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
@@ -109,8 +108,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         source = self.guard_tensor(tensor)
         name = "".join(c if c.isalnum() else "_" for c in source.describe()).strip("_") or "x"
         node = self._placeholder(name[-60:] if not name[-60:][0].isdigit() else "t_" + name[-58:])
-        node.meta["magpy_source"] = source
-        note_tensor(node, tensor)
+        fns.note(node, tensor, magpy_source=source)
         self.inputs.append((node, source, tensor))
         self.values[id(tensor)] = (tensor, node)
         return node
