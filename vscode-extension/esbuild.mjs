@@ -1,23 +1,39 @@
-// Bundles the extension into dist/extension.js. Flags: --production (minified, no source map), --watch.
+// Bundles the extension into dist/extension.js, and the webview's script into dist/graph.js.
+// Flags: --production (minified, no source map), --watch.
 import { context } from "esbuild";
 
 const production = process.argv.includes("--production");
-const bundle = await context({
-  entryPoints: ["src/extension.ts"],
-  outfile: "dist/extension.js",
+const common = {
   bundle: true,
-  platform: "node",
-  target: "node20",
-  format: "cjs",
-  external: ["vscode"],
   minify: production,
   sourcemap: production ? false : "linked",
   sourcesContent: false,
   logLevel: "warning",
-});
-if (process.argv.includes("--watch")) {
-  await bundle.watch();
-} else {
-  await bundle.rebuild();
-  await bundle.dispose();
+};
+const bundles = await Promise.all([
+  context({
+    ...common,
+    entryPoints: ["src/extension.ts"],
+    outfile: "dist/extension.js",
+    platform: "node",
+    target: "node20",
+    format: "cjs",
+    external: ["vscode"],
+  }),
+  context({
+    ...common,
+    entryPoints: ["src/webview/graph.ts"],
+    outfile: "dist/graph.js",
+    platform: "browser",
+    target: "es2022",
+    format: "iife",
+  }),
+]);
+for (const bundle of bundles) {
+  if (process.argv.includes("--watch")) {
+    await bundle.watch();
+  } else {
+    await bundle.rebuild();
+    await bundle.dispose();
+  }
 }

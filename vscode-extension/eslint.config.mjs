@@ -17,7 +17,8 @@ export default tseslint.config(
     languageOptions: {
       globals: {
         process: "readonly", console: "readonly", setTimeout: "readonly", clearTimeout: "readonly", fetch: "readonly",
-        URL: "readonly", require: "readonly", exports: "writable", document: "readonly",
+        URL: "readonly", require: "readonly", exports: "writable", document: "readonly", getComputedStyle: "readonly",
+        window: "readonly", performance: "readonly", requestAnimationFrame: "readonly", WheelEvent: "readonly", PointerEvent: "readonly",
       },
     },
   },

@@ -17,6 +17,7 @@ from lsp_server.features.positions import from_units, lsp_range
 from lsp_server.features.region_hover import guard_text, region_text
 from lsp_server.features.settings import SECTION
 from lsp_server.features.tables import FILE, is_table_file
+from lsp_server.features.views import requests as views
 from lsp_server.server.app import CODES, TRUST, MagpyServer
 from lsp_server.server.lifetime import on_signal, watch_process
 from lsp_server.server.targets import names_for
@@ -31,6 +32,7 @@ def register(server: MagpyServer) -> None:
     _register_documents(server)
     _register_features(server)
     _register_commands(server)
+    views.register(server)
 
 
 def _register_life(server: MagpyServer) -> None:

@@ -8,19 +8,24 @@ from typing import Any
 
 @dataclass
 class GuardDetail:
-    """One value that is checked before a replay, and where the program read it (line 1-based; 0: not known)."""
+    """One value that is checked before a replay, and where the program read it (line 1-based; 0: not known).
+
+    ``text`` is the check as a sentence fragment: ``self.calls == 3``.
+    """
 
     name: str
     check: str
     value: str
     file: str = ""
     line: int = 0
+    text: str = ""
 
 
 @dataclass
 class NodeDetail:
     """One operation of the graph. ``inputs`` are names of other nodes; ``kind`` is placeholder, call or read (by Python).
 
+    ``user_file`` and ``user_line``: the user's line that led there, where the operation's own is a library's.
     ``tensor``: dtype and shape of what it gave when it was recorded (``float32[2, 4]``); empty for anything but one tensor.
     """
 
@@ -32,6 +37,34 @@ class NodeDetail:
     file: str = ""
     line: int = 0
     tensor: str = ""
+    user_file: str = ""
+    user_line: int = 0
+
+
+@dataclass
+class FactDetail:
+    """One thing known of an object (a read or a write, as a sentence fragment), and its line."""
+
+    text: str
+    file: str = ""
+    line: int = 0
+
+
+@dataclass
+class ObjectDetail:
+    """One object of the RefGraph. ``parent`` is the index of the object that it was reached from by ``step``; -1: a root."""
+
+    name: str
+    kind: str
+    parent: int = -1
+    step: str = ""
+    reads: list[FactDetail] = field(default_factory=list)
+    writes: list[FactDetail] = field(default_factory=list)
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> ObjectDetail:
+        reads, writes = ([FactDetail(**f) for f in data[key]] for key in ("reads", "writes"))
+        return ObjectDetail(**{**data, "reads": reads, "writes": writes})
 
 
 @dataclass
@@ -44,11 +77,14 @@ class CaptureDetail:
     replay_code: str = ""
     generated_code: list[str] = field(default_factory=list)
     cut: int = 0  # nodes left out, of a very large graph
+    objects: list[ObjectDetail] = field(default_factory=list)  # the RefGraph, in the order of first touch
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> CaptureDetail:
         guards = [GuardDetail(**g) for g in data["guards"]]
-        return CaptureDetail(**{**data, "guards": guards, "nodes": [NodeDetail(**n) for n in data["nodes"]]})
+        nodes = [NodeDetail(**n) for n in data["nodes"]]
+        objects = [ObjectDetail.from_json(o) for o in data.get("objects", ())]
+        return CaptureDetail(**{**data, "guards": guards, "nodes": nodes, "objects": objects})
 
 
 @dataclass

@@ -1,12 +1,13 @@
 """Reference graphs as text and as a picture (DOT): every node, the edges that were read, what was written, and where.
 
-Key functions: ``to_text``, ``to_dot``.
+Key functions: ``to_text``, ``to_dot``, ``to_details``.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from magpy_core.findings.details import FactDetail, ObjectDetail
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import bounded_repr
 from magpy_core.refgraph.source import Source
@@ -33,7 +34,7 @@ def to_text(graph: RefGraph) -> str:
 def to_dot(graph: RefGraph) -> str:
     """A DOT digraph: boxes are objects (bold where written), arrows the access paths between them."""
     reads = _reads_by_node(graph)
-    shown = [n for n in graph.nodes.values() if n.kind != kinds.IDENTITY or n.was_written or id(n.source) in reads]
+    shown = _shown(graph, reads)
     names = {id(node.source): f"n{i}" for i, node in enumerate(shown)}
     lines = ["digraph refgraph {", '  node [shape=box, fontname="monospace"];']
     for node in shown:
@@ -54,6 +55,25 @@ def to_dot(graph: RefGraph) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
+def to_details(graph: RefGraph) -> list[ObjectDetail]:
+    """The picture as data, for reports: an object knows which one it was reached from."""
+    reads = _reads_by_node(graph)
+    shown = _shown(graph, reads)
+    index = {id(node.source): i for i, node in enumerate(shown)}
+    objects = []
+    for node in shown:
+        owner = _owner(node.source.base, index)
+        detail = ObjectDetail(node.source.describe(), _type_text(node))
+        if owner is not None:
+            detail.parent, detail.step = index[id(owner)], _step_text(node.source, owner)
+        detail.reads = [FactDetail(read_text(read), *full_place(read.site)) for read in reads.get(id(node.source), [])]
+        if node.was_written:
+            sites = list(dict.fromkeys(full_place(site) for site in node.written_at if site is not None))
+            detail.writes = [FactDetail(_written_text(node), *at) for at in sites or [("", 0)]]
+        objects.append(detail)
+    return objects
+
+
 def read_text(read: Read) -> str:
     """One guarded edge as a sentence fragment: ``self.calls == 3``."""
     name, op, expected = read.source.describe(), read.op, read.expected
@@ -63,7 +83,7 @@ def read_text(read: Read) -> str:
         case "tensor":
             return f"{name} is a tensor"
         case "type":
-            return f"type({name}) is {expected.__name__}"
+            return f"type({name}) is {type.__dict__['__name__'].__get__(expected)}"  # not what a metaclass makes of it
         case "eq" | "is_len":
             return f"{name} == {bounded_repr(expected)}"
         case "plain_module":
@@ -78,8 +98,10 @@ def read_text(read: Read) -> str:
             return f"{name} is {expected.describe()}"
     if op.startswith("is_not_source"):
         return f"{name} is not {expected.describe()}"
-    sym, outcome = expected
-    return f"{sym.describe()} gives {bounded_repr(outcome)}"
+    if op.startswith("sym:"):
+        sym, outcome = expected
+        return f"{sym.describe()} gives {bounded_repr(outcome)}"
+    return f"{name} {op} {bounded_repr(expected)}"
 
 
 def place(site: Any) -> str:
@@ -87,6 +109,16 @@ def place(site: Any) -> str:
     if site is None:
         return ""
     return f"{site.code.co_filename.rsplit('/', 1)[-1]}:{site.lineno}"
+
+
+def full_place(site: Any) -> tuple[str, int]:
+    """File and line of a site; the innermost line, a library's included."""
+    return ("", 0) if site is None else (site.code.co_filename, site.lineno or 0)
+
+
+def _shown(graph: RefGraph, reads: dict[int, list[Read]]) -> list[Node]:
+    """Without functions and classes that only lie on the way."""
+    return [n for n in graph.nodes.values() if n.kind != kinds.IDENTITY or n.was_written or id(n.source) in reads]
 
 
 def _places(sites: list[Any]) -> str:

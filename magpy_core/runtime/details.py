@@ -8,12 +8,13 @@ import torch
 
 from magpy_core.findings.details import CaptureDetail, GuardDetail, NodeDetail, RegionDetail
 from magpy_core.refgraph.kinds import bounded_repr
+from magpy_core.refgraph.printer import full_place, read_text, to_details
 
 if TYPE_CHECKING:
     from magpy_core.runtime.capture import Capture
     from magpy_core.runtime.region import Region
 
-_NODES = 4000
+_NODES = _OBJECTS = 4000
 _CODE = 400_000
 _HOST_READS = frozenset({"item", "__bool__", "__int__", "__float__", "__index__", "__complex__"})
 
@@ -32,6 +33,7 @@ def _capture(capture: Capture) -> CaptureDetail:
         replay_code=capture.replay.code[:_CODE],
         generated_code=[code[:_CODE] for code in capture.generated_code],
         cut=max(len(nodes) - _NODES, 0),
+        objects=to_details(capture.refgraph)[:_OBJECTS],
     )
 
 
@@ -41,7 +43,7 @@ def _guard(read: Any) -> GuardDetail:
         name, value = sym.describe(), repr(outcome)
     else:
         name, value = read.source.describe(), bounded_repr(read.expected)
-    return GuardDetail(name, read.op, value, *_place(read.site))
+    return GuardDetail(name, read.op, value, *full_place(read.site), read_text(read))
 
 
 def _node(node: torch.fx.Node, segment: int) -> NodeDetail:
@@ -52,7 +54,9 @@ def _node(node: torch.fx.Node, segment: int) -> NodeDetail:
     label = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
     kind = "read" if node.op == "call_method" and node.target in _HOST_READS else "call"
     inputs = [n.name for n in node.all_input_nodes]
-    return NodeDetail(node.name, kind, label, inputs, segment, *_place(node.meta.get("magpy_site")), tensor=_tensor(node))
+    place = full_place(node.meta.get("magpy_site"))
+    user_file, user_line = node.meta.get("magpy_user") or ("", 0)
+    return NodeDetail(node.name, kind, label, inputs, segment, *place, _tensor(node), user_file, user_line)
 
 
 def _tensor(node: torch.fx.Node) -> str:
@@ -61,8 +65,3 @@ def _tensor(node: torch.fx.Node) -> str:
         return ""
     dtype, shape = seen
     return f"{str(dtype).removeprefix('torch.')}{list(shape)}"
-
-
-def _place(site: Any) -> tuple[str, int]:
-    """The innermost line, a library's included."""
-    return ("", 0) if site is None else (site.code.co_filename, site.lineno or 0)

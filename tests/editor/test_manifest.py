@@ -7,7 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from lsp_server.config import BACKENDS
+from lsp_server.entrypoints import Entrypoint
 from lsp_server.features import codelens
 from lsp_server.features.settings import Settings, parse_settings
 from magpy_core import __version__
@@ -49,8 +52,28 @@ def test_backends_and_severities_are_the_same() -> None:
     assert all(re.fullmatch(pattern.strip("^$"), code) and re.fullmatch(pattern.strip("^$"), code[:3]) for code in REGISTRY)
 
 
+def test_entrypoints_are_those_of_the_projects_table() -> None:
+    described = PROPERTIES["magpy.entrypoints"]["items"]["properties"]
+    known = {field.name for field in attrs.fields(Entrypoint)}
+    assert set(described) == known - {"timeout"}  # the setting magpy.timeout is for all of them
+    assert PROPERTIES["magpy.entrypoints"]["items"]["additionalProperties"] is False
+
+
+def test_what_programs_are_run_with_is_set_per_folder() -> None:
+    windows = {"magpy.interpreter", "magpy.revealOutput", "magpy.trace.server"}
+    assert {name for name, spec in PROPERTIES.items() if spec["scope"] != "resource"} == windows
+
+
+def test_nothing_runs_or_shows_by_itself() -> None:
+    assert PROPERTIES["magpy.runOnSave"]["default"] is False
+    assert PROPERTIES["magpy.inlayHints"]["default"] is False
+    assert MANIFEST["activationEvents"] == ["onLanguage:python"]
+
+
 def test_untrusted_workspaces_are_refused() -> None:
     assert MANIFEST["capabilities"]["untrustedWorkspaces"]["supported"] is False
+    starting = (EXTENSION / "src" / "starting.ts").read_text()
+    assert starting.count("requireTrust();") == 3, "start, compare and the comparison as a task"
     assert "isTrusted" in (EXTENSION / "src" / "extension.ts").read_text()
     assert "isTrusted" in (EXTENSION / "src" / "server.ts").read_text()
 

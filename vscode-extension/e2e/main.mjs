@@ -4,6 +4,7 @@
 //
 // MAGPY_E2E_CACHE     where VS Code's server is installed (default: .cache/e2e of the repository)
 // MAGPY_E2E_ARGS      the programs' arguments (default: --steps 30, as a whole training takes minutes)
+// MAGPY_E2E_PICTURES  =yes: those of the README and the walkthrough are taken from this run's screenshots
 // Screenshots go to artifacts/e2e of the repository.
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, rmSync } from "node:fs";
@@ -40,7 +41,9 @@ for (const example of ["char_gpt", "early_exit"]) {
     filter: (path) => !/__pycache__|\.pt$/.test(path),
   });
 }
-cpSync(join(extension, "e2e", "endless.py"), join(workspace, "endless", "train.py"));
+for (const program of ["endless", "tiny"]) {
+  cpSync(join(extension, "e2e", `${program}.py`), join(workspace, program, "train.py"));
+}
 
 const common = {
   node,
@@ -65,7 +68,7 @@ async function within(name, trust, told) {
     window = await Window.open(browser, { port: server.port, workspace, file: join(workspace, "char_gpt", "train.py"), shots });
     for (const story of told) {
       const begin = Date.now();
-      await story(window, { workspace, server: server.pid });
+      await story(window, { workspace, extension, server: server.pid });
       console.log(`ok    ${story.name} (${((Date.now() - begin) / 1000).toFixed(1)} s)`);
     }
   } catch (error) {
@@ -81,11 +84,19 @@ async function within(name, trust, told) {
 try {
   await within("trusted", true, [
     stories.opens, stories.checks, stories.listsNotes, stories.hoversOverNote, stories.marksGraphBreak,
-    stories.hoversOverGraphBreak, stories.explains, stories.runsCompiled, stories.cancels, stories.cancelsByLens,
+    stories.hoversOverGraphBreak, stories.explains, stories.showsTree, stories.drawsGraph, stories.drawsReferences, stories.drawsTwoThousandNodes,
+    stories.showsNodesOfLine, stories.showsGuards, stories.marksOlderRuns, stories.followsSettings,
+    stories.runsCompiled, stories.showsGeneratedCode, stories.cancels, stories.cancelsByLens, stories.cancelsByKey,
+    stories.compares, stories.restarts, stories.checksOnSave, stories.fixes,
   ]);
   await within("restricted", false, [stories.refusesUntrusted]);
 } finally {
   await browser.close();
+}
+if (!failed && process.env.MAGPY_E2E_PICTURES === "yes") {
+  for (const [shot, picture] of [["06-graph-break", "check"], ["14-graph", "graph"], ["11-table", "compiled"]]) {
+    cpSync(join(shots, `${shot}.png`), join(extension, "images", `${picture}.png`));
+  }
 }
 console.log(failed ? "end to end: FAILED" : `end to end: passed, screenshots in ${shots}`);
 process.exitCode = failed ? 1 : 0;

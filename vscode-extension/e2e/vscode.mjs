@@ -52,6 +52,7 @@ export async function startServer({ node, entry, vsix, folder, trust, env, setti
     "chat.disableAIFeatures": true,
     "workbench.secondarySideBar.defaultVisibility": "hidden",
     "workbench.colorTheme": "Default Dark Modern",
+    "terminal.integrated.gpuAcceleration": "off", // its text is then in the page, where a test can read it
     "editor.minimap.enabled": false,
     "editor.fontSize": 13,
     "editor.hover.above": false, // in the pictures, the lens above the line is seen too
@@ -152,9 +153,31 @@ export class Window {
     return (await this.page.locator(selector).allInnerTexts()).join("\n").replaceAll("\u00a0", " ");
   }
 
-  /** What is written in the panel's output view. */
-  outputText() {
-    return this.text(".output-view .view-line, .panel .view-line");
+  /** What is on the screen of the terminal in front. */
+  terminalText() {
+    return this.text(".part.panel .xterm-rows:visible > div");
+  }
+
+  /** The text of the editor in front, as far as it is on the screen. */
+  editorText() {
+    return this.text(".part.editor .editor-group-container.active .view-line");
+  }
+
+  /** The frame inside a webview that has `selector`, once it is there. */
+  frameWith(selector) {
+    return until(async () => {
+      for (const frame of this.page.frames()) {
+        if ((await frame.locator(selector).count().catch(() => 0)) > 0) {
+          return frame;
+        }
+      }
+      return undefined;
+    }, `a webview with ${selector}`);
+  }
+
+  /** A row of the MagPy tree, by its text. */
+  row(text) {
+    return this.page.locator(".pane-body .monaco-list-row", { hasText: text }).first();
   }
 
   async palette(text, pick = text) {

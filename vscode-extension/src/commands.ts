@@ -2,23 +2,43 @@
 
 import * as vscode from "vscode";
 import { codeOf } from "./findingCode";
-import { CODES, type CodeInfo, type Mode, type RunStatus, SERVER_COMMANDS } from "./protocol";
+import { type CaptureAt, CODES, type CodeInfo, type NodesOfLine, SERVER_COMMANDS, VIEWS } from "./protocol";
 import { InterpreterProblem, type Server } from "./server";
+import { shownPython, type Starter } from "./starting";
+import type { ViewDocuments } from "./views/documents";
+import type { GraphPanel } from "./views/graphPanel";
+import { showReport } from "./views/reportPanel";
+import { captureAt } from "./views/virtual";
 
 export const PAGE_SCHEME = "magpy-code";
 
 export interface CommandContext {
   server: Server;
+  starter: Starter;
   output: vscode.OutputChannel;
+  documents: ViewDocuments;
+  graphs: GraphPanel;
   clearRuns(): void;
 }
 
 export function registerCommands(context: CommandContext): vscode.Disposable[] {
-  const { server, output } = context;
+  const { server, starter, output, documents, graphs } = context;
   const pages = new CodePages();
   const commands: Record<string, (...args: never[]) => unknown> = {
-    "magpy.checkFile": (resource?: vscode.Uri) => start(server, "check", resource),
-    "magpy.runCompiledFile": (resource?: vscode.Uri) => start(server, "compiled", resource),
+    "magpy.checkFile": (resource?: vscode.Uri) => starter.startFile("check", resource),
+    "magpy.checkEntrypoint": () => starter.checkEntrypoint(),
+    "magpy.selectEntrypoint": () => starter.selectEntrypoint(),
+    "magpy.runCompiledFile": (resource?: vscode.Uri) => starter.startFile("compiled", resource),
+    "magpy.compareEngines": (resource?: vscode.Uri) => starter.compare(resource),
+    "magpy.showOperatorGraph": (about?: unknown) => graphs.show({ ...captureAt(about), kind: "operators" }),
+    "magpy.showRefGraph": (about?: unknown) => graphs.show({ ...captureAt(about), kind: "references" }),
+    "magpy.showGuards": (about?: unknown) => documents.show("guards", captureAt(about)),
+    "magpy.showGuardCode": (about?: unknown) => documents.show("guardCode", captureAt(about)),
+    "magpy.showReplayCode": (about?: unknown) => documents.show("replayCode", captureAt(about)),
+    "magpy.showGeneratedCode": (about?: unknown) => documents.show("generatedCode", captureAt(about)),
+    "magpy.showOperators": (about?: unknown) => documents.show("operators", captureAt(about)),
+    "magpy.showReport": (about?: unknown) => showReport(server, captureAt(about).run),
+    "magpy.showNodesOfLine": () => showNodesOfLine(server, graphs),
     "magpy.cancelRun": () => send(server, SERVER_COMMANDS.cancel, []),
     "magpy.clearFindings": async () => {
       await send(server, SERVER_COMMANDS.clear, []);
@@ -56,40 +76,9 @@ async function report(error: unknown): Promise<void> {
   }
 }
 
-async function start(server: Server, mode: Mode, resource?: vscode.Uri): Promise<RunStatus | undefined> {
-  const uri = resource ?? shownPython()?.uri;
-  if (uri === undefined) {
-    throw new Error("Open the Python file to run first.");
-  }
-  const client = await server.ready();
-  const argument = { uri: client.code2ProtocolConverter.asUri(uri) };
-  await saveForRun(argument);
-  const command = mode === "check" ? SERVER_COMMANDS.check : SERVER_COMMANDS.runCompiled;
-  // The request itself, not the client's command: that one would show an error of its own beside ours.
-  return client.sendRequest<RunStatus>("workspace/executeCommand", { command, arguments: [argument] });
-}
-
-/** The Python file in front: the active editor may be the output view. */
-function shownPython(): vscode.TextDocument | undefined {
-  const editors = [vscode.window.activeTextEditor, ...vscode.window.visibleTextEditors];
-  const shown = (document: vscode.TextDocument): boolean => document.languageId === "python" && document.uri.scheme === "file";
-  return editors.find((editor) => editor !== undefined && shown(editor.document))?.document;
-}
-
 async function send(server: Server, command: string, args: unknown[]): Promise<unknown> {
   await server.ready();
   return vscode.commands.executeCommand(command, ...args);
-}
-
-/** Save the file that is to run and the other Python files it may import. */
-export async function saveForRun(argument: unknown): Promise<void> {
-  const uri = typeof argument === "object" && argument !== null && "uri" in argument ? argument.uri : undefined;
-  for (const document of vscode.workspace.textDocuments) {
-    const wanted = document.languageId === "python" || document.uri.toString() === uri;
-    if (wanted && document.isDirty && !document.isUntitled && !(await document.save())) {
-      throw new Error(`${vscode.workspace.asRelativePath(document.uri)} could not be saved, so it was not run.`);
-    }
-  }
 }
 
 async function explain(server: Server, pages: CodePages, code?: string): Promise<void> {
@@ -128,13 +117,38 @@ async function pick(codes: readonly CodeInfo[]): Promise<string | undefined> {
   return chosen?.label;
 }
 
+/** Source to graph: the nodes that the cursor's line led to, in the newest capture that has any. */
+async function showNodesOfLine(server: Server, graphs: GraphPanel): Promise<void> {
+  const document = shownPython();
+  const editor = vscode.window.visibleTextEditors.find((one) => one.document === document);
+  if (document === undefined || editor === undefined) {
+    throw new Error("Put the cursor on a line of a Python file first.");
+  }
+  const { line } = editor.selection.active;
+  const client = await server.ready();
+  const uri = client.code2ProtocolConverter.asUri(document.uri);
+  const [found] = await client.sendRequest<NodesOfLine[]>(VIEWS.nodes, { uri, line });
+  if (found === undefined) {
+    throw new Error(`Line ${line + 1} led to no operation of a captured graph in the last run.`);
+  }
+  const at: CaptureAt = { run: found.run, region: found.region, capture: found.capture };
+  await graphs.show({ ...at, kind: "operators" }, found.nodes);
+}
+
 async function showMenu(): Promise<void> {
+  const file = shownPython() !== undefined;
   const items = [
-    ...(shownPython() !== undefined ? [item("checklist", "Check", "magpy.checkFile"), item("rocket", "Run Compiled", "magpy.runCompiledFile")] : []),
+    ...(file ? [item("checklist", "Check This File", "magpy.checkFile"), item("rocket", "Run Compiled", "magpy.runCompiledFile")] : []),
+    item("list-selection", "Check Entrypoint…", "magpy.checkEntrypoint"),
+    ...(file ? [item("git-compare", "Compare with torch.compile", "magpy.compareEngines")] : []),
     item("stop-circle", "Cancel", "magpy.cancelRun"),
+    item("type-hierarchy", "Show Operator Graph", "magpy.showOperatorGraph"),
+    item("shield", "Show Guards", "magpy.showGuards"),
+    item("graph", "Show Report", "magpy.showReport"),
     item("output", "Show Output", "magpy.showOutput"),
     item("clear-all", "Clear Findings", "magpy.clearFindings"),
     item("question", "Explain Code", "magpy.explainCode"),
+    item("target", "Select Entrypoint", "magpy.selectEntrypoint"),
     item("debug-restart", "Restart Server", "magpy.restartServer"),
   ];
   const chosen = await vscode.window.showQuickPick(items, { title: "MagPy" });

@@ -1,12 +1,22 @@
 /** Entry point: wires the server, the status bar, the output channel and the commands together. */
 
 import * as vscode from "vscode";
-import { registerCommands, saveForRun } from "./commands";
-import { isActive, type RunStatus } from "./protocol";
+import { registerCommands } from "./commands";
+import { Debounced } from "./debounce";
+import { isActive, type RunStatus, SERVER_COMMANDS } from "./protocol";
 import { onSelectedPythonChange } from "./pythonExtension";
+import { RunOnSave } from "./runOnSave";
 import { Transcript } from "./runOutput";
+import { RunTerminals } from "./runTerminal";
 import { Server } from "./server";
+import { registerTasks, saveForRun, Starter } from "./starting";
 import { StatusBar } from "./statusBar";
+import { ViewDocuments } from "./views/documents";
+import { GraphPanel } from "./views/graphPanel";
+import { RunTree } from "./views/tree";
+
+/** A run tells of every step: the tree follows at its own pace. */
+const TREE_DELAY_MS = 300;
 
 let server: Server | undefined;
 
@@ -31,26 +41,58 @@ function begin(context: vscode.ExtensionContext): void {
   const statusBar = new StatusBar();
   const transcript = new Transcript();
   const revealed = new Set<number>();
+  const ended = new Set<number>();
 
   const started = new Server(log, {
     state: (state, problem) => {
       statusBar.serverState(state, problem);
+      if (state !== "ready") {
+        revealed.clear();
+        ended.clear();
+        transcript.forget();
+        terminals.lost();
+      }
+      treeSoon.call(TREE_DELAY_MS);
     },
     status: (status) => {
       statusBar.run(status);
       append(output, transcript.status(status));
-      if (!revealed.has(status.runId) && wantsOutput(status)) {
-        revealed.add(status.runId);
+      const first = !revealed.has(status.runId);
+      revealed.add(status.runId);
+      const reveal = first && wantsOutput(status);
+      terminals.status(status, reveal);
+      if (reveal && status.mode === "check") {
         output.show(true);
       }
-      if (status.state === "failed") {
-        void tellFailure(status, output);
+      if (first) {
+        onSave.started(status.uri);
+      }
+      treeSoon.call(TREE_DELAY_MS);
+      if (!isActive(status.state) && !ended.has(status.runId)) {
+        ended.add(status.runId);
+        documents.refresh();
+        void graphs.refresh();
+        if (status.state === "failed") {
+          void tellFailure(status, output);
+        }
       }
     },
     output: (chunk) => {
       append(output, transcript.output(chunk));
+      terminals.output(chunk);
     },
     save: saveForRun,
+  });
+  const starter = new Starter(started, context.workspaceState);
+  const onSave = new RunOnSave(starter, log);
+  const tree = new RunTree(started, log);
+  const treeSoon = new Debounced(() => {
+    tree.refresh();
+  });
+  const documents = new ViewDocuments(started);
+  const graphs = new GraphPanel(started, context.extensionUri);
+  const terminals = new RunTerminals((uri) => {
+    void started.running?.sendRequest("workspace/executeCommand", { command: SERVER_COMMANDS.cancel, arguments: [{ uri }] });
   });
   server = started;
 
@@ -63,11 +105,22 @@ function begin(context: vscode.ExtensionContext): void {
     log,
     output,
     statusBar,
+    onSave,
+    tree,
+    treeSoon,
+    documents,
+    graphs,
+    terminals,
+    registerTasks(starter),
     ...registerCommands({
       server: started,
+      starter,
       output,
+      documents,
+      graphs,
       clearRuns: () => {
         statusBar.clearRuns();
+        tree.refresh();
       },
     }),
     vscode.workspace.onDidChangeConfiguration((event) => {

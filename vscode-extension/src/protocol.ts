@@ -15,6 +15,8 @@ export interface RunStatus {
   step: number;
   findings: Record<SeverityName, number>;
   failure: string | null;
+  /** What is shown is of an older text, or of the run before. */
+  stale?: boolean;
 }
 
 /** `magpy/output`: text of the program, or of MagPy about it ("report"). */
@@ -36,6 +38,163 @@ export interface CodeInfo {
   /** Markdown. */
   page: string;
 }
+
+/** A place in the text as it is now, 0-based. */
+export interface Place {
+  uri: string;
+  line: number;
+  character: number;
+}
+
+export interface TreeFinding {
+  code: string;
+  severity: SeverityName;
+  message: string;
+  count: number;
+  place: Place | null;
+}
+
+export interface TreeCapture {
+  number: number;
+  summary: string;
+  guards: number;
+  operations: number;
+  objects: number;
+  writes: { text: string; place: Place | null }[];
+  /** How many graphs the backend generated code for. */
+  generated: number;
+}
+
+export interface TreeRegion {
+  id: string;
+  kind: string;
+  name: string;
+  complete: boolean;
+  summary: string;
+  place: Place | null;
+  captures: TreeCapture[];
+  findings: TreeFinding[];
+  sideEffects: TreeFinding[];
+}
+
+/** One entry of the answer to `magpy/runs`. */
+export interface TreeRun {
+  key: string;
+  label: string;
+  uri: string;
+  mode: Mode;
+  state: RunState;
+  summary: string;
+  endedAt: number | null;
+  seconds: number | null;
+  older: boolean;
+  regions: TreeRegion[];
+  findings: TreeFinding[];
+}
+
+/** Which capture a view is of; what is left out is the latest. */
+export interface CaptureAt {
+  run?: string;
+  region?: string;
+  capture?: number;
+}
+
+export type GraphKind = "operators" | "references";
+export type TextKind = "guards" | "operators" | "references" | "guardCode" | "replayCode" | "generatedCode";
+
+export interface GraphNode {
+  name: string;
+  label: string;
+  below: string;
+  kind: "placeholder" | "call" | "read" | "object" | "written";
+  told: string[];
+  place: Place | null;
+  x: number;
+  y: number;
+}
+
+/** The answer to `magpy/graph`. */
+export interface Graph {
+  run: string;
+  region: string;
+  capture: number;
+  of: number;
+  title: string;
+  kind: GraphKind;
+  width: number;
+  height: number;
+  boxWidth: number;
+  boxHeight: number;
+  cuts: number[];
+  nodes: GraphNode[];
+  edges: [number, number][];
+  /** Edges go from left to right, not from top to bottom. */
+  across: boolean;
+  /** Nodes that a very large graph was cut by. */
+  left: number;
+}
+
+/** The answer to `magpy/text`; columns of links are UTF-16 units. */
+export interface TextAnswer {
+  run: string;
+  region: string;
+  capture: number;
+  of: number;
+  title: string;
+  text: string;
+  language: string;
+  links: { line: number; start: number; end: number; place: Place }[];
+}
+
+/** One entry of the answer to `magpy/nodes`: what a line led to. */
+export interface NodesOfLine {
+  run: string;
+  label: string;
+  region: string;
+  name: string;
+  capture: number;
+  of: number;
+  nodes: string[];
+}
+
+/** One entry of `magpy.entrypoints`, or of `[[tool.magpy.entrypoints]]` with the folder it is relative to. */
+export interface Entrypoint {
+  name: string;
+  program?: string | null;
+  module?: string | null;
+  args?: string[];
+  env?: Record<string, string>;
+  cwd?: string | null;
+  python?: string | null;
+  steps?: number | null;
+  nproc?: number;
+  folder?: string;
+}
+
+/** The argument of the run commands. */
+export interface RunArgument {
+  uri: string;
+  /** Of a configured entrypoint. */
+  name?: string;
+  module?: string;
+  args?: string[];
+  env?: Record<string, string>;
+  cwd?: string;
+  python?: string;
+  steps?: number;
+  nproc?: number;
+  wait?: boolean;
+}
+
+/** Requests of the views. */
+export const VIEWS = {
+  runs: "magpy/runs",
+  graph: "magpy/graph",
+  text: "magpy/text",
+  nodes: "magpy/nodes",
+  page: "magpy/page",
+  entrypoints: "magpy/entrypoints",
+} as const;
 
 export const STATUS = "magpy/status";
 export const OUTPUT = "magpy/output";

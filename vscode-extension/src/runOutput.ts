@@ -10,6 +10,17 @@ export function clean(text: string): string {
   return text.replace(ESCAPES, "").replace(/\r\n/g, "\n").replace(/\r/g, "\n");
 }
 
+/** Text for a terminal: line ends only. What the program does with colours and carriage returns is its own. */
+export function forTerminal(text: string): string {
+  return text.replace(/\r?\n/g, "\r\n");
+}
+
+/** What a run begins with. */
+export function header(status: RunStatus, now = new Date()): string {
+  const what = status.mode === "check" ? "Check" : "Run compiled";
+  return `──── ${what}: ${status.entrypoint} · ${now.toLocaleTimeString("en-GB")}`;
+}
+
 /** Puts a header before a run and its summary after it, and never glues either to a half-written line. */
 export class Transcript {
   private readonly seen = new Map<number, { headed: boolean; ended: boolean }>();
@@ -22,14 +33,18 @@ export class Transcript {
     let text = "";
     if (!run.headed) {
       run.headed = true;
-      const what = status.mode === "check" ? "Check" : "Run compiled";
-      text += this.line(`──── ${what}: ${status.entrypoint} · ${this.now().toLocaleTimeString("en-GB")}`);
+      text += this.line(header(status, this.now()));
     }
     if (!isActive(status.state) && !run.ended) {
       run.ended = true;
       text += this.line(`──── ${status.summary}`) + "\n";
     }
     return text;
+  }
+
+  /** The server is another one: it numbers its runs anew. */
+  forget(): void {
+    this.seen.clear();
   }
 
   output(output: RunOutput): string {

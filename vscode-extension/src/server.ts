@@ -20,6 +20,8 @@ import { selectedPython } from "./pythonExtension";
 import { LatestQueue } from "./queue";
 import type { ServerState } from "./statusText";
 
+export const UNTRUSTED = "MagPy runs your program, so it works in trusted workspaces only.";
+
 const PROBE_TIMEOUT_MS = 20_000;
 const CRASHES_ALLOWED = 3;
 
@@ -53,6 +55,11 @@ export class Server {
     private readonly log: vscode.LogOutputChannel,
     private readonly events: ServerEvents,
   ) {}
+
+  /** The client if it runs now; starts none. */
+  get running(): LanguageClient | undefined {
+    return this.client;
+  }
 
   /** The running client; starts it when there is none. Throws, with a sentence for the user, when it can't be started. */
   async ready(): Promise<LanguageClient> {
@@ -92,7 +99,7 @@ export class Server {
 
   private async startClient(): Promise<void> {
     if (!vscode.workspace.isTrusted) {
-      throw new Error("MagPy runs your program, so it works in trusted workspaces only.");
+      throw new Error(UNTRUSTED);
     }
     this.events.state("starting");
     const interpreter = await this.interpreter(vscode.window.activeTextEditor?.document.uri);
@@ -134,13 +141,18 @@ export class Server {
 
   private options(): LanguageClientOptions {
     return {
-      documentSelector: [{ scheme: "file", language: "python" }],
+      documentSelector: [
+        { scheme: "file", language: "python" },
+        { notebook: { scheme: "file", notebookType: "jupyter-notebook" }, language: "python" },
+        { scheme: "file", pattern: "**/pyproject.toml" }, // mistakes in its table are shown in it
+      ],
+      initializationOptions: { trusted: vscode.workspace.isTrusted },
       outputChannel: this.log,
       middleware: {
         executeCommand: async (command, args: unknown[], next) => {
           if (command === SERVER_COMMANDS.check || command === SERVER_COMMANDS.runCompiled) {
             if (!vscode.workspace.isTrusted) {
-              throw new Error("MagPy runs your program, so it works in trusted workspaces only.");
+              throw new Error(UNTRUSTED);
             }
             await this.events.save(args[0]);
           }

@@ -14,7 +14,7 @@ export function plural(n: number, noun: string): string {
   return `${n} ${noun}${n === 1 ? "" : "s"}`;
 }
 
-export function statusText(server: ServerState, runs: readonly RunStatus[], problem = ""): StatusText {
+export function statusText(server: ServerState, runs: readonly (RunStatus & { endedAt?: Date })[], problem = ""): StatusText {
   if (server === "starting") {
     return { text: "$(sync~spin) MagPy", tooltip: "The language server is starting.", level: "normal" };
   }
@@ -39,27 +39,41 @@ export function statusText(server: ServerState, runs: readonly RunStatus[], prob
   if (last === undefined) {
     return { text: "$(circuit-board) MagPy", tooltip: "Nothing was checked yet.", level: "normal" };
   }
+  const shown = ended(last);
+  if (last.stale === true) {
+    const why = "\n\nThe findings shown are from an older run: the text has changed since, or this run ended before it found any.";
+    return { text: `${shown.text} $(history)`, tooltip: shown.tooltip + why, level: shown.level };
+  }
+  return shown;
+}
+
+/** How a run that has ended is told, with the time it ended at. */
+function ended(last: RunStatus & { endedAt?: Date }): StatusText {
+  const when = last.endedAt === undefined ? "" : ` (${last.endedAt.toLocaleTimeString("en-GB")})`;
+  const tooltip = last.summary + when;
   switch (last.state) {
     case "failed":
-      return { text: "$(error) MagPy: failed", tooltip: last.summary, level: "error" };
+      return { text: "$(error) MagPy: failed", tooltip, level: "error" };
     case "cancelled":
-      return { text: "$(circle-slash) MagPy: cancelled", tooltip: last.summary, level: "normal" };
+      return { text: "$(circle-slash) MagPy: cancelled", tooltip, level: "normal" };
     default: {
       const { error, warning } = last.findings;
       if (error > 0) {
-        return { text: `$(error) MagPy: ${plural(error, "error")}`, tooltip: last.summary, level: "error" };
+        return { text: `$(error) MagPy: ${plural(error, "error")}`, tooltip, level: "error" };
       }
       if (warning > 0) {
-        return { text: `$(warning) MagPy: ${plural(warning, "warning")}`, tooltip: last.summary, level: "warning" };
+        return { text: `$(warning) MagPy: ${plural(warning, "warning")}`, tooltip, level: "warning" };
       }
-      return { text: "$(check) MagPy", tooltip: last.summary, level: "normal" };
+      return { text: "$(check) MagPy", tooltip, level: "normal" };
     }
   }
 }
 
 /** Runs by entrypoint, the latest to change last, so that a finished run stays until that entrypoint's next one. */
 export class RunList {
-  private readonly byEntrypoint = new Map<string, RunStatus>();
+  private readonly byEntrypoint = new Map<string, RunStatus & { endedAt?: Date }>();
+
+  constructor(private readonly now: () => Date = () => new Date()) {}
 
   update(status: RunStatus): void {
     const known = this.byEntrypoint.get(status.entrypoint);
@@ -67,15 +81,21 @@ export class RunList {
     if (known !== undefined && known.runId > status.runId) {
       return;
     }
+    const again = known?.runId === status.runId && !isActive(known.state);
+    const endedAt = isActive(status.state) ? undefined : again ? known.endedAt : this.now();
+    if (again) {
+      this.byEntrypoint.set(status.entrypoint, { ...status, endedAt }); // it became older: its place in the list is its own
+      return;
+    }
     this.byEntrypoint.delete(status.entrypoint);
-    this.byEntrypoint.set(status.entrypoint, status);
+    this.byEntrypoint.set(status.entrypoint, { ...status, endedAt });
   }
 
   clear(): void {
     this.byEntrypoint.clear();
   }
 
-  get all(): RunStatus[] {
+  get all(): (RunStatus & { endedAt?: Date })[] {
     return [...this.byEntrypoint.values()];
   }
 }

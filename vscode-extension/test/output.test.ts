@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { codeOf } from "../src/findingCode";
 import type { RunOutput } from "../src/protocol";
-import { clean, Transcript } from "../src/runOutput";
+import { clean, forTerminal, Transcript } from "../src/runOutput";
 import { run } from "./helpers";
 
 function chunk(text: string): RunOutput {
@@ -14,6 +14,10 @@ describe("clean", () => {
   });
 });
 
+it("ends a terminal's lines as terminals want it, once", () => {
+  expect(forTerminal("a\nb\r\n\u001b[31m10%\r20%")).toBe("a\r\nb\r\n\u001b[31m10%\r20%");
+});
+
 describe("Transcript", () => {
   it("frames a run once and starts lines at their start", () => {
     const transcript = new Transcript(() => new Date(2026, 0, 1, 12, 30, 0));
@@ -24,6 +28,14 @@ describe("Transcript", () => {
     expect(transcript.status(run({ state: "done" }))).toBe("");
     expect(transcript.status(run({ runId: 2, state: "starting" }))).toContain("────");
   });
+});
+
+it("knows no run of a server that has gone: the next one counts from 1, too", () => {
+  const transcript = new Transcript();
+  transcript.status(run({ state: "done" }));
+  expect(transcript.status(run())).toBe("");
+  transcript.forget();
+  expect(transcript.status(run())).toContain("──── Check");
 });
 
 describe("codeOf", () => {

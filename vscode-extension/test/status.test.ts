@@ -26,6 +26,27 @@ describe("statusText", () => {
   });
 });
 
+describe("a run that is over", () => {
+  it("is told with its time, and marked when what is shown is older", () => {
+    const list = new RunList(() => new Date(2026, 0, 1, 12, 30, 0));
+    list.update(run({ state: "done", summary: "all well" }));
+    expect(statusText("ready", list.all)).toMatchObject({ text: "$(check) MagPy", tooltip: "all well (12:30:00)" });
+    list.update(run({ state: "done", summary: "all well", stale: true }));
+    const older = statusText("ready", list.all);
+    expect(older.text).toBe("$(check) MagPy $(history)");
+    expect(older.tooltip).toContain("from an older run");
+    expect(older.tooltip).toContain("12:30:00");
+  });
+
+  it("does not come to the front because it became older", () => {
+    const list = new RunList();
+    list.update(run({ runId: 1, state: "done" }));
+    list.update(run({ runId: 2, entrypoint: "/ws/b.py", state: "done" }));
+    list.update(run({ runId: 1, state: "done", stale: true }));
+    expect(list.all.map((r) => r.runId)).toEqual([1, 2]);
+  });
+});
+
 describe("RunList", () => {
   it("keeps the newest run of an entrypoint", () => {
     const list = new RunList();

@@ -126,6 +126,7 @@ class CallEvents(ArrayEvents):
     def call_python(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self.refgraph.node(fn) is not None:
             self.function_fact(fn)
+            self.missing_arguments(site, fn, args, kwargs)
         if self.code_globals.setdefault(fn.__code__, fn.__globals__) is not fn.__globals__:
             self.refuse("MP111", f"The function `{fn.__qualname__}` runs with two different sets of globals.", site=site)
         if fn.__module__ == "torch.random":  # some are wrapped so that their frames are never seen

@@ -162,6 +162,17 @@ class DefinitionEvents(EscapeEvents):
     def is_young(self, obj: Any) -> bool | None:
         raise NotImplementedError
 
+    def missing_arguments(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """That there is no default for an argument which the call leaves out decides that it raises."""
+        code, defaults, named = fn.__code__, fn.__defaults__ or (), fn.__kwdefaults__ or {}
+        positional = code.co_varnames[len(args) : code.co_argcount - len(defaults)]
+        by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+        if all(n in kwargs for n in positional) and all(n in kwargs or n in named for n in by_name):
+            return
+        source = self.const_root(fn).source
+        for name in ("__defaults__", "__kwdefaults__"):
+            self.refgraph.read(self.sources.make("field", source, name), "is", getattr(fn, name), site)
+
     def read_function_field(self, fn: Any, node: Node, name: str, site: Any) -> None:
         source = self.sources.make("field", node.source, name)
         if name in _FUNCTION_TEXTS:

@@ -177,7 +177,7 @@ class ReadEvents(DefinitionEvents):
         if found.where == "absent" and tp.__flags__ & (1 << 9):
             self.read_class_field(tp, "__name__", site)  # what is raised has it in its text
         if found.where == "python":
-            self.class_fact(tp, getattr(found.value, "__name__", "__getattr__"), site)
+            self.class_fact(tp, "__getattr__", site)
         if node is None:
             self.read_internal_attr(obj, name, found, site)
             return
@@ -365,6 +365,7 @@ class ReadEvents(DefinitionEvents):
         else:
             self.refgraph.read(source, "absent", None, site)
             if hasattr(type(obj), "__missing__"):
+                self.class_fact(type(obj), "__missing__", site)
                 self.refgraph.snapshot(node)
                 self.mark_written(node, site)
 

@@ -270,7 +270,10 @@ class Recording(FrameEvents):
             try:
                 self.places.begin(sys._getframe(), target, args)
                 with monitor, self.ops, shadow:
-                    result = target(*call_args, **call_kwargs)
+                    try:
+                        result = target(*call_args, **call_kwargs)
+                    finally:
+                        self.shadow_back()
             except BaseException as raised:
                 error = raised
             self.places.finished()

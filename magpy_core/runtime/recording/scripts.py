@@ -23,6 +23,7 @@ from magpy_core._compat.scripts import (
     script_attribute,
     script_use,
 )
+from magpy_core._compat.torch_state import put_back, set_aside
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
@@ -113,6 +114,21 @@ class ScriptEvents(OpaqueEvents):
             self.apply_as(site, scripted(fn), args, kwargs, checked=True)
         else:
             self.apply_as(site, scripted_method(fn, written), (state, *args), kwargs, checked=True)
+        # an error that comes through a mode written in Python has lost its text when the interpreter of scripts shows it
+        self.without_shadow = self.without_shadow or set_aside(self.ops.shadow)
+
+    without_shadow = False
+
+    def shadow_back(self) -> None:
+        """After such a call, or at the end of a region that one left by an exception."""
+        if self.without_shadow:
+            self.without_shadow = False
+            put_back(self.ops.shadow)
+
+    def call_result(self, site: Any, result: Any) -> Any:
+        if self.without_shadow and self._applied is not None and self._applied.site is site:
+            self.shadow_back()
+        return super().call_result(site, result)
 
     def _script_state(self, module: Any, use: ScriptUse, site: Any) -> tuple[tuple[Any, ...] | None, int]:
         """The tensors that a method reads, first those it changes without a trace, and how many these are. Guards what else

@@ -10,7 +10,7 @@ import torch
 from magpy_core._compat.surroundings import watched
 from magpy_core.findings import HERE, Severity, Value
 from magpy_core.monitor.assertions import only_raises
-from magpy_core.opgraph.functions import opaque_read
+from magpy_core.opgraph.functions import note, opaque_read
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY, Sym, can_raise, is_bias_correction, is_pointer
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
@@ -395,3 +395,7 @@ class ValueEvents(CallEvents):
 
     def site_mark(self) -> Any:
         return self.site
+
+    def mark_operation(self, node: torch.fx.Node, result: Any) -> None:
+        """Where an operation stands, and what it gave, for whoever shows it later."""
+        note(node, result, magpy_site=self.site, magpy_user=self.places.user_line(self.site))

@@ -821,3 +821,77 @@ Pair.__module__ = unittest.mock.MagicMock(name="module")
 def region(x):
     pair = Pair(a=x, b=x + 1)
     return pair.a * 2, len(pair)
+
+
+# === missing_hook_replaced
+class Table(dict):
+    def __missing__(self, key):
+        return 7.0
+
+
+table = Table(a=1.0)
+
+
+def region(x):
+    return x * table["nope"] + table["a"]
+
+
+def change_hook():
+    Table.__missing__ = lambda self, key: 9.0
+
+
+def change_table():
+    table["nope"] = 2.0
+
+
+# === getattr_hook_of_another_name
+def found(self, name):
+    return 3.0
+
+
+class Config:
+    __getattr__ = found
+
+
+c = Config()
+
+
+def region(x):
+    return x * c.rate * getattr(c, "scale", 1.0)
+
+
+def change_hook():
+    Config.__getattr__ = lambda self, name: 5.0
+
+
+# === default_given_later
+def helper(x, k):
+    return x * k
+
+
+def region(x):
+    return helper(x)
+
+
+def change_default():
+    helper.__defaults__ = (3.0,)
+
+
+def change_no_default():
+    helper.__defaults__ = None
+
+
+# === keyword_default_given_later
+def helper(x, *, k):
+    return x * k
+
+
+def region(x):
+    try:
+        return helper(x)
+    except TypeError:
+        return x
+
+
+def change_default():
+    helper.__kwdefaults__ = {"k": 3.0}

@@ -435,3 +435,16 @@ inner = torch.jit.script(Norm())
 def region(x):
     inner.eval()
     return inner(x)
+
+
+# === script_error_text: nograd
+@torch.jit.script
+def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.mm(x, y)
+
+
+def region(x):
+    try:
+        return product(x, torch.ones(7, 2))
+    except RuntimeError as error:
+        return x, str(error)

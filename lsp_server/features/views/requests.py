@@ -1,0 +1,153 @@
+"""The requests of the views, beside LSP's own. Key function: register.
+
+Every request names a run by its ``run`` key from ``magpy/runs``; without one, the latest that has what is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pygls.exceptions import JsonRpcInvalidParams
+
+from lsp_server.config import ConfigError, load_for
+from lsp_server.features.documents import key_of, path_of
+from lsp_server.features.views import graphs, texts
+from lsp_server.features.views.shown import Json, NotShown, Shown, shown_runs
+from lsp_server.features.views.tree import entrypoint_tree
+from magpy_core.findings import Report
+
+if TYPE_CHECKING:
+    from lsp_server.server.app import MagpyServer
+
+RUNS, GRAPH, TEXT, NODES, PAGE, ENTRYPOINTS = (
+    "magpy/runs", "magpy/graph", "magpy/text", "magpy/nodes", "magpy/page", "magpy/entrypoints",
+)  # fmt: skip
+
+
+def register(server: MagpyServer) -> None:
+    """Attach the handlers to ``server``."""
+
+    def runs() -> list[Shown]:
+        """The latest last."""
+        return list(shown_runs(server.board, server.runs.latest(), server.documents))
+
+    def answer(method: str, work: Callable[[Mapping[str, Any]], Any]) -> None:
+        @server.feature(method)
+        def handler(params: Any) -> Any:
+            try:
+                return work(_mapping(params))
+            except NotShown as error:
+                raise JsonRpcInvalidParams(str(error)) from None
+
+    answer(RUNS, lambda _: [entrypoint_tree(shown) for shown in runs()])
+    answer(GRAPH, lambda params: _graph(runs(), params))
+    answer(TEXT, lambda params: _text(runs(), params))
+    answer(NODES, lambda params: _nodes(runs(), params))
+    answer(PAGE, lambda params: {"html": _page(_wanted(runs(), params))})
+    answer(ENTRYPOINTS, _entrypoints)
+
+
+def _mapping(params: Any) -> Mapping[str, Any]:
+    """pygls makes objects of the params of methods that it does not know; an empty table of Lua's may come as a list."""
+    if params is None or isinstance(params, list):
+        return {}
+    if isinstance(params, Mapping):
+        return params
+    return dict(params._asdict()) if hasattr(params, "_asdict") else dict(vars(params))
+
+
+def _wanted(runs: list[Shown], params: Mapping[str, Any]) -> Shown:
+    key = params.get("run")
+    chosen = [shown for shown in runs if key is None or shown.key == key]
+    ended = [shown for shown in chosen if shown.found.details is not None]
+    if not chosen:
+        raise NotShown(
+            "Nothing was checked yet: run Check first." if key is None else f"{key} was not checked, or was cleared."
+        )
+    return (ended or chosen)[-1]
+
+
+def _region(shown: Shown, params: Mapping[str, Any]) -> tuple[str, str]:
+    """The id and the name of the region asked for, else of the first that was captured."""
+    wanted = params.get("region")
+    if isinstance(wanted, str):
+        region = shown.found.regions.get(wanted)
+        return wanted, region.name if region is not None else wanted
+    regions = list(shown.found.regions.values())
+    for region in regions:
+        if region.captures:
+            return region.id, region.name
+    if regions:
+        return regions[0].id, regions[0].name
+    raise NotShown(f"No region was monitored in the last run of {shown.label}.")
+
+
+def _capture(runs: list[Shown], params: Mapping[str, Any]) -> tuple[Shown, Json, Any]:
+    shown = _wanted(runs, params)
+    region, name = _region(shown, params)
+    wanted = params.get("capture")
+    number, capture = shown.capture(region, wanted if isinstance(wanted, int) else None)
+    of = len(shown.captures(region))
+    head = {
+        "run": shown.key,
+        "region": region,
+        "capture": number,
+        "of": of,
+        "title": f"{name} · capture {number} of {of} · {shown.label}",
+    }
+    return shown, head, capture
+
+
+def _graph(runs: list[Shown], params: Mapping[str, Any]) -> Json:
+    shown, head, capture = _capture(runs, params)
+    kind = params.get("kind", "operators")
+    draw = graphs.reference_graph if kind == "references" else graphs.operator_graph
+    return {**head, "kind": kind, **draw(capture, shown.lines)}
+
+
+def _text(runs: list[Shown], params: Mapping[str, Any]) -> Json:
+    shown, head, capture = _capture(runs, params)
+    return {**head, **texts.text_of(str(params.get("kind")), capture, head["title"], shown.lines)}
+
+
+def _nodes(runs: list[Shown], params: Mapping[str, Any]) -> list[Json]:
+    path, line = path_of(str(params.get("uri"))), params.get("line")
+    if path is None or not isinstance(line, int):
+        raise NotShown("A line of a file on disk is needed.")
+    return graphs.nodes_of_line(runs, key_of(path), line)
+
+
+def _page(shown: Shown) -> str:
+    # Loaded when it is asked for: the server answers first.
+    from lsp_server.formats.html import page
+    from lsp_server.formats.view import View
+
+    found = shown.found
+    findings = [finding for finding, _ in found.shown()]
+    entrypoint = shown.run.target.entrypoint if shown.run else shown.label
+    steps = shown.run.step if shown.run else 0
+    report = Report(entrypoint, list(found.regions.values()), findings, steps=steps, details=found.details)
+    own = path_of(found.uri)
+    return page.text(report, View(base=Path(own).parent) if own else View())
+
+
+def _entrypoints(params: Mapping[str, Any]) -> list[Json]:
+    """``[[tool.magpy.entrypoints]]`` in force for a file or folder."""
+    path = path_of(str(params.get("uri")))
+    if path is None:
+        return []
+    start = Path(path) if Path(path).is_dir() else Path(path).parent
+    try:
+        loaded = load_for(start)
+    except ConfigError as error:
+        raise NotShown(f"{error.problems[0].file.name}:{error.problems[0].line}: {error.problems[0].sentence}") from None
+    folder = str(loaded.file.parent) if loaded.file else str(start)
+    return [
+        {
+            "name": e.name, "program": e.program, "module": e.module, "args": list(e.args), "env": dict(e.env),
+            "cwd": e.cwd, "python": e.python, "steps": e.steps, "nproc": e.nproc, "folder": folder,
+        }
+        for e in loaded.settings.entrypoints
+    ]  # fmt: skip

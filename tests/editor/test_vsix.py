@@ -1,0 +1,77 @@
+"""The package as it would be published: small, complete, and nothing in it that need not be."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+EXTENSION = Path(__file__).parents[2] / "vscode-extension"
+LIMIT = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def vsix(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    if shutil.which("npx") is None or not (EXTENSION / "node_modules").is_dir():
+        pytest.skip("the extension's tools are not installed: npm --prefix vscode-extension ci")
+    path = tmp_path_factory.mktemp("vsix") / "magpy.vsix"
+    for command in (
+        ["node", "esbuild.mjs", "--production"],
+        ["npx", "vsce", "package", "--no-dependencies", "--out", str(path)],
+    ):
+        ended = subprocess.run(command, cwd=EXTENSION, capture_output=True, text=True, timeout=120)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert path.stat().st_size <= LIMIT, f"{path.stat().st_size:,} bytes"
+    return zipfile.ZipFile(path)
+
+
+def _extension_files(vsix: zipfile.ZipFile) -> set[str]:
+    return {name.removeprefix("extension/") for name in vsix.namelist() if name.startswith("extension/")}
+
+
+def test_it_holds_what_is_needed_and_nothing_else(vsix: zipfile.ZipFile) -> None:
+    files = _extension_files(vsix)
+    assert {"dist/extension.js", "dist/graph.js", "package.json", "images/icon.png", "images/view.svg"} <= files
+    pictures = r"images/\w+\.(png|svg)|walkthrough/\w+\.md"
+    allowed = re.compile(rf"dist/(extension|graph)\.js|{pictures}|package\.json|(readme|changelog)\.md|LICENSE\.txt")
+    assert [name for name in sorted(files) if not allowed.fullmatch(name)] == []
+
+
+def test_all_that_it_names_is_in_it(vsix: zipfile.ZipFile) -> None:
+    files = _extension_files(vsix)
+    manifest = json.loads(vsix.read("extension/package.json"))
+    contributed = manifest["contributes"]
+    named = {manifest["icon"], manifest["main"].removeprefix("./")}
+    named |= {container["icon"] for container in contributed["viewsContainers"]["activitybar"]}
+    for step in (step for walkthrough in contributed["walkthroughs"] for step in walkthrough["steps"]):
+        named |= {step["media"][kind] for kind in ("image", "markdown") if kind in step["media"]}
+    readme = vsix.read("extension/readme.md").decode()
+    for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", readme):
+        # vsce makes links of the repository's out of relative ones: the file must be where the link says.
+        named.add(picture.split("vscode-extension/")[-1])
+    assert named <= files, named - files
+
+
+def test_the_manifest_is_one_for_a_marketplace(vsix: zipfile.ZipFile) -> None:
+    manifest = json.loads(vsix.read("extension/package.json"))
+    for key in (
+        "displayName",
+        "description",
+        "publisher",
+        "license",
+        "repository",
+        "bugs",
+        "homepage",
+        "categories",
+        "icon",
+    ):
+        assert manifest.get(key), key
+    assert len(manifest["keywords"]) <= 30
+    code = vsix.read("extension/dist/extension.js").decode()
+    assert "sourceMappingURL" not in code
+    assert "telemetry" not in json.dumps(manifest["contributes"]).lower()

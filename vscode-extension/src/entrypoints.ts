@@ -1,0 +1,59 @@
+/** Entrypoint configurations, like launch.json's, as arguments of the run commands. Pure. */
+
+import * as path from "node:path";
+import { expand } from "./interpreter";
+import type { Entrypoint, RunArgument } from "./protocol";
+
+/** Where an entrypoint is relative to. */
+export interface Base {
+  /** The workspace folder, or the folder of the pyproject.toml that has it. */
+  folder: string;
+  home: string;
+  toUri(file: string): string;
+}
+
+/** The argument that starts `entry`; throws, with a sentence, where that can't be. */
+export function argumentOf(entry: Entrypoint, base: Base): RunArgument {
+  const folder = entry.folder ?? base.folder;
+  const full = (value: string): string => {
+    const expanded = expand(value, folder, base.home);
+    return path.isAbsolute(expanded) ? expanded : path.join(folder, expanded);
+  };
+  const program = entry.program ?? undefined;
+  const module = entry.module ?? undefined;
+  if ((program === undefined) === (module === undefined)) {
+    throw new Error(`The entrypoint “${entry.name}” needs either program or module.`);
+  }
+  return {
+    // A module's file is known to Python only: its folder stands for it.
+    uri: base.toUri(program === undefined ? path.join(folder, "__main__.py") : full(program)),
+    name: entry.name,
+    ...(module === undefined ? {} : { module }),
+    args: (entry.args ?? []).map((arg) => arg.replaceAll("${workspaceFolder}", folder)),
+    ...(entry.env === undefined ? {} : { env: entry.env }),
+    cwd: entry.cwd == null ? folder : full(entry.cwd),
+    ...(entry.python == null ? {} : { python: expand(entry.python, folder, base.home) }),
+    ...(entry.steps == null ? {} : { steps: entry.steps }),
+    ...(entry.nproc === undefined || entry.nproc === 1 ? {} : { nproc: entry.nproc }),
+  };
+}
+
+/** Those of the settings first; one of pyproject.toml with the same name is hidden by it. */
+export function merged(settings: readonly Entrypoint[], project: readonly Entrypoint[]): Entrypoint[] {
+  const names = new Set(settings.map((entry) => entry.name));
+  return [...settings, ...project.filter((entry) => !names.has(entry.name))];
+}
+
+/** The command line that compares both engines on it; `backend` may be empty, for the default. */
+export function compareArgs(argument: RunArgument, file: string, backend = ""): string[] {
+  const program = argument.module === undefined ? [file] : ["-m", argument.module];
+  const options = [
+    ...(backend === "" ? [] : ["--backend", backend]),
+    ...(argument.python === undefined ? [] : ["--python", argument.python]),
+    ...(argument.cwd === undefined ? [] : ["--cwd", argument.cwd]),
+    ...(argument.nproc === undefined ? [] : ["--nproc-per-node", String(argument.nproc)]),
+  ];
+  // -P: a file of the workspace named like one of ours must not be imported in its place.
+  const line = ["-P", "-m", "lsp_server.cli", "check", "--engine", "both", "--exit-zero", ...options, ...program];
+  return argument.args === undefined || argument.args.length === 0 ? line : [...line, "--", ...argument.args];
+}

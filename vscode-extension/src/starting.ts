@@ -1,0 +1,198 @@
+/** Starting programs: this file, a configured entrypoint, both engines side by side. Nothing else in here runs user code. */
+
+import * as os from "node:os";
+import * as path from "node:path";
+import * as vscode from "vscode";
+import { argumentOf, compareArgs, merged } from "./entrypoints";
+import { type Entrypoint, type Mode, type RunArgument, type RunStatus, SERVER_COMMANDS, VIEWS } from "./protocol";
+import { type Server, UNTRUSTED } from "./server";
+
+/** Every way to a run comes through here: the manifest's declaration alone would be one setting away from nothing. */
+export function requireTrust(): void {
+  if (!vscode.workspace.isTrusted) {
+    throw new Error(UNTRUSTED);
+  }
+}
+
+/** What to run, and what to call it. */
+export interface Chosen {
+  name: string;
+  argument: RunArgument;
+}
+
+/** In tasks.json: `{ "type": "magpy", "compare": "train.py" }`. */
+const TASK_TYPE = "magpy";
+const SELECTED = "magpy.selectedEntrypoint";
+
+let saving = 0;
+
+/** Whether a save that is going on is ours, before a run. */
+export function isSavingForRun(): boolean {
+  return saving > 0;
+}
+
+/** Save the file that is to run and the other Python files it may import. */
+export async function saveForRun(argument: unknown): Promise<void> {
+  const uri = typeof argument === "object" && argument !== null && "uri" in argument ? argument.uri : undefined;
+  saving += 1;
+  try {
+    for (const document of vscode.workspace.textDocuments) {
+      if (document.uri.scheme !== "file") {
+        continue; // a notebook's cells are saved with it
+      }
+      const wanted = document.languageId === "python" || document.uri.toString() === uri;
+      if (wanted && document.isDirty && !document.isUntitled && !(await document.save())) {
+        throw new Error(`${vscode.workspace.asRelativePath(document.uri)} could not be saved, so it was not run.`);
+      }
+    }
+    for (const notebook of vscode.workspace.notebookDocuments) {
+      if (notebook.uri.toString() === uri && notebook.isDirty && !(await notebook.save())) {
+        throw new Error(`${vscode.workspace.asRelativePath(notebook.uri)} could not be saved, so it was not run.`);
+      }
+    }
+  } finally {
+    saving -= 1;
+  }
+}
+
+/** The Python file in front: the active editor may be the output view. */
+export function shownPython(): vscode.TextDocument | undefined {
+  const editors = [vscode.window.activeTextEditor, ...vscode.window.visibleTextEditors];
+  const shown = (document: vscode.TextDocument): boolean => document.languageId === "python" && document.uri.scheme === "file";
+  return editors.find((editor) => editor !== undefined && shown(editor.document))?.document;
+}
+
+/** The notebook in front: it runs as one script. */
+function shownNotebook(): vscode.Uri | undefined {
+  const shown = vscode.window.activeNotebookEditor?.notebook;
+  return shown?.uri.scheme === "file" && shown.uri.path.endsWith(".ipynb") ? shown.uri : undefined;
+}
+
+export class Starter {
+  constructor(
+    private readonly server: Server,
+    private readonly memory: vscode.Memento,
+  ) {}
+
+  async start(mode: Mode, argument: RunArgument): Promise<RunStatus> {
+    requireTrust();
+    const client = await this.server.ready();
+    await saveForRun(argument);
+    const command = mode === "check" ? SERVER_COMMANDS.check : SERVER_COMMANDS.runCompiled;
+    // The request itself, not the client's command: that one would show an error of its own beside ours.
+    return client.sendRequest<RunStatus>("workspace/executeCommand", { command, arguments: [argument] });
+  }
+
+  startFile(mode: Mode, resource?: vscode.Uri): Promise<RunStatus> {
+    return this.start(mode, this.file(resource).argument);
+  }
+
+  /** The file that is meant, as something to run. */
+  private file(resource?: vscode.Uri): Chosen {
+    const uri = resource ?? shownNotebook() ?? shownPython()?.uri;
+    if (uri === undefined) {
+      throw new Error("Open the Python file to run first.");
+    }
+    return { name: path.basename(uri.fsPath), argument: { uri: uri.toString() } };
+  }
+
+  async checkEntrypoint(): Promise<RunStatus | undefined> {
+    const chosen = await this.choose("Check an entrypoint");
+    return chosen === undefined ? undefined : this.start("check", chosen.argument);
+  }
+
+  /** What is checked on save, and offered first. */
+  async selectEntrypoint(): Promise<void> {
+    const chosen = await this.choose("Select the entrypoint that stands for this workspace");
+    if (chosen !== undefined) {
+      await this.memory.update(SELECTED, chosen);
+      vscode.window.setStatusBarMessage(`MagPy: ${chosen.name} is selected`, 5_000);
+    }
+  }
+
+  get selected(): Chosen | undefined {
+    return this.memory.get<Chosen>(SELECTED);
+  }
+
+  /** MagPy and torch.compile on the same program, in a terminal of its own that ends in their table. */
+  async compare(resource?: vscode.Uri): Promise<void> {
+    requireTrust();
+    const chosen = resource !== undefined || shownPython() !== undefined ? this.file(resource) : this.selected;
+    if (chosen === undefined) {
+      throw new Error("Open the Python file to compare first, or select an entrypoint.");
+    }
+    await saveForRun(chosen.argument);
+    await vscode.tasks.executeTask(await this.compareTask(chosen));
+  }
+
+  /** The comparison as a task: the terminal, its live output and ways to end it are VS Code's own. */
+  async compareTask({ name, argument }: Chosen, definition?: vscode.TaskDefinition): Promise<vscode.Task> {
+    requireTrust();
+    const uri = vscode.Uri.parse(argument.uri);
+    const folder = vscode.workspace.getWorkspaceFolder(uri);
+    const settings = vscode.workspace.getConfiguration("magpy", uri);
+    const python = (await this.server.interpreter(uri)).path;
+    const line = compareArgs({ args: settings.get<string[]>("args", []), ...argument }, uri.fsPath, settings.get("backend", ""));
+    const execution = new vscode.ProcessExecution(python, line, {
+      cwd: argument.cwd ?? folder?.uri.fsPath ?? path.dirname(uri.fsPath),
+      env: { ...settings.get<Record<string, string>>("env", {}), ...argument.env },
+    });
+    const scope = folder ?? vscode.TaskScope.Workspace;
+    const task = new vscode.Task(definition ?? { type: TASK_TYPE, compare: uri.fsPath }, scope, `compare ${name} with torch.compile`, "MagPy", execution, []);
+    task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, clear: true, panel: vscode.TaskPanelKind.Dedicated };
+    return task;
+  }
+
+  private async choose(title: string): Promise<Chosen | undefined> {
+    const shown = shownPython();
+    const { selected } = this;
+    const items = [
+      ...(await this.configured()),
+      ...(shown === undefined ? [] : [{ ...this.file(shown.uri), description: "the file in front" }]),
+    ].map((chosen) => ({
+      label: chosen.name,
+      description: chosen.description + (JSON.stringify(chosen.argument) === JSON.stringify(selected?.argument) ? " (selected)" : ""),
+      detail: [chosen.argument.module ?? vscode.workspace.asRelativePath(vscode.Uri.parse(chosen.argument.uri)), ...(chosen.argument.args ?? [])].join(" "),
+      chosen,
+    }));
+    if (items.length === 0) {
+      throw new Error("No entrypoint is configured (magpy.entrypoints, or [[tool.magpy.entrypoints]]) and no Python file is open.");
+    }
+    return (await vscode.window.showQuickPick(items, { title, matchOnDetail: true }))?.chosen;
+  }
+
+  /** Of the settings and of pyproject.toml, folder by folder. */
+  private async configured(): Promise<(Chosen & { description: string })[]> {
+    const client = await this.server.ready();
+    const found: (Chosen & { description: string })[] = [];
+    for (const folder of vscode.workspace.workspaceFolders ?? []) {
+      const own = vscode.workspace.getConfiguration("magpy", folder.uri).get<Entrypoint[]>("entrypoints", []);
+      const asked = client.sendRequest<Entrypoint[]>(VIEWS.entrypoints, { uri: folder.uri.toString() });
+      const project = await asked.catch((error: unknown): Entrypoint[] => {
+        void vscode.window.showWarningMessage(`MagPy: ${error instanceof Error ? error.message : String(error)}`);
+        return [];
+      });
+      const base = { folder: folder.uri.fsPath, home: os.homedir(), toUri: (file: string) => vscode.Uri.file(file).toString() };
+      for (const entry of merged(own, project)) {
+        const from = project.includes(entry) ? "pyproject.toml" : "settings";
+        found.push({ name: entry.name, argument: argumentOf(entry, base), description: `${folder.name}, ${from}` });
+      }
+    }
+    return found;
+  }
+}
+
+export function registerTasks(starter: Starter): vscode.Disposable {
+  return vscode.tasks.registerTaskProvider(TASK_TYPE, {
+    provideTasks: () => [], // what could be compared is not known without running it
+    resolveTask: async ({ definition, scope }) => {
+      const file: unknown = definition["compare"];
+      if (typeof file !== "string" || !vscode.workspace.isTrusted) {
+        return undefined;
+      }
+      const folder = typeof scope === "object" ? scope : vscode.workspace.workspaceFolders?.[0];
+      const full = path.isAbsolute(file) || folder === undefined ? file : path.join(folder.uri.fsPath, file);
+      return starter.compareTask({ name: path.basename(file), argument: { uri: vscode.Uri.file(full).toString() } }, definition);
+    },
+  });
+}

@@ -1,0 +1,53 @@
+/** Names of the virtual documents: what they show is in their URI. Pure. */
+
+import type { CaptureAt, TextKind } from "../protocol";
+
+export const VIEW_SCHEME = "magpy-view";
+
+export interface Wanted extends CaptureAt {
+  kind: TextKind;
+}
+
+const NAMES: Record<TextKind, string> = {
+  guards: "guards",
+  operators: "operator graph",
+  references: "RefGraph",
+  guardCode: "guard code",
+  replayCode: "replay code",
+  generatedCode: "generated code",
+};
+
+/** Path and query of the document's URI. The path is its tab's name. */
+export function nameOf(wanted: Wanted, region: string): { path: string; query: string } {
+  const which = wanted.capture === undefined ? "" : ` ${wanted.capture}`;
+  const safe = region.replace(/[/\\]/g, "-");
+  return { path: `/${safe}${which} ${NAMES[wanted.kind]}.py`, query: JSON.stringify(wanted) };
+}
+
+/** What a URI's query asks for; undefined when it is not one of ours. */
+export function wantedOf(query: string): Wanted | undefined {
+  try {
+    const parsed: unknown = JSON.parse(query);
+    return typeof parsed === "object" && parsed !== null && "kind" in parsed && String(parsed.kind) in NAMES
+      ? (parsed as Wanted)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a view's command is about: a region's id, a capture, an item of the tree; a menu may pass anything else. */
+export function captureAt(about: unknown): CaptureAt {
+  if (typeof about === "string") {
+    return { region: about };
+  }
+  if (typeof about !== "object" || about === null) {
+    return {};
+  }
+  const from = ("at" in about && typeof about.at === "object" && about.at !== null ? about.at : about) as Record<string, unknown>;
+  return {
+    ...(typeof from["run"] === "string" ? { run: from["run"] } : {}),
+    ...(typeof from["region"] === "string" ? { region: from["region"] } : {}),
+    ...(typeof from["capture"] === "number" ? { capture: from["capture"] } : {}),
+  };
+}

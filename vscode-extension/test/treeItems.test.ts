@@ -1,0 +1,98 @@
+import { describe, expect, it } from "vitest";
+import type { TreeRun } from "../src/protocol";
+import { ago, type Item, itemsOf } from "../src/views/treeItems";
+
+const place = { uri: "file:///ws/train.py", line: 3, character: 0 };
+const finding = { code: "MP101", severity: "warning", message: "first line\nsecond", count: 2, place } as const;
+
+function run(changes: Partial<TreeRun> = {}): TreeRun {
+  return {
+    key: "/ws/train.py",
+    label: "train.py",
+    uri: "file:///ws/train.py",
+    mode: "check",
+    state: "done",
+    summary: "1 region",
+    endedAt: 1_000_000,
+    seconds: 4,
+    older: false,
+    regions: [
+      {
+        id: "model: Net",
+        kind: "module",
+        name: "model: Net",
+        complete: false,
+        summary: "1 graph",
+        place,
+        captures: [
+          { number: 1, summary: "a", guards: 1, operations: 5, objects: 3, writes: [], generated: 0 },
+          { number: 2, summary: "b", guards: 2, operations: 1, objects: 1, writes: [{ text: "self: written: n", place }], generated: 2 },
+        ],
+        findings: [finding],
+        sideEffects: [{ ...finding, code: "MP301", severity: "information" }],
+      },
+    ],
+    findings: [finding],
+    ...changes,
+  };
+}
+
+const names = (items: readonly Item[] | undefined): string[] => (items ?? []).map((item) => item.label);
+const nameOf = (uri: string): string => uri.replace("file:///ws/", "");
+
+describe("itemsOf", () => {
+  const [item] = itemsOf([run()], 1_000_000 + 120_000, nameOf);
+
+  it("goes from the entrypoint to captures and what was found", () => {
+    expect(item).toMatchObject({ label: "train.py", detail: "checked, 2 min ago", icon: "checklist" });
+    expect(names(item?.children)).toEqual(["model: Net", "MP101"]);
+    const [region, loose] = item?.children ?? [];
+    expect(region).toMatchObject({ icon: "circle-slash", at: { run: "/ws/train.py", region: "model: Net" } });
+    expect(loose).toMatchObject({ detail: "first line", tooltip: "first line\nsecond", place });
+    expect(names(region?.children)).toEqual(["Capture 2", "Capture 1", "Findings", "Side effects"]);
+  });
+
+  it("offers for a capture what there is, about that capture", () => {
+    const [region] = item?.children ?? [];
+    const [second, first] = region?.children ?? [];
+    expect(names(second?.children)).toEqual(["Operator graph", "Guards", "RefGraph", "Generated code", "Writes"]);
+    expect(names(first?.children)).toEqual(["Operator graph", "Guards", "RefGraph"]);
+    expect(first?.children?.[0]).toMatchObject({
+      command: "magpy.showOperatorGraph",
+      at: { run: "/ws/train.py", region: "model: Net", capture: 1 },
+      detail: "5 operations",
+    });
+  });
+
+  it("has an id of its own for every item", () => {
+    const ids: string[] = [];
+    const walk = (items: readonly Item[]): void => {
+      for (const one of items) {
+        ids.push(one.id);
+        walk(one.children ?? []);
+      }
+    };
+    walk(itemsOf([run(), run({ key: "-m train in /ws", label: "train" })], 0, nameOf));
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it("says how a run stands, the latest first", () => {
+    const items = itemsOf([run({ older: true }), run({ key: "b", state: "running", endedAt: null }), run({ key: "c", state: "failed" })], 1_000_000, nameOf);
+    expect(items.map((one) => one.detail)).toEqual(["failed, just now", "running…", "checked, just now, older than the text"]);
+    expect(items.map((one) => one.icon)).toEqual(["checklist", "sync~spin", "history"]);
+  });
+
+  it("calls a module by its name", () => {
+    expect(names(itemsOf([run({ key: "-m pkg.train in /ws", label: "pkg.train" })], 0, nameOf))).toEqual(["pkg.train"]);
+  });
+});
+
+it.each([
+  [5_000, "just now"],
+  [60_000, "1 min ago"],
+  [7_200_000, "2 h ago"],
+  [86_400_000, "1 day ago"],
+  [3 * 86_400_000, "3 days ago"],
+])("ago(%d) is %s", (milliseconds, text) => {
+  expect(ago(milliseconds)).toBe(text);
+});
