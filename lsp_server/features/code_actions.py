@@ -8,11 +8,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 from lsprotocol import types
 
 from lsp_server.features.documents import Document
-from lsp_server.features.entrypoint import entrypoint_line
+from lsp_server.features.entrypoint import is_alone
 from lsp_server.features.fixes import Fix, Problem, fixes_for
 from lsp_server.features.fixes.problem import Edit
 from lsp_server.features.positions import from_units, to_units
@@ -64,12 +65,12 @@ def _fixes(
 ) -> Iterator[types.CodeAction]:
     if tree is None:
         return  # half-typed: no text to build on
-    is_entrypoint = entrypoint_line(document.lines) is not None
+    alone = cache(partial(is_alone, document.path or "", document.lines))
     for _, finding, where in found:
         if home(finding) != finding.location:
             continue  # the line is a library's, only the call is the user's
         place = _points(document, where, asking.encoding)
-        problem = Problem(finding, place, document.lines, tree, document.key, runs, is_entrypoint)
+        problem = Problem(finding, place, document.lines, tree, document.key, runs, alone)
         for fix in fixes_for(problem):
             yield _action(document, fix, _told(asking, finding, where), asking.encoding)
 

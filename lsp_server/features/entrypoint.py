@@ -1,4 +1,4 @@
-"""Is this file something to run? Key function: entrypoint_line.
+"""Is this file something to run? Key functions: entrypoint_line, is_alone.
 
 An entrypoint is a module with ``if __name__ == "__main__":`` among its top-level statements, or one that imports
 torch and does work at top level. "Work" is a loop that calls something, a call of a function or class defined in
@@ -9,9 +9,11 @@ the file, or a call on an object made at top level. Configuration that libraries
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator, Sequence
 
+_BESIDE, _LONGEST = 200, 1_000_000
 _MAIN_LINE = re.compile(r"""if\s+\(?\s*(__name__\s*==\s*(['"])__main__\2|(['"])__main__\3\s*==\s*__name__)""")
 # Objects that libraries make and configure when imported.
 _CONFIGURED = frozenset({"getLogger", "get_logger", "TypeVar", "ParamSpec", "namedtuple", "Lock", "RLock", "local"})
@@ -32,6 +34,26 @@ def entrypoint_line(lines: Sequence[str]) -> int | None:
     if _imports_torch(statements) and _does_work(statements):
         return 0
     return None
+
+
+def is_alone(path: str, lines: Sequence[str]) -> bool:
+    """Whether a file is a program that no Python file beside it imports, so that what it defines is used by itself only."""
+    if entrypoint_line(lines) is None:
+        return False
+    folder, name = os.path.split(path)
+    stem = re.escape(name.removesuffix(".py"))
+    imported = re.compile(rf"^\s*(?:from|import)\s[^#\n]*(?<!\w){stem}(?!\w)", re.MULTILINE)
+    try:
+        others = [entry.path for entry in os.scandir(folder) if entry.name.endswith(".py") and entry.name != name]
+        if len(others) > _BESIDE:
+            return False  # a large folder is a package rather than a program
+        for other in others:
+            with open(other, encoding="utf-8", errors="replace") as stream:
+                if imported.search(stream.read(_LONGEST)):
+                    return False
+    except OSError:
+        return False
+    return True
 
 
 def _top_level(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:

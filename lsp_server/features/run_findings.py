@@ -96,7 +96,7 @@ class RunFindings:
             for detail in self.details.regions:
                 for capture in detail.captures:
                     lines = {(guard.file, guard.line) for guard in capture.guards}
-                    lines |= {(node.file, node.line) for node in capture.nodes}
+                    lines |= {node.users for node in capture.nodes}
                     for file, line in lines:
                         if file:
                             self._places.setdefault(key_of(file), set()).add((file, line))

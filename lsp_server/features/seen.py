@@ -97,12 +97,10 @@ def _seen(run: RunFindings, region: RegionSummary, guard: GuardDetail) -> GuardS
 
 
 def _is_at(run: RunFindings, node: NodeDetail, key: str, line: int) -> bool:
-    return (
-        node.kind != "placeholder"
-        and bool(node.file)
-        and key_of(node.file) == key
-        and _now(run, node.file, node.line) == line
-    )
+    file, number = node.users
+    if node.kind == "placeholder" or not file or key_of(file) != key:
+        return False
+    return _now(run, file, number) == line
 
 
 def _now(run: RunFindings, file: str, line: int) -> int | None:

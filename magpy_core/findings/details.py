@@ -40,6 +40,11 @@ class NodeDetail:
     user_file: str = ""
     user_line: int = 0
 
+    @property
+    def users(self) -> tuple[str, int]:
+        """The user's line: the operation's own, or that of the call into the library that it is in."""
+        return (self.user_file, self.user_line) if self.user_line else (self.file, self.line)
+
 
 @dataclass
 class FactDetail:

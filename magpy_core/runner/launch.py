@@ -20,6 +20,7 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 
@@ -49,7 +50,7 @@ def launch_async(request: RunRequest) -> AsyncRunHandle:
     return AsyncRunHandle(launch(request))
 
 
-class Awaited:
+class Awaited(ABC):
     """What every handle of a run has: messages to iterate, once, and the outcome behind them."""
 
     _stream: Iterator[Message]
@@ -67,13 +68,13 @@ class Awaited:
             raise RuntimeError("the run was closed before its end")
         return self._outcome
 
+    @abstractmethod
     def cancel(self, *, wait: bool = True) -> None:
         """End every process of the run; ``wait`` until they are gone, or return at once."""
-        raise NotImplementedError
 
+    @abstractmethod
     def interrupt(self) -> None:
         """Ask the program to end, as Ctrl-C does."""
-        raise NotImplementedError
 
 
 class RunHandle(Awaited):

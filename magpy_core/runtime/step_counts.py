@@ -6,7 +6,9 @@ every step that runs as plain Python because of it. Counted at the end of a step
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from magpy_core.findings import Finding
@@ -18,20 +20,28 @@ if TYPE_CHECKING:
 _COUNTED = ("MP1", "MP3")
 
 
+@dataclass
+class _Held:
+    """A capture (not kept alive by being counted), its findings, and its replays when the last step ended."""
+
+    capture: weakref.ref[Capture]
+    findings: list[Finding]
+    hits: int = 0
+
+
 class StepCounts:
     """Kept by a region; ``stepped`` is called at the end of each step."""
 
     def __init__(self) -> None:
-        self._fresh: list[Finding] = []
-        self._held: list[tuple[Capture, list[Finding]]] = []
-        self._hits: dict[int, int] = {}
+        self._fresh: dict[int, Finding] = {}
+        self._held: list[_Held] = []
         self._blocking: list[Finding] = []
         self._calls = 0
 
     def found(self, finding: Finding) -> None:
         """``finding`` was told in this step."""
         if finding.code.startswith(_COUNTED):
-            self._fresh.append(finding)
+            self._fresh[id(finding)] = finding
 
     def holds(self, capture: Capture | None, findings: Iterable[Finding]) -> None:
         """Each step that replays ``capture`` has these findings; None: each step from now on, in plain Python."""
@@ -39,16 +49,17 @@ class StepCounts:
         if capture is None:
             self._blocking = counted
         else:
-            self._held.append((capture, counted))
+            self._held = [held for held in self._held if held.capture() is not None]
+            self._held.append(_Held(weakref.ref(capture), counted))
 
     def stepped(self, calls: int, *, plain: bool) -> list[Finding]:
         """A step has ended, with ``calls`` calls of the region so far: the findings that were true in it."""
-        told = {id(finding): finding for finding in self._fresh}
-        self._fresh.clear()
-        for capture, findings in self._held:
-            if capture.hits > self._hits.get(id(capture), 0):
-                self._hits[id(capture)] = capture.hits
-                told.update((id(finding), finding) for finding in findings)
+        told, self._fresh = self._fresh, {}
+        for held in self._held:
+            capture = held.capture()
+            if capture is not None and capture.hits > held.hits:
+                held.hits = capture.hits
+                told.update((id(finding), finding) for finding in held.findings)
         if plain and calls > self._calls:
             told.update((id(finding), finding) for finding in self._blocking)
         self._calls = calls

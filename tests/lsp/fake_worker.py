@@ -86,8 +86,9 @@ def done(guards=(), nodes=()):
     capture = {
         "guards": [{"name": n, "check": c, "value": v, "file": file, "line": at} for n, c, v, at in guards],
         "nodes": [
-            {"name": f"n{i}", "kind": k, "label": label, "inputs": [], "segment": 0, "file": file, "line": at, "tensor": t}
-            for i, (k, label, t, at) in enumerate(nodes)
+            {"name": f"n{i}", "kind": k, "label": label, "inputs": [], "segment": 0, "line": at, "tensor": t,
+             "file": library[0] if library else file, "user_file": file, "user_line": at}
+            for i, (k, label, t, at, *library) in enumerate(nodes)
         ],
         "guard_code": "", "replay_code": "", "generated_code": [], "cut": 0,
     }  # fmt: skip

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 
-from lsp_server.features.entrypoint import entrypoint_line
+from lsp_server.features.entrypoint import entrypoint_line, is_alone
 from lsp_server.features.fixes import Fix, Problem, fixes_for
 from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.settings import Settings
@@ -42,7 +43,7 @@ def offered(
         for label, tensor in [given.split(" ")]
     ]
     run.details = Details([RegionDetail("r", [CaptureDetail(nodes=nodes)])])
-    problem = Problem(finding, where, lines, ast.parse(text), FILE, [run], entrypoint_line(lines) is not None)
+    problem = Problem(finding, where, lines, ast.parse(text), FILE, [run], lambda: entrypoint_line(lines) is not None)
     return {fix.title: _applied(lines, fix) for fix in fixes_for(problem)}
 
 
@@ -101,6 +102,7 @@ def test_logging_goes_behind_the_call() -> None:
         ("    loss = out.sum()", "    loss = out.sum() + net(out).sum()"),  # called twice
         ("net = Net()", "net = Net()\nother = Net()"),  # two of them
         ("net = Net()", "net = torch.nn.DataParallel(Net())"),
+        ("net = Net()", "net = Net().share_memory()"),
         ("net = Net()", "net = Net()\nnet.register_forward_hook(print)"),
         ("    loss = out.sum()", "    loss = out.sum()\n    evaluate(net)"),  # handed on
         ("    loss = out.sum()", "    loss = out.sum()\n    LEVEL = step"),  # the name means something else there
@@ -111,6 +113,22 @@ def test_logging_goes_behind_the_call() -> None:
 def test_logging_stays_where_moving_might_change_something(old: str, new: str) -> None:
     assert old in LOG
     assert offered(LOG.replace(old, new), "MP102", "y.mean().item()") == {}
+
+
+def test_a_module_that_is_moved_is_the_same_one() -> None:
+    assert offered(LOG.replace("net = Net()", "net = Net().to('cpu').eval()"), "MP102", "y.mean().item()") != {}
+
+
+def test_a_program_that_another_file_imports_is_not_alone(tmp_path: Path) -> None:
+    program, other = tmp_path / "train.py", tmp_path / "test_train.py"
+    program.write_text(LOG)
+    other.write_text("import trained\nfrom x import trainer  # train\n")
+    lines = LOG.split("\n")
+    assert is_alone(str(program), lines)
+    for line in ("import train", "from train import Net", "from . import train", "import os, train as t"):
+        other.write_text(f"x = 1\n{line}\n")
+        assert not is_alone(str(program), lines), line
+    assert not is_alone(str(program), ["x = 1"])
 
 
 def test_logging_in_a_library_module_stays() -> None:
@@ -247,7 +265,7 @@ GROWS = (Value("x.shape[0]", "3 -> 4"),)
 def test_a_dimension_is_marked_before_the_call() -> None:
     found = offered(SIZES, "MPD201", "def forward", values=GROWS, message="compiled (version 2 of at most 8)")
     (fixed,) = found.values()
-    assert "    x = torch.ones(3 + step)\n    torch._dynamo.mark_dynamic(x, 0)\n    out = net(x)\n" in fixed
+    assert "    x = torch.ones(3 + step)\n    torch._dynamo.maybe_mark_dynamic(x, 0)\n    out = net(x)\n" in fixed
 
 
 @pytest.mark.parametrize(

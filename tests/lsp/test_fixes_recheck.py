@@ -11,8 +11,6 @@ import pytest
 from tests.lsp.client import Client
 from tests.lsp.edits import applied
 
-pytestmark = pytest.mark.asyncio
-
 HEAD = """\
 import torch
 import torch.nn as nn
@@ -88,6 +86,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", [pytest.param(name, marks=[] if name == "all" else [pytest.mark.slow]) for name in CASES])
+@pytest.mark.asyncio
 async def test_the_fixed_program_is_clean_and_the_same(server: Client, tmp_path: Path, case: str) -> None:
     program, engine, wanted = CASES[case]
     path = tmp_path / "train.py"
@@ -116,6 +115,24 @@ async def test_the_fixed_program_is_clean_and_the_same(server: Client, tmp_path:
     assert await _check(server, uri, engine) == before
     left = await server.diagnostics_where(uri, lambda d: not gone & {x["code"] for x in d}, f"{gone} gone from\n{fixed}")
     assert not [d for d in left if d["severity"] <= 2]
+
+
+def test_a_0d_double_does_what_a_float_does() -> None:
+    """Bit for bit, forward and backward: what the fix for numbers stands on."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        for value in (0.1, 1 / 3, -2.7182818284590455, 1e-9, 12345.678901234567):
+            for name in ("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__"):
+                given = torch.randn(37, dtype=dtype)
+                results = []
+                for operand in (value, torch.tensor(value, dtype=torch.float64)):
+                    x = given.clone().requires_grad_(True)
+                    out = getattr(x, name)(operand)
+                    out.backward(torch.ones_like(out) / 3)
+                    results.append((out, x.grad))
+                (a, ga), (b, gb) = results
+                assert a.dtype == b.dtype == dtype and torch.equal(a, b) and torch.equal(ga, gb), (dtype, value, name)
 
 
 async def _check(client: Client, uri: str, engine: str) -> str:

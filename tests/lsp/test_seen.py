@@ -35,7 +35,9 @@ RAN = """
     done(guards=[("x", "tensor", "<type Tensor>", 6), ("self.scale", "eq", "0.5", 6), ("self.lin", "plain_module", "<m>", 7),
                  ("self.lin.bias", "tensor", "<p>", 7)],
          nodes=[("placeholder", "x", "float32[4]", 0), ("placeholder", "self.lin.bias", "float32[4]", 0),
-                ("call", "mul", "float32[4]", 6), ("call", "add", "float32[4]", 7)])
+                ("call", "linear", "float32[9]", 6, "/site-packages/lib.py"),
+                ("call", "mul", "float32[4]", 6), ("call", "add", "float32[4]", 7),
+                ("call", "relu", "float32[5]", 7, "/site-packages/lib.py")])
     end()
 """
 
@@ -64,7 +66,7 @@ async def test_hover_on_a_region_tells_what_it_is(client: Client, lab: Lab) -> N
     text, _ = await _hover(client, uri, 4, 9)
     for words in (
         "Region `Net` (module): 20 calls, one complete graph", "2 captures, 18 of 20 calls replayed",
-        "2 operations in 1 graph, 0 graph breaks", "14 guards, 17 µs a check, 2 side effects", "waits for 1 tensor value",
+        "4 operations in 1 graph, 0 graph breaks", "14 guards, 17 µs a check, 2 side effects", "waits for 1 tensor value",
         "compiled in 1.2 s", "2.00x (1.80x to 2.20x with 95 % confidence): 4 ms plain, 2 ms compiled",
         "`self.scale` 1.0 → 0.5 (call 2)",
     ):  # fmt: skip
@@ -109,7 +111,7 @@ async def test_inlay_hints_are_off_until_asked_for(client: Client, lab: Lab) -> 
     end = len(PROGRAM.split("\n")[5]) + 1
     assert await hints() == [
         (5, end, "float32[4]"), (5, end, "x is float32[4], self.scale is 0.5"),
-        (6, 32, "float32[4]"), (6, 32, "self.lin.bias is float32[4]"),
+        (6, 32, "float32[5]"), (6, 32, "self.lin.bias is float32[4]"),
     ]  # fmt: skip
     assert {line for line, *_ in await hints({**whole, "start": {"line": 6, "character": 0}})} == {6}
     client.change(uri, 2, (5, 0, 5, 0, " "), (0, 0, 0, 0, "\n"))

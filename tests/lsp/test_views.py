@@ -9,10 +9,21 @@ import pytest
 
 from lsp_server.features.documents import Documents
 from lsp_server.features.notebooks import Cell, Notebook
+from lsp_server.features.run_findings import RunFindings
+from lsp_server.features.settings import Settings
 from lsp_server.features.tracking import Tracker
-from lsp_server.features.views import graphs, texts
-from lsp_server.features.views.shown import Lines, NotShown
-from magpy_core.findings.details import CaptureDetail, FactDetail, GuardDetail, NodeDetail, ObjectDetail
+from lsp_server.features.views import graphs, requests, texts
+from lsp_server.features.views.shown import Lines, NotShown, Shown
+from magpy_core.findings import RegionSummary
+from magpy_core.findings.details import (
+    CaptureDetail,
+    Details,
+    FactDetail,
+    GuardDetail,
+    NodeDetail,
+    ObjectDetail,
+    RegionDetail,
+)
 from tests.lsp.client import Client, ServerError
 from tests.lsp.conftest import Lab
 
@@ -205,6 +216,20 @@ def test_generated_code_links_to_the_lines_of_its_nodes(tmp_path: Path) -> None:
     shown = texts.text_of("generatedCode", CaptureDetail(nodes=nodes, generated_code=[code]), "t", _lines(file))
     (link,) = shown["links"]
     assert shown["text"].split("\n")[1][link["start"] : link["end"]] == "conv1d"
+
+
+def test_generated_code_is_that_of_a_capture_that_has_some() -> None:
+    found = RunFindings("file:///t.py", Tracker(0, ()), Settings())
+    found.regions["r"] = RegionSummary("r", "module", "Net", "/t.py", 1, captures=2)
+    found.details = Details([RegionDetail("r", [CaptureDetail(), CaptureDetail(generated_code=["kernel"])])])
+    shown = Shown(found, None, _lines())
+    for params, number in (
+        ({"kind": "generatedCode"}, 1),
+        ({"kind": "guards"}, 2),
+        ({"kind": "generatedCode", "capture": 2}, 2),
+    ):
+        _, head, _ = requests._capture([shown], params)
+        assert head["capture"] == number, params
 
 
 def test_code_of_ours_links_to_what_caused_it(tmp_path: Path) -> None:

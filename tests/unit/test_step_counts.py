@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import torch
 
 from magpy_core.findings import Finding
@@ -51,3 +54,19 @@ def test_plain_python_steps_count_for_what_makes_them_plain() -> None:
         session.stepped(step)
     (finding,) = (f for f in session.findings if f.code.startswith("MP1"))
     assert finding.steps == 5
+
+
+def test_nothing_is_kept_alive_or_piles_up() -> None:
+    told: list[Finding] = []
+    net = Net()
+    _, region = _session(told, net.forward)
+    region(torch.ones(3))  # type: ignore[operator]
+    capture = weakref.ref(region.captures[0])  # type: ignore[attr-defined]
+    region.captures = []  # type: ignore[attr-defined]
+    gc.collect()
+    assert capture() is None
+    finding = next(f for f in told if f.code == "MP101")
+    for _ in range(100):  # a program without steps, whose region says the same again at every call
+        region.report(finding)  # type: ignore[attr-defined]
+    assert len(region._counts._fresh) <= len(told)  # type: ignore[attr-defined]
+    assert len(region._counts._fresh) == len({f.key for f in told if f.code[:3] in ("MP1", "MP3")})  # type: ignore[attr-defined]

@@ -87,7 +87,7 @@ try {
     stories.hoversOverGraphBreak, stories.explains, stories.showsTree, stories.drawsGraph, stories.drawsReferences, stories.drawsTwoThousandNodes,
     stories.showsNodesOfLine, stories.showsGuards, stories.marksOlderRuns, stories.followsSettings,
     stories.runsCompiled, stories.showsGeneratedCode, stories.cancels, stories.cancelsByLens, stories.cancelsByKey,
-    stories.compares, stories.restarts, stories.checksOnSave, stories.fixes,
+    stories.compares, stories.restarts, stories.checksEntrypointOnSave, stories.fixes,
   ]);
   await within("restricted", false, [stories.refusesUntrusted]);
 } finally {

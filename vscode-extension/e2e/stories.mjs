@@ -209,14 +209,18 @@ async function ended(window, server, processes) {
   await until(() => !processes.some(alive) && workers(server).length === 0, "the end of all the program's processes");
 }
 
-export async function cancels(window, { server }) {
+export async function cancels(window, { workspace, server }) {
   await window.openFile(ENDLESS);
   await window.goToEnd();
   await window.palette("MagPy: Run Compiled");
   await window.status(/running/);
   const processes = await busy(window, server);
+  await window.goToLine(lineOf(workspace, ENDLESS, "optimizer.step()"));
+  await window.squiggle("info", "optimizer.step()"); // while the program runs
+  await window.status(/running/);
   await window.palette("MagPy: Cancel");
   await ended(window, server, processes);
+  await window.goToEnd();
   await window.lens(/^Run compiled$/).waitFor();
   await window.shot("12-cancelled");
 }
@@ -422,20 +426,28 @@ export async function restarts(window, { server }) {
   await until(() => !alive(before) && languageServers(server).length === 1, "another language server");
 }
 
-export async function checksOnSave(window, { workspace, server }) {
+/** A configured entrypoint, and the same one again on a save. */
+export async function checksEntrypointOnSave(window, { workspace, server }) {
   const { page } = window;
-  writeFileSync(join(workspace, ".vscode", "settings.json"), JSON.stringify({ "magpy.runOnSave": true, "magpy.runOnSaveDelay": 100 }));
+  const settings = { "magpy.runOnSave": true, "magpy.runOnSaveDelay": 100, "magpy.entrypoints": [{ name: "the tiny one", program: TINY, args: [] }] };
+  writeFileSync(join(workspace, ".vscode", "settings.json"), JSON.stringify(settings));
   await window.openFile(TINY);
   await window.goToEnd();
-  await check(window);
+  const lens = window.lens("Check the tiny one");
+  await lens.waitFor(); // the settings are known
+  await window.palette("MagPy: Check Entrypoint…");
+  await page.locator(".quick-input-list .monaco-list-row", { hasText: "the tiny one" }).click();
+  await window.lens(/Checking… \(click to cancel\)/).waitFor();
+  await window.lens(/^Check$/).waitFor({ timeout: LONG });
   await window.status(/1 warning/);
+  await window.row("the tiny one").waitFor();
   expect(workers(server).length === 0, "nothing runs before the save");
   await page.keyboard.press("Control+End");
   await page.keyboard.type("# saved");
   await page.keyboard.press("Control+s");
   await window.lens(/Checking… \(click to cancel\)/).waitFor();
   await window.lens(/^Check$/).waitFor({ timeout: LONG });
-  await window.row(TINY).waitFor();
+  await until(async () => (await page.locator(".pane-body .monaco-list-row", { hasText: "tiny" }).count()) === 1, "one entrypoint, not two");
   writeFileSync(join(workspace, ".vscode", "settings.json"), "{}");
 }
 

@@ -64,9 +64,6 @@ function begin(context: vscode.ExtensionContext): void {
       if (reveal && status.mode === "check") {
         output.show(true);
       }
-      if (first) {
-        onSave.started(status.uri);
-      }
       treeSoon.call(TREE_DELAY_MS);
       if (!isActive(status.state) && !ended.has(status.runId)) {
         ended.add(status.runId);
@@ -81,7 +78,12 @@ function begin(context: vscode.ExtensionContext): void {
       append(output, transcript.output(chunk));
       terminals.output(chunk);
     },
-    save: saveForRun,
+    save: async (argument, command) => {
+      if (command === SERVER_COMMANDS.check) {
+        starter.remember(argument);
+      }
+      await saveForRun(argument);
+    },
   });
   const starter = new Starter(started, context.workspaceState);
   const onSave = new RunOnSave(starter, log);

@@ -2,17 +2,15 @@
 
 import * as vscode from "vscode";
 import { Debounced } from "./debounce";
-import type { RunArgument } from "./protocol";
 import { isSavingForRun, type Starter } from "./starting";
 
 export class RunOnSave implements vscode.Disposable {
   private readonly debounced: Debounced;
   private readonly subscription: vscode.Disposable;
-  private last: RunArgument | undefined;
 
   constructor(starter: Starter, log: vscode.LogOutputChannel) {
     this.debounced = new Debounced(() => {
-      const argument = starter.selected?.argument ?? this.last;
+      const argument = starter.selected?.argument ?? starter.last;
       if (argument !== undefined) {
         starter.start("check", argument).catch((error: unknown) => {
           log.error(`Check on save: ${error instanceof Error ? error.message : String(error)}`);
@@ -28,11 +26,6 @@ export class RunOnSave implements vscode.Disposable {
         this.debounced.call(settings.get<number>("runOnSaveDelay", 1_000));
       }
     });
-  }
-
-  /** A program was started by a command or a lens: with nothing selected, that is what a save checks again. */
-  started(uri: string): void {
-    this.last = { uri };
   }
 
   dispose(): void {

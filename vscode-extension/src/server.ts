@@ -33,7 +33,7 @@ export interface ServerEvents {
   status(status: RunStatus): void;
   output(output: RunOutput): void;
   /** Before a run: what is in the editor must be what is on disk. */
-  save(argument: unknown): Promise<void>;
+  save(argument: unknown, command: string): Promise<void>;
 }
 
 /** Tells the server that failures of runs are shown from `magpy/status`, so that it opens no message box for them. */
@@ -154,7 +154,7 @@ export class Server {
             if (!vscode.workspace.isTrusted) {
               throw new Error(UNTRUSTED);
             }
-            await this.events.save(args[0]);
+            await this.events.save(args[0], command);
           }
           return (await next(command, args)) as unknown;
         },

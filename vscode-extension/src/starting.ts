@@ -74,8 +74,20 @@ export class Starter {
     private readonly memory: vscode.Memento,
   ) {}
 
+  /** What was checked last, by a command or a lens: with nothing selected, a save checks it again. */
+  last: RunArgument | undefined;
+
+  remember(argument: unknown): void {
+    if (typeof argument === "object" && argument !== null && "uri" in argument) {
+      this.last = { ...(argument as RunArgument), wait: undefined };
+    }
+  }
+
   async start(mode: Mode, argument: RunArgument): Promise<RunStatus> {
     requireTrust();
+    if (mode === "check") {
+      this.remember(argument);
+    }
     const client = await this.server.ready();
     await saveForRun(argument);
     const command = mode === "check" ? SERVER_COMMANDS.check : SERVER_COMMANDS.runCompiled;

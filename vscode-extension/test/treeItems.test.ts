@@ -82,7 +82,8 @@ describe("itemsOf", () => {
     expect(items.map((one) => one.icon)).toEqual(["checklist", "sync~spin", "history"]);
   });
 
-  it("calls a module by its name", () => {
+  it("calls a module and a configured entrypoint by their names", () => {
+    expect(names(itemsOf([run({ key: "small: /ws/train.py", label: "small" })], 0, nameOf))).toEqual(["small"]);
     expect(names(itemsOf([run({ key: "-m pkg.train in /ws", label: "pkg.train" })], 0, nameOf))).toEqual(["pkg.train"]);
   });
 });

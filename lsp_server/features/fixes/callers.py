@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from lsp_server.features.fixes.problem import Problem
 from lsp_server.features.syntax import Function
 
+_SAME_MODULE = frozenset({"to", "cuda", "cpu", "eval", "train", "float", "double", "half", "bfloat16", "requires_grad_"})
 _HOOKS = ("register_forward", "register_module_forward", "register_full_backward", "DataParallel", "__call__", "hook")
 
 
@@ -25,7 +26,7 @@ class Call:
 
 def only_call(problem: Problem, function: Function) -> Call | None:
     """The only call of ``function``; None where there are more, or where there may be some that the text does not show."""
-    if not problem.is_entrypoint or function.decorator_list or isinstance(function, ast.AsyncFunctionDef):
+    if not problem.alone() or function.decorator_list or isinstance(function, ast.AsyncFunctionDef):
         return None
     owner = problem.parent(function)
     if isinstance(owner, ast.Module):
@@ -57,13 +58,24 @@ def _only_instance(problem: Problem, owner: ast.ClassDef) -> str | None:
     made = [p for use in uses if isinstance(p := problem.parent(use), ast.Call) and p.func is use]
     if len(uses) != 1 or len(made) != 1:
         return None
-    assigned = problem.parent(made[0])
+    assigned = _behind_chain(problem, made[0])
     if not isinstance(assigned, ast.Assign) or len(assigned.targets) != 1 or not isinstance(assigned.targets[0], ast.Name):
         return None
     name = assigned.targets[0].id
     stores = [n for n in ast.walk(problem.tree) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)]
     arguments = [n for n in ast.walk(problem.tree) if isinstance(n, ast.arg) and n.arg == name]
     return name if len(stores) == 1 and not arguments else None
+
+
+def _behind_chain(problem: Problem, made: ast.Call) -> ast.AST | None:
+    """What ``Net()`` is in, past methods that give the module itself: ``Net().to(device).eval()``."""
+    node: ast.AST = made
+    while isinstance(attribute := problem.parent(node), ast.Attribute) and attribute.attr in _SAME_MODULE:
+        called = problem.parent(attribute)
+        if not isinstance(called, ast.Call) or called.func is not attribute:
+            return None
+        node = called
+    return problem.parent(node)
 
 
 def _loads(problem: Problem, name: str) -> list[ast.Name]:

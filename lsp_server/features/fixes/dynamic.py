@@ -1,4 +1,4 @@
-"""A size that varies, said before the first call: ``torch._dynamo.mark_dynamic``. Key function: mark_dynamic.
+"""A size that varies, said before the first call: ``torch._dynamo.maybe_mark_dynamic``. Key function: mark_dynamic.
 
 For torch.compile only, which compiles for the first size and again when it changes. MagPy learns it by itself.
 """
@@ -23,7 +23,7 @@ def mark_dynamic(problem: Problem) -> Fix | None:
     if not finding.values or function is None or not imports_torch(problem.tree):
         return None
     size, change = _SIZE.match(finding.values[0].name), _CHANGE.match(finding.values[0].repr)
-    # A size of 0 or 1 is compiled for by itself; a second change means that the program needs the exact size: a mark fails.
+    # A size of 0 or 1 is compiled for by itself; a second change means that the program needs the exact size: of no use.
     if size is None or change is None or "version 2 of" not in finding.message or {"0", "1"} & set(change.groups()):
         return None
     name, dim = size[1], size[2]
@@ -36,7 +36,8 @@ def mark_dynamic(problem: Problem) -> Fix | None:
     given = given_for(name, function, site.call)
     if not isinstance(given, ast.Name):
         return None
-    mark = f"torch._dynamo.mark_dynamic({given.id}, {dim})"
+    # Not mark_dynamic, which is an error where the program turns out to need the exact size.
+    mark = f"torch._dynamo.maybe_mark_dynamic({given.id}, {dim})"
     if any(mark in line for line in problem.lines):
         return None
     at = Position(site.statement.lineno - 1, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lsp_server.features.documents import key_of
@@ -40,7 +40,8 @@ class Problem:
     tree: ast.Module
     key: str
     runs: Sequence[RunFindings] = ()
-    is_entrypoint: bool = False
+    alone: Callable[[], bool] = lambda: False
+    """Whether the file is a program by itself: an entrypoint that no file beside it imports."""
     _parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -50,7 +50,7 @@ def number_as_tensor(problem: Problem) -> Fix | None:
 
 def _attribute(problem: Problem, attribute: str) -> ast.expr | None:
     """The value of the only assignment to ``.attribute`` besides the one that ``__init__`` begins with."""
-    if not problem.is_entrypoint:
+    if not problem.alone():
         return None
     stores = [
         n for n in ast.walk(problem.tree)

@@ -83,7 +83,7 @@ def _label(o: ObjectDetail) -> str:
 
 
 def user_line(node: NodeDetail) -> tuple[str, int]:
-    return (node.user_file, node.user_line) if node.user_line else (node.file, node.line)
+    return node.users
 
 
 def nodes_of_line(runs: Iterable[Shown], key: str, line: int) -> list[Json]:

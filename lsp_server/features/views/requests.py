@@ -87,9 +87,13 @@ def _region(shown: Shown, params: Mapping[str, Any]) -> tuple[str, str]:
 def _capture(runs: list[Shown], params: Mapping[str, Any]) -> tuple[Shown, Json, Any]:
     shown = _wanted(runs, params)
     region, name = _region(shown, params)
+    captures = shown.captures(region)
     wanted = params.get("capture")
-    number, capture = shown.capture(region, wanted if isinstance(wanted, int) else None)
-    of = len(shown.captures(region))
+    number = wanted if isinstance(wanted, int) else None
+    if number is None and params.get("kind") == "generatedCode":  # a capture that was not called again has none
+        number = next((n for n in range(len(captures), 0, -1) if captures[n - 1].generated_code), None)
+    number, capture = shown.capture(region, number)
+    of = len(captures)
     head = {
         "run": shown.key,
         "region": region,

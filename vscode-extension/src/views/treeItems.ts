@@ -23,7 +23,7 @@ const ICONS = { error: "error", warning: "warning", information: "info", hint: "
 
 /** `nameOf` gives what a program's file is called in this workspace. */
 export function itemsOf(runs: readonly TreeRun[], now: number, nameOf: (uri: string) => string): Item[] {
-  return runs.map((run) => runItem(run, now, run.key.startsWith("-m ") ? run.label : nameOf(run.uri))).reverse();
+  return runs.map((run) => runItem(run, now, run.uri.endsWith(`/${run.label}`) ? nameOf(run.uri) : run.label)).reverse();
 }
 
 function runItem(run: TreeRun, now: number, label: string): Item {
