@@ -30,7 +30,7 @@ class CompiledModule:
 
     __magpy_slots__: dict[str, Any]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return _STATE[id(self)]["__magpy_region__"](*args, **kwargs)
 
     hide(__call__)
@@ -57,7 +57,7 @@ class CompiledModule:
 class CompiledWrapper(CompiledModule):
     """Mixin of compiled modules that talk to other processes: they run as they are, around the compiled module inside."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return nn.Module.__call__(self, *args, **kwargs)
 
     @property

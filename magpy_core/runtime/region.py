@@ -131,7 +131,7 @@ class Region:
                     result = capture.run(args, kwargs)
                 except CaptureFailed as failure:
                     self._drop(capture, failure)
-                    return self.target(*args, **kwargs)
+                    result = AGAIN  # not from here: what the program raises must have no context of ours
                 except Exception:
                     self.hits += 1  # the recorded exception, raised again
                     capture.hits += 1

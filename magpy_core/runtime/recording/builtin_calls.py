@@ -106,6 +106,7 @@ class BuiltinEvents(NativeReads):
             self.refgraph.read(source, "eq", abc.get_cache_token(), site)
         for k in cls.__mro__ if cls.__dict__.get("_is_protocol") else ():
             if k.__dict__.get("_is_protocol"):
+                self.class_shape(k, site)
                 for name in (*k.__dict__, *inspect.get_annotations(k)):
                     if not name.startswith(("_abc_", "__")) and name not in ("_is_protocol", "_is_runtime_protocol"):
                         self.read_attr(obj, name, site)
