@@ -146,7 +146,7 @@ async def test_findings_of_the_run_before_are_marked(client: Client, lab: Lab) -
     _, answer = client.begin_command("magpy.check", {"uri": uri})
     status = await client.status(state="starting", runId=client.all("magpy/status")[-1]["runId"] + 1)
     assert status["stale"] is True
-    assert [d["message"] for d in client.diagnostics(uri)] == ["found"]
+    await client.diagnostics_where(uri, lambda found: [d["message"] for d in found] == ["found"], "those of the run before")
     await asyncio.to_thread(lab.open_gate, "go")
     assert (await answer)["stale"] is False
     await client.diagnostics_where(uri, lambda d: not d, "none of the new run")

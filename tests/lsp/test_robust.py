@@ -27,6 +27,7 @@ STAGES = {
 }
 
 
+@pytest.mark.slow
 async def test_a_run_is_cancelled_at_any_stage(client: Client, lab: Lab) -> None:
     uri = client.open(lab.program)
     for stage, scenario in STAGES.items():
