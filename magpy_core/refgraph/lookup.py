@@ -16,6 +16,9 @@ from magpy_core.refgraph.snapshot import instance_dict, slot_value
 
 _MISSING = object()
 
+#: Modules whose classes have too many attributes, and change too seldom, to compare all names of them.
+LIBRARIES = ("torch.", "collections", "enum", "typing", "abc")
+
 
 @dataclass(slots=True)
 class Found:

@@ -18,7 +18,7 @@ from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node, RefGraph
 from magpy_core.refgraph.iterators import can_peek
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.lookup import class_lookup
+from magpy_core.refgraph.lookup import LIBRARIES, class_lookup
 from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import MadeInside
@@ -247,6 +247,7 @@ class RecordingState(Observer):
         """Guard what class lookup of ``name`` finds along the MRO of ``tp`` (rule 6: absent names are facts too)."""
         raw, owner = class_lookup(tp, name)
         self.class_shape(tp, site)
+        self.not_overridden(tp, name, owner, site)
         if owner is not None and owner.__flags__ & (1 << 9):
             source = self.sources.attr(self.const_root(owner).source, name)
             if kinds.kind_of(raw) == kinds.IDENTITY:
@@ -261,6 +262,9 @@ class RecordingState(Observer):
     def descriptor_fact(self, raw: Any, site: Any) -> None:
         raise NotImplementedError
 
+    def not_overridden(self, tp: type, name: str, owner: type | None, site: Any) -> None:
+        raise NotImplementedError
+
     def class_seen(self, cls: type, site: Any) -> None:
         raise NotImplementedError
 
@@ -270,7 +274,7 @@ class RecordingState(Observer):
             return
         self.class_checked.add(tp)
         for k in tp.__mro__:
-            if k.__flags__ & (1 << 9) and not k.__module__.startswith(("torch.", "collections", "enum", "typing", "abc")):
+            if k.__flags__ & (1 << 9) and not k.__module__.startswith(LIBRARIES):
                 root = self.const_root(k).source
                 self.refgraph.read(self.sources.make("dict", root, None), "names", frozenset(k.__dict__), site)
 

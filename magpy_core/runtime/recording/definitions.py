@@ -67,6 +67,12 @@ class DefinitionEvents(EscapeEvents):
 
     _metaclasses: set[type]
 
+    def not_overridden(self, tp: type, name: str, owner: type | None, site: Any) -> None:
+        """A class of a library, whose names aren't compared, inherits this one: it must not get one of its own."""
+        for k in tp.__mro__[: tp.__mro__.index(owner)] if owner is not None else ():
+            if k.__flags__ & _HEAP_TYPE and k.__module__.startswith(lookup.LIBRARIES):
+                self.refgraph.read(self.sources.attr(self.const_root(k).source, name), "absent", None, site)
+
     def read_class_attr(self, cls: type, name: str, site: Any) -> None:
         raw, owner = lookup.class_lookup(cls, name)
         above, above_owner = lookup.class_lookup(type(cls), name)
