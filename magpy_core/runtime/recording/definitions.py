@@ -71,7 +71,8 @@ class DefinitionEvents(EscapeEvents):
         """A class of a library, whose names aren't compared, inherits this one: it must not get one of its own."""
         for k in tp.__mro__[: tp.__mro__.index(owner)] if owner is not None else ():
             if k.__flags__ & _HEAP_TYPE and k.__module__.startswith(lookup.LIBRARIES):
-                self.refgraph.read(self.sources.attr(self.const_root(k).source, name), "absent", None, site)
+                table = self.sources.make("dict", self.const_root(k).source, None)
+                self.refgraph.read(self.sources.item(table, name), "absent", None, site)
 
     def read_class_attr(self, cls: type, name: str, site: Any) -> None:
         raw, owner = lookup.class_lookup(cls, name)
