@@ -33,6 +33,9 @@ BENCHMARKS = {
     "import_magpy": "benchmarks.startup",
     "cli_help": "benchmarks.startup",
     "server_start": "benchmarks.startup",
+    "lsp_squiggles": "benchmarks.lsp",
+    "lsp_edits": "benchmarks.lsp",
+    "lsp_cancel": "benchmarks.lsp",
 }
 
 

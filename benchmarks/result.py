@@ -12,7 +12,7 @@ class Row:
 
     what: str
     value: float
-    unit: str  # "x", "%", "ms" or "s"
+    unit: str  # "x", "%", "ms", "MB" or "s"
     target: float | None = None
     detail: str = ""
 
@@ -27,7 +27,8 @@ class Row:
     def shown(self, number: float | None) -> str:
         if number is None:
             return ""
-        return {"x": f"{number:.2f}x", "%": f"{number:.2f} %", "ms": f"{number:.0f} ms"}.get(self.unit, f"{number:.2f} s")
+        formats = {"x": f"{number:.2f}x", "%": f"{number:.2f} %", "ms": f"{number:.0f} ms", "MB": f"{number:.0f} MB"}
+        return formats.get(self.unit, f"{number:.2f} s")
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "met": self.met}
