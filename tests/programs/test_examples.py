@@ -39,7 +39,9 @@ def without_times(output: str) -> str:
     return re.sub(r"\d+\.\d+ s$", "T s", output, flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in ("hf_bert", "image_cnn") else []) for n in NAMES]
+)
 def test_learns(name: str, tmp_path: Path) -> None:
     output = run_example(name, "--steps", str(LEARNING_STEPS[name]), cwd=tmp_path)
     printed = losses(output)

@@ -38,6 +38,9 @@ EFFECTS = {
     "hf_bert": {"optimizer.step()": "MP306"},
 }
 
+#: The two of the four that take longest are for the slow tests.
+SOME_SLOW = [pytest.param(n, marks=[pytest.mark.slow] if n in ("hf_bert", "image_cnn") else []) for n in NAMES]
+
 
 def magpy(command: str, name: str, cwd: Path, *options: str, program: tuple[str, ...] = ()) -> tuple[str, Any]:
     """The program's stdout and the JSON report of one `magpy-lsp check` or `run`; exit statuses 0 and 1 are fine."""
@@ -81,7 +84,7 @@ def regions(report: Any) -> dict[str, Any]:
     return {region["name"]: region for region in report["regions"]}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SOME_SLOW)
 def test_check(name: str, tmp_path: Path) -> None:
     _, report = magpy("check", name, tmp_path)
     by_name = regions(report)
@@ -98,7 +101,7 @@ def test_check(name: str, tmp_path: Path) -> None:
         assert code in codes_at(report, folder, text), (text, report["findings"])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SOME_SLOW)
 def test_run_trains_as_plain_python_and_settles(name: str, tmp_path: Path) -> None:
     program = ("--steps", str(STEPS[name]))
     plain = without_times(run_example(name, *program, cwd=tmp_path))
