@@ -26,7 +26,7 @@ class Net(torch.nn.Module):
 
 
 model = Net()
-print("rank", dist.get_rank(), flush=True)
+print(f"rank {dist.get_rank()}\n", end="", flush=True)  # one write: parts of two ranks' lines would mix
 for step in range(WHILE):
     model(torch.ones(4))
 dist.destroy_process_group()
@@ -53,4 +53,5 @@ async def test_two_ranks_are_one_run(server: Client, tmp_path: Path) -> None:
     assert len(started) >= 3, started
     assert await server.command("magpy.cancel", {"uri": uri}) == {"cancelled": 1}
     assert (await answer)["state"] == "cancelled"
-    assert not [p for p in started if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    left = psutil.wait_procs(started, timeout=10)[1]
+    assert not [p for p in left if p.status() != psutil.STATUS_ZOMBIE], left
