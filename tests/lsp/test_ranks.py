@@ -26,7 +26,7 @@ class Net(torch.nn.Module):
 
 
 model = Net()
-print(f"rank {dist.get_rank()}\n", end="", flush=True)  # one write: parts of two ranks' lines would mix
+print(f"rank {dist.get_rank()}\\n", end="", flush=True)  # one write: parts of two ranks' lines would mix
 for step in range(WHILE):
     model(torch.ones(4))
 dist.destroy_process_group()
