@@ -13,6 +13,7 @@ import torch.fx
 
 from magpy_core._compat.fx_targets import device_constructors, printable_targets
 from magpy_core.backends.scalar_ops import name_of
+from magpy_core.backends.sharing import may_overlap, split_views
 from magpy_core.findings import Unsupported
 
 #: Operations that see a tensor's place in its storage, which a capture leaves open (see `fakes.make_fake_inputs`).
@@ -45,12 +46,15 @@ def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
                 raise Unsupported("MP902", f"{name} with a storage offset addresses memory outside the tensor it is given")
             if isinstance(fake := inputs.get(node.args[0]), torch.Tensor) and not _stays_inside(fake, node, position):
                 raise Unsupported("MP902", f"{name} reaches memory that lies outside the elements of the tensor it is given")
-        if name == "detach_" and isinstance(fake := inputs.get(node.args[0]), torch.Tensor) and fake.requires_grad:
+        if name == "detach_" and node.args[0] in inputs:  # raises for views, and no guard tells views from other tensors
             raise Unsupported("MP902", "detach_ takes a tensor from outside out of autograd, which no compiled graph can")
         if name.startswith("_foreach_") and name.endswith("_"):
             given = [inputs.get(n) for n in node.all_input_nodes]
             if _given_twice(node) or may_overlap([t for t in given if isinstance(t, torch.Tensor)]):
                 raise Unsupported("MP902", f"{name} is given tensors that may overlap: it changes one after the other")
+    split = split_views(gm.graph, inputs)
+    if split is not None:
+        raise Unsupported("MP902", split)
 
 
 def _stays_inside(tensor: torch.Tensor, node: torch.fx.Node, position: int) -> bool:
@@ -70,21 +74,6 @@ def _given_twice(node: torch.fx.Node) -> bool:
     place: dict[torch.fx.Node, int] = {}
     lists = [a for a in (*node.args, *node.kwargs.values()) if isinstance(a, list | tuple)]
     return any(place.setdefault(n, i) != i for values in lists for i, n in enumerate(values) if isinstance(n, torch.fx.Node))
-
-
-def may_overlap(tensors: Sequence[torch.Tensor]) -> bool:
-    """Whether two of these fakes, each once, may have an element in common: those in one storage whose ranges meet."""
-    ranges: dict[int, list[tuple[Any, Any]]] = {}
-    for tensor in {id(t): t for t in tensors}.values():
-        if tensor.numel() == 0:
-            continue
-        start = tensor.storage_offset()
-        end = start + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
-        known = ranges.setdefault(tensor.untyped_storage()._cdata, [])
-        if any(start <= other_end and other_start <= end for other_start, other_end in known):
-            return True
-        known.append((start, end))
-    return False
 
 
 def _write_default_device(gm: torch.fx.GraphModule, device: torch.device) -> None:

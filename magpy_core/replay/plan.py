@@ -61,6 +61,7 @@ class Planner:
         self.active_error: BaseException | None = None
         self.outputs: dict[torch.fx.Node, None] = {}
         self.plain_array: Callable[[Any], bool] = lambda value: False  # NumPy arrays made of plain numbers
+        self.error_leaves: Callable[[BaseException], None] = lambda error: None  # an exception is made again by replay
         self.data_node: Callable[[Any], Any] = lambda value: None  # graph values of NumPy arrays that hold data
 
     # -- values ------------------------------------------------------------------------------------------------
@@ -199,6 +200,7 @@ class Planner:
 
     def build_error(self, build: Build, error: BaseException) -> None:
         """An exception: its arguments, and the exceptions it was raised from or while handling."""
+        self.error_leaves(error)
         base = next(k for k in type(error).__mro__ if not k.__flags__ & (1 << 9))
         fields = _ERROR_FIELDS.get(base)
         if fields is None and base.__basicsize__ != BaseException.__basicsize__:

@@ -71,3 +71,40 @@ def test_inputs_are_put_back_when_a_compiled_graph_fails_in_its_first_run() -> N
         memory, plain = torch.arange(8.0), torch.arange(8.0)
         got, want = compiled(memory[::2], memory[1::2]), region(plain[::2], plain[1::2])
         assert [t.tolist() for t in got] == [t.tolist() for t in want] and torch.equal(memory, plain)
+
+
+def chunks_of_written(a: torch.Tensor, b: torch.Tensor) -> Any:
+    a.data.mul_(2)
+    return a.chunk(2)
+
+
+def slice_of_written(a: torch.Tensor, b: torch.Tensor) -> Any:
+    a.add_(b)
+    return (a[:1].unsqueeze(0),)
+
+
+def test_views_that_leave_share_the_memory_of_what_was_written() -> None:
+    def shown(function: Callable[..., Any], a: torch.Tensor, b: torch.Tensor) -> Any:
+        results = function(a, b)
+        with torch.no_grad():
+            a.add_(100)
+        return [(r.detach().tolist(), r.stride()) for r in results]
+
+    compiled = magpy_core.compile(chunks_of_written, backend="aot_eager")
+    for _ in range(3):
+        outcomes = [shown(f, torch.ones(4, requires_grad=True), torch.ones(4)) for f in (compiled, chunks_of_written)]
+        assert outcomes[0] == outcomes[1]
+    compiled = magpy_core.compile(slice_of_written, backend="aot_eager")
+    for _ in range(3):
+        memories = torch.arange(8.0), torch.arange(8.0)
+        assert shown(compiled, memories[0][::2], memories[0][1::2]) == shown(
+            slice_of_written, memories[1][::2], memories[1][1::2]
+        )
+
+
+def test_detach_of_a_view_raises_after_another_tensor_did_not() -> None:
+    compiled = magpy_core.compile(lambda x: x.detach_() * 2, backend="aot_eager")
+    for _ in range(3):
+        compiled(torch.ones(4))
+    with pytest.raises(RuntimeError, match="detach"):
+        compiled(torch.ones(4)[:2])

@@ -161,6 +161,8 @@ class BuiltinEvents(NativeReads):
             if is_a(obj, (BaseException, types.SimpleNamespace)) and id(obj) not in seen:
                 seen.add(id(obj))
                 self.state_read(obj, site)
+                if is_a(obj, BaseException):
+                    self.names_in_error(obj)
                 todo += (shown := obj.args if is_a(obj, BaseException) else tuple(vars(obj).values()))
                 self.escape_all(site, shown)
             if kind not in kinds.CONTAINERS:

@@ -133,6 +133,20 @@ class DefinitionEvents(EscapeEvents):
         elif is_a(obj, types.FunctionType):
             self.read_function_attr(obj, "__qualname__", site)
 
+    def names_in_error(self, error: BaseException) -> None:
+        """What native code raises has names of classes and functions in its text, which the program may change."""
+        text = " ".join(a for a in BaseException.args.__get__(error) if type(a) is str)  # type: ignore[attr-defined]
+        if not text:
+            return
+        seen = [node.obj for node in self.refgraph.nodes.values()]
+        for cls in {c for obj in seen for c in (type(obj), obj) if is_a(c, type) and c.__flags__ & _HEAP_TYPE}:
+            if type.__getattribute__(cls, "__name__") in text:
+                for name in _CLASS_NAMES:
+                    self.read_class_field(cls, name, None)
+        for fn in {id(obj): obj for obj in seen if type(obj) is types.FunctionType}.values():
+            if fn.__qualname__ in text:
+                self.read_function_attr(fn, "__qualname__", None)
+
     # -- functions ---------------------------------------------------------------------------------------------
 
     def read_function_attr(self, fn: Any, name: str, site: Any) -> None:

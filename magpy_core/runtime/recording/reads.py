@@ -191,6 +191,8 @@ class ReadEvents(DefinitionEvents):
 
     def read_internal_attr(self, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
         """An internal object: only what its class holds comes from outside."""
+        if is_a(obj, BaseException):
+            self.names_in_error(obj)
         if found.where == "class" and found.owner is not None and found.owner.__flags__ & (1 << 9):
             self.class_value(self.sources.attr(self.const_root(found.owner).source, name), found.value, site)
         elif found.where == "getset" and name == "__self__":

@@ -358,6 +358,7 @@ class Recording(FrameEvents):
             return None
         planner = Planner(self.refgraph, self.ops, self.scalars, self.is_young)
         planner.active_error = self.active_error
+        planner.error_leaves = self.names_in_error
         planner.data_node = lambda value: self.data_node(value) if self.is_data(value) else None
         planner.plain_array = lambda value: (
             type(value).__name__ == "ndarray" and self.is_plain_array(value) and self.is_plain_array(memory_owner(value))

@@ -895,3 +895,76 @@ def region(x):
 
 def change_default():
     helper.__kwdefaults__ = {"k": 3.0}
+
+
+# === names_in_texts_of_errors
+class Point:
+    __match_args__ = ("a",)
+
+    def __init__(self):
+        self.a = self.b = 1
+
+
+class Other:
+    def __getitem__(self, i):
+        return i
+
+
+def helper(a):
+    return a
+
+
+world = {"caught": [], "p": Point(), "o": Other()}
+
+
+def region(x):
+    p, o = world["p"], world["o"]
+    for attempt in (lambda: p + o, lambda: o < p, lambda: p[0], lambda: len(p), lambda: helper(), lambda: Point(1, 2)):
+        try:
+            attempt()
+        except TypeError as error:
+            world["caught"].append(error)
+    try:
+        match p:
+            case Point(1, a=1):
+                pass
+    except TypeError as error:
+        world["caught"].append(str(error))
+    try:
+        for _ in p:
+            pass
+    except TypeError as error:
+        x = x * len(error.args[0])
+    return x
+
+
+def change_point():
+    Point.__name__ = "Place"
+
+
+def change_other():
+    Other.__name__ = "Thing"
+
+
+def change_helper():
+    helper.__qualname__ = "assistant"
+
+
+def change_init():
+    Point.__init__.__qualname__ = "Point.start"
+
+
+# === name_in_the_text_of_the_error_that_leaves
+class Point:
+    pass
+
+
+p = Point()
+
+
+def region(x):
+    return x * 2 + p
+
+
+def change_name():
+    Point.__name__ = "Place"

@@ -1,0 +1,89 @@
+"""Memory that inputs and outputs share, where compilers would split it. Key functions: `may_overlap`, `split_views`.
+
+AOTAutograd makes outputs that are views of an input anew, outside the compiled graph. It does not for several views made by
+one operation of an input that is written in the graph and part of autograd, and gives them wrong strides where the input
+shares its storage with another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+
+from magpy_core._compat.views import many_views, views
+from magpy_core.backends.scalar_ops import name_of
+
+_WRITING_OPERATORS = frozenset(
+    {
+        "setitem",
+        "iadd",
+        "isub",
+        "imul",
+        "itruediv",
+        "ifloordiv",
+        "imod",
+        "ipow",
+        "iand",
+        "ior",
+        "ixor",
+        "ilshift",
+        "irshift",
+        "set",
+    }
+)
+
+
+def may_overlap(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether two of these fakes, each once, may have an element in common: those in one storage whose ranges meet."""
+    ranges: dict[int, list[tuple[Any, Any]]] = {}
+    for tensor in {id(t): t for t in tensors}.values():
+        if tensor.numel() == 0:
+            continue
+        start = tensor.storage_offset()
+        end = start + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+        known = ranges.setdefault(tensor.untyped_storage()._cdata, [])
+        if any(start <= other_end and other_start <= end for other_start, other_end in known):
+            return True
+        known.append((start, end))
+    return False
+
+
+def writes(node: torch.fx.Node) -> bool:
+    """Whether an operation writes a tensor it is given."""
+    if node.op not in ("call_function", "call_method"):
+        return False
+    name = name_of(node.op, node.target)
+    return "out" in node.kwargs or name in _WRITING_OPERATORS or (name.endswith("_") and not name.endswith("__"))
+
+
+def split_views(graph: torch.fx.Graph, inputs: dict[torch.fx.Node, Any]) -> str | None:
+    """Why an output of the graph would not share an input's memory as it does in eager; None where all would."""
+    if not any(writes(node) for node in graph.nodes):
+        return None
+    tensors = [t for t in inputs.values() if isinstance(t, torch.Tensor)]
+    storages = [t.untyped_storage()._cdata for t in {id(t): t for t in tensors}.values()]
+    learning = any(t.requires_grad for t in tensors)
+    for output in next(n for n in graph.nodes if n.op == "output").all_input_nodes:
+        chain = [output, *_viewed(output)]
+        given = inputs.get(chain[-1])
+        if not isinstance(given, torch.Tensor) or len(chain) == 1:
+            continue
+        if learning and any(_stem(n) in many_views() for n in chain[:-1]):
+            return "several views of a tensor from outside that is written leave the graph"
+        if storages.count(given.untyped_storage()._cdata) > 1:
+            return "a view of a tensor from outside leaves the graph, which writes another one that shares its memory"
+    return None
+
+
+def _stem(node: torch.fx.Node) -> str:
+    return name_of(node.op, node.target).strip("_") if node.op in ("call_function", "call_method") else ""
+
+
+def _viewed(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
+    """What a node is a view of, or is itself after a write, step by step."""
+    while (_stem(node) in views() or writes(node)) and node.all_input_nodes:
+        node = node.all_input_nodes[0]
+        yield node
