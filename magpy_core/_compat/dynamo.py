@@ -56,7 +56,8 @@ def bypass(code: CodeType) -> CodeType | None:
         return None
     decoded = decode(code)
     resume = next(k for k, instr in enumerate(decoded.instrs) if instr.op == _OP["RESUME"])
-    position = decoded.instrs[resume].pos
+    # of the call that it stands for: warnings name the caller's line
+    position = [instr.pos for instr in decoded.instrs if instr.op == _OP["CALL_FUNCTION_EX"]][-1]
     names = local_names(code)
 
     def load(name: str) -> Instr:

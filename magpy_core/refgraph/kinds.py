@@ -136,6 +136,14 @@ is_numpy_value: Callable[[type], bool] = functools.lru_cache(maxsize=4096)(_nump
 """Whether objects of a type are NumPy's own and never change: numbers, dtypes, functions."""
 
 
+def plain_key(key: Any) -> Any:
+    """The text that a dict takes an instance of a subclass of ``str`` for, unless its class compares in its own way."""
+    tp: Any = type(key)
+    if tp is not str and is_a(key, str) and tp.__hash__ is str.__hash__ and tp.__eq__ is str.__eq__:
+        return str.__str__(key)
+    return key
+
+
 def same_scalar(a: Any, b: Any) -> bool:
     """Equal in type and value; floats and complex by bits' meaning (NaN equals NaN, 0.0 differs from -0.0)."""
     if type(a) is not type(b):

@@ -195,6 +195,10 @@ def instance_dict(obj: Any) -> dict[str, Any] | None:
 _SLOTS: dict[type, tuple[str, ...]] = {}
 
 
+# Members by which classes made in C tell the interpreter how their objects are laid out.
+_LAYOUT = frozenset({"__vectorcalloffset__", "__dictoffset__", "__weaklistoffset__"})
+
+
 def slot_names(tp: type) -> tuple[str, ...]:
     """Names of ``__slots__`` members along the MRO of a Python class."""
     found = _SLOTS.get(tp)
@@ -204,7 +208,7 @@ def slot_names(tp: type) -> tuple[str, ...]:
             for k in tp.__mro__
             if k.__flags__ & (1 << 9)
             for n, v in k.__dict__.items()
-            if is_a(v, types.MemberDescriptorType)
+            if is_a(v, types.MemberDescriptorType) and n not in _LAYOUT
         ]
         found = _SLOTS[tp] = tuple(names)
     return found

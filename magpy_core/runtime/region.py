@@ -104,7 +104,7 @@ class Region:
 
     # -- dispatch ----------------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if getattr(_thread, "depth", 0):
             return self.target(*args, **kwargs)
         return self._outermost(args, kwargs)

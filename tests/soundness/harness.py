@@ -155,14 +155,18 @@ def _numpy_stream() -> Any:
 _NATIVE = ("", 0)
 
 
-_OF_NUMPY = re.compile("(invalid value|divide by zero|overflow|underflow) encountered in |Mean of empty slice")
+_OF_NUMPY = re.compile(
+    "(invalid value|divide by zero|overflow|underflow) encountered in |Mean of empty slice|__array_wrap__ must accept"
+)
 
 
 def _place(warning: warnings.WarningMessage) -> tuple[str, int]:
     """Where a warning is given. What torch's native code and NumPy's arithmetic warn of has the line of whoever called it,
     and is given once more where a graph ran in vain: known limit."""
     text = str(warning.message)
-    native = "(Triggered internally at" in text or (warning.category is RuntimeWarning and _OF_NUMPY.match(text))
+    native = "(Triggered internally at" in text or (
+        warning.category in (RuntimeWarning, DeprecationWarning) and _OF_NUMPY.match(text)
+    )
     return _NATIVE if native else (warning.filename, warning.lineno)
 
 

@@ -132,6 +132,7 @@ class RecordingState(Observer):
         self.code_globals: dict[types.CodeType, dict[str, Any]] = {}
         self.class_checked: set[type] = set()
         self.functions_seen: set[int] = set()
+        self.known_codes: set[types.CodeType] = set()  # of functions whose calls or guards say which they are
         self.dynamic = bool(learned.dims)
         self.lost = False  # some operator was not recorded: what uses its result is not news
         self._told: dict[Location, dict[str, int]] = {}  # codes told of a place, with the rank of their severity
@@ -284,11 +285,11 @@ class RecordingState(Observer):
             for part in (fn.fget, fn.fset, fn.fdel):
                 self.function_fact(part)
             return
-        if is_a(fn, (staticmethod, classmethod)):
-            fn = fn.__func__
+        fn = fn.__func__ if is_a(fn, (staticmethod, classmethod)) else fn
         if not is_a(fn, types.FunctionType) or id(fn) in self.functions_seen:
             return
         self.functions_seen.add(id(fn))
+        self.known_codes.add(fn.__code__)
         root = self.const_root(fn).source
         if not fn.__module__ or not fn.__module__.startswith("torch."):
             self.refgraph.read(self.sources.make("field", root, "__code__"), "is", fn.__code__, self.site)
@@ -340,7 +341,7 @@ class RecordingState(Observer):
                     store.set(copy)
                     self.restores.append(lambda: store.put_back(copy, value))
                 return copy
-            if refgraph.read(source, "eq", value, site):
+            if refgraph.read(source, "eq" if value == value else "is", value, site):
                 self.places.remember(source, site)
             return value
         if kind == kinds.IDENTITY:
@@ -414,17 +415,15 @@ class RecordingState(Observer):
 
     def item_source(self, node: Node, key: Any, how: str) -> Source:
         """Source of one element; a key that is itself an object from outside is part of the path."""
-        if kinds.kind_of(key) not in (kinds.SCALAR, kinds.IDENTITY):
-            key_node = self.refgraph.node(key)
-            if key_node is not None:
-                return self.sources.make(how, node.source, key_node.source)
-            return self.sources.make(how, node.source, self.sources.const(key, kinds.bounded_repr(key)))
-        if kinds.kind_of(key) == kinds.IDENTITY:
-            return self.sources.make(how, node.source, self.sources.const(key, kinds.bounded_repr(key)))
+        key = kinds.plain_key(key)
+        if kinds.kind_of(key) != kinds.SCALAR:
+            key_node = self.refgraph.node(key) if kinds.kind_of(key) != kinds.IDENTITY else None
+            place = self.sources.const(key, kinds.bounded_repr(key)) if key_node is None else key_node.source
+            return self.sources.make(how, node.source, place)
         return self.sources.make(how, node.source, key)
 
     def item_store(self, node: Node, key: Any) -> Slot | None:
-        obj, kind = node.obj, node.kind
+        obj, kind, key = node.obj, node.kind, kinds.plain_key(key)
         if self._written_over(node, key):
             return None
         if kind == kinds.LIST:

@@ -165,6 +165,8 @@ class BuiltinEvents(NativeReads):
                     self.names_in_error(obj)
                 todo += (shown := obj.args if is_a(obj, BaseException) else tuple(vars(obj).values()))
                 self.escape_all(site, shown)
+            if type(obj).__flags__ & (1 << 9):  # the default texts have its name
+                self.text_of_definition(type(obj), site)
             if kind not in kinds.CONTAINERS:
                 self._address_of(obj, site)
             elif id(obj) not in seen and not is_a(lookup.class_lookup(type(obj), "__repr__")[0], types.FunctionType):

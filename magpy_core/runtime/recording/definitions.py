@@ -128,8 +128,9 @@ class DefinitionEvents(EscapeEvents):
     def text_of_definition(self, obj: Any, site: Any) -> None:
         """Native code makes text of a class or function: it has its name in it."""
         if is_a(obj, type) and obj.__flags__ & _HEAP_TYPE:
-            for name in ("__qualname__", "__module__"):
-                self.read_class_attr(obj, name, site)
+            for name in _CLASS_NAMES:
+                self.read_class_field(obj, name, site)
+            self.read_class_attr(obj, "__module__", site)
         elif is_a(obj, types.FunctionType):
             self.read_function_attr(obj, "__qualname__", site)
 

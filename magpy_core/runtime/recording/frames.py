@@ -25,7 +25,8 @@ from magpy_core.monitor.record import OWN_DIRECTORY, is_own_file
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.runtime.recording.opaque import RANDOM_STATE
-from magpy_core.runtime.recording.output import OUTPUT_FRAMES, OutputEvents
+from magpy_core.runtime.recording.output import OUTPUT_FRAMES
+from magpy_core.runtime.recording.unseen_calls import UnseenCalls
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _STDLIB = os.path.dirname(os.__file__) + os.sep
@@ -76,7 +77,7 @@ def _is_compiler_wrapper(code: types.CodeType) -> bool:
     return code.co_filename == _COMPILER_WRAPPERS and bypass(code) is not None
 
 
-class FrameEvents(OutputEvents):
+class FrameEvents(UnseenCalls):
     """Observer method ``enter_frame`` and the summaries of known frames."""
 
     def frame_is_library(self, code: types.CodeType) -> bool:
@@ -103,7 +104,11 @@ class FrameEvents(OutputEvents):
         if self._importing():
             self.paused_code = _FIND_AND_LOAD
             return False
-        return not (filename == _CONTEXTLIB and self._called_by_library())
+        if filename == _CONTEXTLIB and self._called_by_library():
+            return False
+        if code not in self.known_codes and not filename.startswith(_TORCH):
+            self.called_unseen(frame)
+        return True
 
     def _importing(self) -> bool:
         """Whether the frame that starts was called by the import system or a module's body (an import no event showed)."""

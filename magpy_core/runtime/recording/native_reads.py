@@ -249,6 +249,7 @@ class NativeReads(ContainerEvents):
         while is_a(fn, functools.partial):
             before, keywords, fn = (*fn.args, *before), {**fn.keywords, **keywords}, fn.func
         if not is_a(fn, _NATIVE_CALLABLES) or (is_a(fn, type) and fn.__flags__ & (1 << 9)):
+            self.python_callback(site, fn)
             return  # Python: its frames are seen
         if policy.verdict(fn) == policy.TORCH or is_a(getattr(fn, "__self__", None), torch.Tensor):
             return  # the operator recorder sees it
@@ -267,6 +268,20 @@ class NativeReads(ContainerEvents):
         if fn not in _HARMLESS:
             self.native_takes = True
             self.read_behind(site, walked)
+
+    def python_callback(self, site: Any, fn: Any) -> None:
+        """Native code calls something made in Python, once or often: which methods that starts is said by its class."""
+        if is_a(fn, types.MethodType):
+            fn = fn.__func__
+        if is_a(fn, types.FunctionType):
+            if self.refgraph.node(fn) is not None:
+                self.function_fact(fn)
+        elif is_a(fn, type):
+            self.class_seen(fn, site)
+            for name in ("__new__", "__init__"):
+                self.class_fact(fn, name, site)
+        else:
+            self.class_fact(type(fn), "__call__", site)
 
     def _called_natively(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.dispatch_call(site, fn, args, kwargs)

@@ -341,7 +341,7 @@ class ReadEvents(DefinitionEvents):
             )
 
     def read_dict_key(self, node: Node, key: Any, site: Any) -> None:
-        obj = node.obj
+        obj, key = node.obj, kinds.plain_key(key)
         if type(obj) not in (dict, collections.OrderedDict, collections.defaultdict, collections.Counter) and (
             "__getitem__" in type(obj).__dict__
         ):

@@ -63,6 +63,7 @@ class ScriptEvents(OpaqueEvents):
     def script_attr(self, site: Any, module: Any, name: str) -> bool:
         """Whether ``module.name``, of a ScriptModule, is the compiled module's, and has been guarded as that."""
         tp = type(module)
+        self.read_class_field(tp, "__mro__", site)  # it looks things up with `super()`, in native code
         owner = lookup.class_lookup(tp, "__getattr__")[1]
         found = lookup.resolve(module, name)
         method = is_a(found.value, (ScriptMethod, CACHED_FORWARD))

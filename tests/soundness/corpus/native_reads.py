@@ -270,3 +270,99 @@ def region(x):
 # === native_pickle: refused
 def region(x):
     return x * pickle.loads(pickle.dumps(point)).a
+
+
+# === default_of_a_function_behind_a_partial: calls=4
+def scaled(x, by, plus=0.0):
+    return x * by + plus
+
+
+f = functools.partial(scaled, by=2.0)
+
+
+def region(x):
+    return list(map(f, [x, x + 1])), collections.defaultdict(functools.partial(scaled, x, 3.0))["k"]
+
+
+def change_default():
+    scaled.__defaults__ = (scaled.__defaults__[0] + 1.0,)
+
+
+def change_code():
+    scaled.__code__ = (lambda x, by, plus: x - by - plus).__code__
+
+
+# === method_of_a_class_that_native_code_calls: calls=4
+class Adder:
+    by = 1.0
+
+    def __call__(self, x):
+        return x + self.by
+
+
+class Holder:
+    def __init__(self, x, times=2.0):
+        self.x = x * times
+
+
+adder = Adder()
+
+
+def region(x):
+    return list(map(adder, [x])), next(map(Holder, [x])).x, functools.reduce(Adder.__call__, [adder, x])
+
+
+def change_call():
+    Adder.__call__ = lambda self, x: x - 7
+
+
+def change_init():
+    Holder.__init__ = lambda self, x: setattr(self, "x", x * 5)
+
+
+def change_default():
+    Holder.__init__.__defaults__ = (9.0,)
+
+
+# === attribute_by_an_instance_of_a_subclass_of_str: calls=5
+class Name(str):
+    pass
+
+
+class Plain:
+    pass
+
+
+o = Plain()
+o.value = 1.0
+o.count = 0
+value, count = Name("value"), Name("count")
+
+
+def region(x):
+    o.__dict__[value] = o.__dict__[value] + 1
+    o.__dict__.update({count: o.count + 1})
+    return x * o.value, o.__dict__.get(count), [type(k).__name__ for k in vars(o)]
+
+
+def change_value():
+    o.value = 40.0
+
+
+# === nan_that_is_another: nograd calls=8
+nan = float("nan")
+others = [nan, float("nan"), nan, float("nan"), float("nan")]
+values = [nan, 1.0]
+best = {"loss": nan}
+
+
+def region(x, k):
+    return x, k in values, values.count(k), (k, 1) == (nan, 1), best["loss"] in values
+
+
+def args(i):
+    return torch.ones(2), others[i % 5]
+
+
+def change_best():
+    best["loss"] = float("nan")
