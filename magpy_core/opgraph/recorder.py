@@ -303,7 +303,19 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             raise Unsupported("MP106", f"{HERE} changes an inference tensor from outside, of which no guard can tell.")
         if in_place:  # inference tensors count no changes
             self._written.update(storage_key(t) for t in tensors if t.is_inference())
+            if torch.is_grad_enabled():
+                self._guard_history([*args[:1], kwargs.get("out")])
         return ("op", (name, fx_args, fx_kwargs, tensors, versions))
+
+    def _guard_history(self, written: list[Any]) -> None:
+        """Autograd lets leaves and some views not be written: whether these tensors from outside are any is guarded."""
+        flat = [t for v in written for t in (v if is_a(v, (list, tuple)) else (v,)) if is_a(t, torch.Tensor)]
+        memory = {storage_key(t) for t in flat if t.requires_grad}
+        for t, source in list(self.guarded.values()) if memory else ():
+            if t.requires_grad and storage_key(t) in memory and id(t) not in self.mutated:
+                self.host.read_field(source, t, "is_leaf", t.is_leaf)
+                if t._base is None:
+                    self.host.read_field(source, t, "_base", None)
 
     def _is_input(self, tensor: torch.Tensor) -> bool:
         return id(tensor) in self.guarded

@@ -108,3 +108,19 @@ def test_detach_of_a_view_raises_after_another_tensor_did_not() -> None:
         compiled(torch.ones(4))
     with pytest.raises(RuntimeError, match="detach"):
         compiled(torch.ones(4)[:2])
+
+
+def test_a_leaf_is_not_written_after_a_result_was() -> None:
+    def region(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        a.mul_(2)
+        b.mul_(2)
+        return a + b
+
+    compiled = magpy_core.compile(region, backend="aot_eager")
+    leaf = torch.ones(2, requires_grad=True)
+    for _ in range(3):
+        assert compiled(leaf * 1, leaf * 2).tolist() == [6.0, 6.0]
+    first = leaf * 1
+    with pytest.raises(RuntimeError, match="a leaf Variable"):
+        compiled(first, leaf)
+    assert first.tolist() == [2.0, 2.0] and leaf.tolist() == [1.0, 1.0]

@@ -1,7 +1,8 @@
 """UnseenCalls: Python functions that native code or a library calls, where no event shows which function it is.
 
-``map(partial, xs)``, ``checkpoint(fn, x)`` or a default factory start a frame of which only the code is known; the function's
-code and defaults may change all the same, and so may the class that its method was found in. Key type: UnseenCalls.
+``map(partial, xs)``, ``checkpoint(fn, x)`` or a default factory start a frame of which only the code is known; the
+function's code and defaults may change all the same, and so may the class that its method was found in. Key type:
+UnseenCalls.
 """
 
 from __future__ import annotations

@@ -257,3 +257,18 @@ def region(x):
 def region(x):
     with torch.backends.cudnn.flags(enabled=True, allow_tf32=False, fp32_precision="ieee"):
         return x * 2, torch.backends.cudnn.conv.fp32_precision, torch.backends.cudnn.rnn.fp32_precision
+
+
+# === written_leaf_after_a_written_result: calls=6
+leaf = torch.ones(2, requires_grad=True)
+
+
+def region(a, b):
+    a.mul_(2)
+    b.mul_(3)
+    return a + b
+
+
+def args(i):
+    last = leaf if i == 4 else torch.ones(4, requires_grad=True).chunk(2)[1] if i == 5 else leaf * 2
+    return leaf * 1, last
