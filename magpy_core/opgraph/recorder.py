@@ -303,8 +303,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             raise Unsupported("MP106", f"{HERE} changes an inference tensor from outside, of which no guard can tell.")
         if in_place:  # inference tensors count no changes
             self._written.update(storage_key(t) for t in tensors if t.is_inference())
-            if torch.is_grad_enabled():
-                self._guard_history([*args[:1], kwargs.get("out")])
+        if (in_place or kwargs.get("inplace") is True) and torch.is_grad_enabled():
+            self._guard_history([*args[:1], kwargs.get("out")])
         return ("op", (name, fx_args, fx_kwargs, tensors, versions))
 
     def _guard_history(self, written: list[Any]) -> None:
