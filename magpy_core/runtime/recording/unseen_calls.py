@@ -12,7 +12,6 @@ import inspect
 import types
 from typing import Any
 
-from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.output import OutputEvents
 
@@ -44,16 +43,20 @@ class UnseenCalls(OutputEvents):
             self.function_fact(fn)
             if code.co_argcount:
                 self._found_in_class(frame.f_locals.get(code.co_varnames[0]), fn)
+            elif code.co_flags & inspect.CO_VARARGS:
+                for first in frame.f_locals.get(code.co_varnames[code.co_kwonlyargcount], ())[:1]:
+                    self._found_in_class(first, fn)
 
     def _found_in_class(self, first: Any, fn: types.FunctionType) -> None:
         """A special method, or one that native code has asked for: its class must go on giving it."""
-        name = fn.__code__.co_name
-        cls = first if name == "__new__" and is_a(first, type) else type(first)
-        if not cls.__flags__ & _HEAP_TYPE:
-            return
-        raw, _ = lookup.class_lookup(cls, name)
-        if raw is fn or (is_a(raw, (staticmethod, classmethod)) and raw.__func__ is fn):
-            self.class_fact(cls, name, self.site)
+        for cls in (type(first), first) if is_a(first, type) else (type(first),):
+            names = [n for k in cls.__mro__ if k.__flags__ & _HEAP_TYPE for n, raw in k.__dict__.items() if _runs(raw, fn)]
+            for name in dict.fromkeys(names):
+                self.class_fact(cls, name, self.site)
+
+
+def _runs(raw: Any, fn: types.FunctionType) -> bool:
+    return raw is fn or (is_a(raw, (staticmethod, classmethod)) and raw.__func__ is fn)
 
 
 def _closes_over(fn: types.FunctionType, held: dict[str, Any]) -> bool:
