@@ -248,7 +248,7 @@ def _retype_first(v: list[Any]) -> Any:
 
 @change("alias items", a(list))
 def _alias_items(v: list[Any]) -> Any:
-    if len(v) < 2 or v[0] is v[-1]:
+    if len(v) < 2 or v[0] is v[-1] or (type(v[0]) is str and v[0] == v[-1]):  # which text it is, is nobody's business
         return False
     v[-1] = v[0]
 

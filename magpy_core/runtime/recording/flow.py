@@ -79,6 +79,8 @@ class FlowEvents(ValueEvents):
                 self.escape_all(site, value)
                 if held and (self.native_takes or not self.calls or self.calls[-1][1] == "keeps"):
                     self.read_deep(site, (value,), {})
+        if self.native_text:
+            self.text_of(value, site)
 
     def return_(self, site: Any, value: Any) -> None:
         """A number that varies goes from a function to its caller: native code (``sorted`` with a key, ``len``) gets the

@@ -41,7 +41,9 @@ _KEYED = frozenset({sorted, min, max, bisect.bisect_left, bisect.bisect_right, b
 HIGHER = _FIRST_CALLS | _BLIND_CALLS | _KEYED | {itertools.starmap, iter, collections.defaultdict}
 """Native callables that may call what they are given."""
 # Called with whatever it is, these look at nothing from outside that an event or the arguments' guards don't tell of.
-_HARMLESS = frozenset({int, float, complex, bool, str, repr, abs, ord, chr, hex, oct, bin, round, type, callable})
+_HARMLESS = frozenset({int, float, complex, bool, abs, ord, chr, hex, oct, bin, round, type, callable})
+_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, property)
+_TEXTS = frozenset({str, repr, ascii})
 # These read what is in a container, and nothing else.
 _READS_CONTAINERS = frozenset(
     {len, tuple, list, set, frozenset, dict, sum, min, max, sorted, any, all, enumerate, zip, reversed}
@@ -76,14 +78,19 @@ def _behind(iterator: Any) -> Iterator[Any]:
         seen.add(id(value))
         if kinds.kind_of(value) in kinds.CONTAINERS or is_a(value, types.GeneratorType):
             yield value
-        if not is_a(value, types.GeneratorType) and (hasattr(type(value), "__next__") or type(value) is tuple):
+        if is_a(value, types.GeneratorType):
+            continue
+        if hasattr(type(value), "__next__") or type(value) in (tuple, functools.partial, *_VIEWS):
             todo += gc.get_referents(value)
+        elif type(value) in (types.BuiltinFunctionType, types.MethodWrapperType):  # ``map(values.__getitem__, ...)``
+            todo.append(value.__self__)
 
 
 class NativeReads(ContainerEvents):
     """Attribute reads and calls made by native code."""
 
     native_takes = False  # whether native code looks into what generators and functions hand to it
+    native_text = False  # whether it makes text of that
 
     def dispatch_call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         raise NotImplementedError
@@ -254,17 +261,27 @@ class NativeReads(ContainerEvents):
         if policy.verdict(fn) == policy.TORCH or is_a(getattr(fn, "__self__", None), torch.Tensor):
             return  # the operator recorder sees it
         if calls is not None and len(calls) <= _MOST_CALLS:
+            for part in (part for value in walked for part in _behind(value) if not is_a(part, types.GeneratorType)):
+                self.read_deep(site, (part,), {}, 1)  # the elements, which no event shows
             for call in calls:
                 self._called_natively(site, fn, (*before, *call), keywords)
             return
         owner = getattr(fn, "__self__", None)
+        self.native_text = self.native_text or fn in _TEXTS
         if kinds.kind_of(owner) in kinds.CONTAINERS:
             self._any_call(owner, fn.__name__, site)
-        elif fn in _READS_CONTAINERS or (fn not in _HARMLESS and kinds.kind_of(owner) not in (kinds.SCALAR,)):
-            if is_a(fn, GETTERS) or (fn not in _READS_CONTAINERS and getattr(fn, "__module__", "") in ("builtins", None)):
-                self.refuse("MP104", f"{HERE} calls native code from native code, on values that no event shows.",
-                            hint="Write a comprehension, or a lambda: its reads are seen.", site=site)  # fmt: skip
-                return
+        elif (
+            is_a(fn, GETTERS)
+            or is_a(owner, _DESCRIPTORS)
+            or (
+                fn not in (_READS_CONTAINERS | _HARMLESS | _TEXTS)
+                and kinds.kind_of(owner) != kinds.SCALAR
+                and getattr(fn, "__module__", "") in ("builtins", None)
+            )
+        ):
+            self.refuse("MP104", f"{HERE} calls native code from native code, on values that no event shows.",
+                        hint="Write a comprehension, or a lambda: its reads are seen.", site=site)  # fmt: skip
+            return
         if fn not in _HARMLESS:
             self.native_takes = True
             self.read_behind(site, walked)
@@ -286,6 +303,8 @@ class NativeReads(ContainerEvents):
     def _called_natively(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.dispatch_call(site, fn, args, kwargs)
         self.escape_hidden(site)  # what it gives is seen by native code alone
+        if fn is vars:
+            self.refuse("MP104", f"{HERE} calls `vars` from native code, where its result is not seen.", site=site)
         pending, self.pending_call, self.pending_torch = self.pending_call, None, None
         if pending is None:
             return
@@ -319,6 +338,8 @@ class NativeReads(ContainerEvents):
                     self.native_takes = True
                 else:
                     self.read_deep(site, (part,), {})
+                    if self.native_text:
+                        self.text_of(part, site)
 
 
 def _fields(text: str, automatic: Iterator[int]) -> Iterator[tuple[Any, list[tuple[bool, Any]]]]:
