@@ -4,6 +4,7 @@ Beside them, what its generated code calls: the check of a backend's shapes, and
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -127,7 +128,14 @@ def restore_input(tensor: torch.Tensor, backup: torch.Tensor) -> None:
     with torch.no_grad(), keep_version(tensor):
         if tensor.shape != backup.shape:  # an operation with ``out=`` resized it
             tensor.resize_(backup.shape)
-        tensor.copy_(backup)
+        for dim in range(tensor.dim()):
+            if tensor.stride(dim) == 0 and tensor.shape[dim] > 1:  # expanded: its rows are one
+                tensor, backup = tensor.narrow(dim, 0, 1), backup.narrow(dim, 0, 1)
+        try:
+            tensor.copy_(backup)
+        except RuntimeError:  # windows that overlap: what is in two of them is the same in both
+            for place in itertools.product(*map(range, tensor.shape)):
+                tensor[place].copy_(backup[place])
 
 
 def restore_history(tensor: torch.Tensor, required: bool) -> None:

@@ -255,7 +255,7 @@ class FrameEvents(UnseenCalls):
         module = frame.f_locals.get("self")
         name = frame.f_locals.get("name")
         if is_a(module, nn.Module) and is_a(name, str):
-            self.write_attr(module, name, self.site)
+            self.write_attr(module, name, self.site, native=True)
         return False
 
     # -- autocast ----------------------------------------------------------------------------------------------

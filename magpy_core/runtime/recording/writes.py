@@ -80,7 +80,7 @@ class WriteEvents(ReadEvents):
         self.pending_call = self.pending_torch = None
         raise Gone(text)
 
-    def write_attr(self, obj: Any, name: str, site: Any, *, deleted: bool = False) -> None:
+    def write_attr(self, obj: Any, name: str, site: Any, *, deleted: bool = False, native: bool = False) -> None:
         before = (instance_dict(obj) or {}).get(name) if self.refgraph.node(obj) is not None else None
         if before is not None and kinds.has_finalizer(type(before)):
             text = f"This was a {type(before).__name__}; when its `__del__` runs, replay can't repeat."
@@ -125,6 +125,8 @@ class WriteEvents(ReadEvents):
         raw, owner = lookup.class_lookup(tp, name)
         if owner is not None and owner.__flags__ & (1 << 9):
             self.class_fact(tp, name, site)
+        if not (deleted or native) and name != "__dict__" and self._sets_by_python(obj, raw):
+            return  # what that writes is seen; it may raise before it does
         node = self.writing(obj, site)
         if node is not None:
             assert node.snapshot is not None
@@ -146,6 +148,14 @@ class WriteEvents(ReadEvents):
                     self.refgraph.snapshot(table_node)
                     self.mark_written(table_node, site)
                     table_node.forced.append(("maybe_item", name))
+
+    def _sets_by_python(self, obj: Any, raw: Any) -> bool:
+        """Whether an attribute is set by the program's own code: its ``__setattr__``, a descriptor, a property."""
+        by_class, _ = lookup.class_lookup(type(obj), "__setattr__")
+        if is_a(by_class, types.FunctionType):
+            return by_class is not nn.Module.__setattr__
+        by_descriptor = raw.fset if is_a(raw, property) else lookup.class_lookup(type(raw), "__set__")[0]
+        return is_a(by_descriptor, types.FunctionType)
 
     def presence(self, node: Node, name: str, site: Any) -> None:
         """An attribute is deleted, which raises where there is none."""

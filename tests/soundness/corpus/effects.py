@@ -1030,3 +1030,50 @@ def region(x):
 
 def args(i):
     return (torch.full((3,), float(i)),)
+
+
+# === set_by_code_that_raises: calls=6
+class Picky:
+    def __init__(self):
+        self.__dict__.update(kept=1, limit=3, v=0)
+
+    def __setattr__(self, name, value):
+        if value >= self.limit:
+            raise ValueError(name)
+        self.__dict__[name] = value
+
+
+class Checked:
+    def __init__(self):
+        self.__dict__["v"] = 1
+
+    @property
+    def v(self):
+        return self.__dict__["v"]
+
+    @v.setter
+    def v(self, value):
+        if value > 3:
+            raise ValueError("v")
+        self.__dict__["v"] = value
+
+
+p, c = Picky(), Checked()
+
+
+def region(x, n):
+    for o in (p, c):
+        try:
+            o.v = n
+        except ValueError as error:
+            x = x + len(error.args)
+    return x
+
+
+def args(i):
+    return torch.ones(2), 5 if i < 4 else 1
+
+
+def change_kept():
+    p.__dict__["v"] = None
+    c.__dict__["v"] = None

@@ -1391,3 +1391,18 @@ def region(x, y):
 
 def args(i):
     return torch.tensor([4]), torch.tensor([0 if i == 3 else 2])
+
+
+# === expanded_memory_put_back: calls=8
+p = torch.zeros(3)
+
+
+def args(i):
+    return (torch.full((1,), -1.0 if i % 4 == 3 else i + 1.0).expand(2, 3).clone()[:1].expand(2, 3),)
+
+
+def region(x):
+    p.data = x[0]
+    p.mul_(2)
+    assert x.sum() > 0, "negative"
+    return p * 2
