@@ -379,7 +379,7 @@ class GuardWriter:
             c = self.const(expected)
             t = self.const(tp)
             if tp is int:
-                self.fail_if(f"{name} != {c} or type({name}) is not {t}", site)
+                self.fail_if(f"type({name}) is not {t} or {name} != {c}", site)
             else:
                 # the shared object is the common case; equality is asked only of another object of the right type
                 self.table[key := f"K{len(self.table)}"] = expected

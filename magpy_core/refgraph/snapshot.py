@@ -87,16 +87,16 @@ class Snapshot:
         out = self._moved_items(forced) or self._differences(self._moved_attributes(forced))
         if any(c.op == "replace" for c in out):
             return out
-        done = {(c.op, id(c.key) if not is_a(c.key, (str, int)) else c.key) for c in out}
+        done = {(c.op, _name(c.key)) for c in out}
         for op, key in forced:
-            if (op, id(key) if not is_a(key, (str, int)) else key) in done:
+            if (op, _name(key)) in done:
                 continue
             change = self._forced(op, key)
             if change is not None and not any(
                 c.op == change.op and c.key is change.key and c.value is change.value for c in out
             ):
                 out.append(change)
-        return out
+        return _in_order_of_writes(out, forced) if self.kind in (kinds.DICT, kinds.OBJECT) else out
 
     def _moved_items(self, forced: Sequence[tuple[str, Any]]) -> list[Change]:
         """Changes of a dict that lost keys and got them back: these are at its end now, wherever they were before."""
@@ -252,6 +252,26 @@ def _deque_changes(old: list[Any], new: list[Any], maxlen: int | None) -> list[C
             if all(a is b for a, b in zip(old[k:], new, strict=False)):
                 return [Change("extend", value=new[maxlen - k :])]
     return [Change("replace", value=new, needs_contents=True)]
+
+
+def _name(key: Any) -> Any:
+    return key if is_a(key, (str, int)) else id(key)
+
+
+def _in_order_of_writes(changes: list[Change], forced: Sequence[tuple[str, Any]]) -> list[Change]:
+    """Where a replay finds keys or attributes missing that were there when it was recorded, they come in the order in which
+    the program writes them."""
+    written: dict[Any, int] = {}
+    for i, (op, key) in enumerate(forced):
+        if op.startswith("del_"):
+            written.pop(_name(key), None)
+        else:
+            written.setdefault(_name(key), i)
+    places = [i for i, c in enumerate(changes) if c.op in ("set_item", "set_attr") and _name(c.key) in written]
+    ordered = sorted((changes[i] for i in places), key=lambda c: written[_name(c.key)])
+    for i, change in zip(places, ordered, strict=True):
+        changes[i] = change
+    return changes
 
 
 def _dict_changes(old_items: list[tuple[Any, Any]], obj: Any) -> list[Change]:

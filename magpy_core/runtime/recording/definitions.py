@@ -9,6 +9,8 @@ from __future__ import annotations
 import types
 from typing import Any
 
+import torch
+
 from magpy_core.findings import Unsupported
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
@@ -140,6 +142,9 @@ class DefinitionEvents(EscapeEvents):
         if not text:
             return
         seen = [node.obj for node in self.refgraph.nodes.values()]
+        for obj in seen:
+            if is_a(obj, torch.Tensor) and type(obj).__name__ in text:
+                self.ops.guard_tensor(obj)  # its type is a part of its guard
         for cls in {c for obj in seen for c in (type(obj), obj) if is_a(c, type) and c.__flags__ & _HEAP_TYPE}:
             if type.__getattribute__(cls, "__name__") in text:
                 for name in _CLASS_NAMES:

@@ -1077,3 +1077,41 @@ def args(i):
 def change_kept():
     p.__dict__["v"] = None
     c.__dict__["v"] = None
+
+
+# === written_again_where_it_was_missing: calls=6
+class Kept:
+    pass
+
+
+d = {"a": 1, "c": 2}
+o = Kept()
+o.a = 1
+o.c = 2
+
+
+def region(x):
+    d["c"] = o.c = 2
+    d["a"] = o.a = x
+    return x * 1, list(d), list(vars(o))
+
+
+def change_missing():
+    d.clear()
+    vars(o).clear()
+
+
+# === type_of_a_tensor_in_the_text_of_an_error: calls=5
+class Plain(torch.Tensor):
+    pass
+
+
+def args(i):
+    return (torch.ones(2) if i < 3 else torch.ones(2).as_subclass(Plain),)
+
+
+def region(x):
+    try:
+        return x * None
+    except TypeError as error:
+        return str(error)
