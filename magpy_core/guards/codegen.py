@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import types
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Container, Sequence
 from types import FunctionType
 from typing import Any
@@ -22,7 +23,7 @@ from magpy_core.refgraph.graph import Read
 from magpy_core.refgraph.iterators import peek
 from magpy_core.refgraph.kinds import same_scalar
 from magpy_core.refgraph.lookup import class_lookup
-from magpy_core.refgraph.source import Source, cache_state, namespace, own_grad, slot_filled, slot_of
+from magpy_core.refgraph.source import Source, cache_state, dict_entry, namespace, own_grad, slot_filled, slot_of
 
 _CACHED_NAMES = frozenset({"__slotnames__", "__abstractmethods__", "__doc__", "__dict__", "__weakref__", "__annotations__"})
 _TABLES = frozenset({"_parameters", "_buffers", "_modules"})
@@ -63,12 +64,15 @@ def nth(container: Any, index: int) -> Any:
     raise IndexError(index)
 
 
+_PLAIN_DICTS = (OrderedDict, defaultdict, Counter)
+
 HELPERS: dict[str, Any] = {
     "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
     "nth": nth, "peek": peek, "slot_of": slot_of, "slot_filled": slot_filled,
     "cpp_module": cpp_module, "script_attribute": script_attribute, "owns_method": owns_method,
     "draw": draw, "cache_state": cache_state, "namespace": namespace, "own_grad": own_grad,
-    "dict_getitem": dict.__getitem__, "list_getitem": list.__getitem__, "getattr": getattr, "type": type, "len": len,
+    "dict_getitem": dict.__getitem__, "dict_entry": dict_entry, "dict_has": dict.__contains__,
+    "list_getitem": list.__getitem__, "getattr": getattr, "type": type, "len": len,
     "id": id, "tuple": tuple, "map": map, "dict": dict, "list": list, "set": set, "bool": bool, "int": int,
     "float": float, "str": str,
 }  # fmt: skip
@@ -80,8 +84,10 @@ _NAME = re.compile(r"\bv\d+\b")
 _TARGETS = re.compile(r"((?:[vd]\d+_*(?:, )?)+) = (.+)")
 _ANY_NAME = re.compile(r"\b[vd]\d+_*\b")
 # What may be left out if nothing looks at the value: steps along a path, which do nothing else.
-_STEP = re.compile(r"\w+(\.__dict__|\.cell_contents|\[[^\[\]]*\])*|(namespace|dict_getitem|list_getitem|len)\([^()]*\)|"
-                   r"values = tuple\(\w+\.values\(\)\)")  # fmt: skip
+_STEP = re.compile(
+    r"\w+(\.__dict__|\.cell_contents|\[[^\[\]]*\])*|"
+    r"(namespace|dict_getitem|dict_entry|list_getitem|len)\([^()]*\)|values = tuple\(\w+\.values\(\)\)"
+)
 
 
 def inline_single_uses(lines: list[str], used_later: list[str]) -> list[str]:
@@ -196,11 +202,21 @@ class GuardWriter:
                     self.lines.append(f"{name} = {source.render(self.var(source.base), key)}")
                 elif source.kind in ("dict_item", "list_item") and self._plain_base(source):
                     name = self._assign(f"{self.var(source.base)}[{key}]")
+                elif source.kind == "dict_item" and self._may_make_items(source.base):
+                    name = self._assign(f"dict_entry({self.var(source.base)}, {key})")
                 else:
                     name = self._assign(source.render(self.var(source.base), key))
         self._vars[id(source)] = name
         self._keep.append(source)
         return name
+
+    def _may_make_items(self, source: Source) -> bool:
+        """Whether a dict's ``__getitem__`` may be its class's ``__missing__``: a guard must not make what it looks for."""
+        tp = self._type_of(source)
+        return source.kind != "dict" and (tp is None or hasattr(tp, "__missing__"))
+
+    def _type_of(self, source: Source) -> type | None:
+        return type(source.key) if source.kind == "const" else self._types.get(id(source))
 
     def _plain_base(self, source: Source) -> bool:
         return self._types.get(id(source.base)) in (dict, list)
@@ -325,7 +341,9 @@ class GuardWriter:
         if op == "absent":
             assert source.base is not None
             key = self.var(source.key) if isinstance(source.key, Source) else self.const(source.key)
-            self.fail_if(f"{key} in {self.var(source.base)}", site)
+            base = self.var(source.base)
+            plain = source.base.kind == "dict" or self._type_of(source.base) in (dict, *_PLAIN_DICTS)
+            self.fail_if(f"{key} in {base}" if plain else f"dict_has({base}, {key})", site)
         elif op.startswith("sym:"):
             sym, outcome = expected
             expr = self.scalar(sym)

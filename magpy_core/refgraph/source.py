@@ -17,7 +17,7 @@ _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "attr": (lambda b, k: namespace(b)[k], "namespace({b})[{k}]"),
     "dict": (lambda b, k: namespace(b), "namespace({b})"),
     "item": (lambda b, k: b[k], "{b}[{k}]"),
-    "dict_item": (lambda b, k: dict.__getitem__(b, k), "dict_getitem({b}, {k})"),
+    "dict_item": (lambda b, k: dict_entry(b, k), "dict_getitem({b}, {k})"),
     "list_item": (lambda b, k: list.__getitem__(b, k), "list_getitem({b}, {k})"),
     "key_at": (lambda b, k: _nth(dict.__iter__(b), k), "nth({b}, {k})"),
     # a slot: never by ``getattr``, which would run a ``__getattribute__`` of the user's
@@ -42,6 +42,17 @@ _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "peek": (lambda b, k: peek(b, k), "peek({b}, {k})"),
     "draw": (lambda b, k: _not_twice(k), "draw({b}, {k}, before)"),
 }
+
+
+_NOTHING = object()
+
+
+def dict_entry(d: Any, key: Any) -> Any:
+    """What a dict holds under a key; KeyError where there is nothing, whatever ``__missing__`` would make of that."""
+    value = dict.get(d, key, _NOTHING)
+    if value is _NOTHING:
+        raise KeyError(key)
+    return value
 
 
 def namespace(obj: Any) -> Any:

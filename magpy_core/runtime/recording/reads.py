@@ -368,6 +368,10 @@ class ReadEvents(DefinitionEvents):
             self.refgraph.read(source, "absent", None, site)
             if hasattr(type(obj), "__missing__"):
                 self.class_fact(type(obj), "__missing__", site)
+                if is_a(obj, collections.defaultdict):
+                    place = self.sources.make("field", node.source, "default_factory")
+                    self.value(place, obj.default_factory, site)
+                    self.function_fact(obj.default_factory)
                 self.refgraph.snapshot(node)
                 self.mark_written(node, site)
 

@@ -7,8 +7,10 @@ import types
 from typing import Any, NoReturn
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
+from magpy_core._compat.tensor_guards import mode_depth
 from magpy_core.findings import HERE
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
@@ -112,6 +114,9 @@ class WriteEvents(ReadEvents):
             self.only_inside.setdefault(id(obj), (obj, MadeInside("MP110", text, hint=hint), site))
             return
         if is_a(obj, types.ModuleType):
+            if obj is F and mode_depth()[0]:  # a default device: torch asks its functions for themselves, by their names
+                self.refuse("MP106", f"{HERE} replaces `{name}` of torch.nn.functional while a default device is set.",
+                            hint="Replace it outside the region.", site=site)  # fmt: skip
             root = self.const_root(obj, obj.__name__)
             self.refgraph.snapshot(root)
             self.mark_written(root, site)

@@ -375,3 +375,28 @@ def change_swap():
 
 def change_by():
     one.by += 1
+
+
+# === factory_of_a_defaultdict: calls=6
+import collections
+
+dd = collections.defaultdict(list)
+
+
+def region(x):
+    dd["a"].append(x)
+    dd["b"]
+    return x * len(dd["a"])
+
+
+def change_factory_to_none():
+    dd.default_factory = None
+
+
+def change_factory_and_content():
+    dd.default_factory = tuple
+    dd.clear()
+
+
+def change_content():
+    dd.pop("b", None)
