@@ -32,9 +32,14 @@ _SAFE = frozenset({
 })  # fmt: skip
 _PLAIN_INDEX = (int, slice, type(None), type(Ellipsis))
 
+#: In a node's ``meta``: what no guard watches decides whether it raises.
+MAY_RAISE = "magpy_may_raise"
+
 
 def can_raise(node: torch.fx.Node) -> bool:
     """Whether a call may raise for some data."""
+    if MAY_RAISE in node.meta:
+        return True
     target = node.target
     name = target if isinstance(target, str) else str(getattr(target, "__name__", target))
     if name == "getattr" or switches_modes(target) or name.startswith("_foreach_"):

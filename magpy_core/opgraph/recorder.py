@@ -28,6 +28,7 @@ from magpy_core.opgraph.conditions import condition
 from magpy_core.opgraph.data_shapes import DIMENSIONS, masked, numbers_among, shaped_by_data, sizes_among, sparse
 from magpy_core.opgraph.host import Host
 from magpy_core.opgraph.python_reads import PythonReads
+from magpy_core.opgraph.raising import MAY_RAISE
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
@@ -307,6 +308,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             self._guard_history([*args[:1], kwargs.get("out")])
         return ("op", (name, fx_args, fx_kwargs, tensors, versions))
 
+    _writes_view = False
+
     def _guard_history(self, written: list[Any]) -> None:
         """Autograd lets leaves and some views not be written: whether these tensors from outside are any is guarded."""
         flat = [t for v in written for t in (v if is_a(v, (list, tuple)) else (v,)) if is_a(t, torch.Tensor)]
@@ -316,6 +319,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
                 self.host.read_field(source, t, "is_leaf", t.is_leaf)
                 if t._base is None:
                     self.host.read_field(source, t, "_base", None)
+                else:  # views made by some operations, or of leaves, may not be written: it may raise
+                    self._writes_view = True
 
     def _is_input(self, tensor: torch.Tensor) -> bool:
         return id(tensor) in self.guarded
@@ -406,6 +411,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         else:
             node = self.graph.call_function(func, fx_args, fx_kwargs)
         self.host.mark_operation(node, result)
+        if self._writes_view:
+            node.meta[MAY_RAISE], self._writes_view = True, False
         self.op_count += 1
         self._made_bytes += release.made_bytes(result)
         self._decide_numbers()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+import weakref
 from typing import Any
 
 import torch
@@ -256,6 +257,8 @@ class ValueEvents(CallEvents):
             self.operator_facts(container, site)
         if type(item) is types.MethodType:
             self.operator_facts(item, site)
+        if is_a(item, weakref.ref) and (meant := self.refgraph.node(target := weakref.ref.__call__(item))) is not None:
+            self.refgraph.read(meant.source, "identity", target, site)  # a weak reference is found by its object
         node = self.node_for(container)
         if node is None:
             return
