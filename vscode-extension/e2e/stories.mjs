@@ -5,35 +5,15 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildSync } from "esbuild";
-import { alive, descendants, languageServers } from "./processes.mjs";
+import { alive, languageServers } from "./processes.mjs";
+import { check, endHover, expect, hover, lineOf, LONG, tab, workers } from "./steps.mjs";
 import { until } from "./vscode.mjs";
 
-const LONG = 420_000; // compiling, on a slow machine with other work
 const GPT = "char_gpt/train.py";
 const EARLY_EXIT = "early_exit/train.py";
 const TINY = "tiny/train.py";
 const ENDLESS = "endless/train.py";
 const BREAK = "confidence.item() > self.threshold";
-
-function expect(truth, what) {
-  if (!truth) {
-    throw new Error(`expected: ${what}`);
-  }
-}
-
-/** The number of the first line of a file with this text. */
-function lineOf(workspace, file, text) {
-  const line = readFileSync(join(workspace, file), "utf8").split("\n").findIndex((one) => one.includes(text)) + 1;
-  expect(line > 0, `${text} in ${file}`);
-  return line;
-}
-
-/** The processes below the language server, which has none but those of runs. */
-function workers(server) {
-  const [only, ...more] = languageServers(server);
-  expect(only !== undefined && more.length === 0, "one language server");
-  return descendants(only);
-}
 
 export async function opens(window, { server }) {
   await window.status(/^\s*MagPy\s*$/);
@@ -42,16 +22,6 @@ export async function opens(window, { server }) {
   await window.lens("Run compiled").waitFor();
   expect(workers(server).length === 0, "opening a file runs nothing");
   await window.shot("01-opened");
-}
-
-/** Check by its lens, until the result is there. */
-async function check(window, shot) {
-  await window.clickLens(/^Check$/);
-  await window.lens(/Checking… \(click to cancel\)/).waitFor();
-  if (shot) {
-    await window.shot(shot);
-  }
-  await window.lens(/^Check$/).waitFor({ timeout: LONG });
 }
 
 export async function checks(window, { workspace, server }) {
@@ -74,27 +44,6 @@ export async function listsNotes(window) {
   await window.squiggle("info", "self.tokens_seen");
   await window.summary(/model: GPT: \d+ graphs? · 0 breaks/).waitFor();
   await window.shot("04-notes");
-}
-
-/** Hovers over underlined code and waits for a text that has all these. */
-async function hover(window, severity, code, ...texts) {
-  const shown = window.page.locator(".monaco-hover:visible").first();
-  let at = "";
-  await until(async () => {
-    const place = await window.squiggle(severity, code);
-    if (at !== `${place.x} ${place.y}`) {
-      at = `${place.x} ${place.y}`; // lines move when a lens or a panel comes or goes above or below them
-      await window.page.mouse.move(place.x + place.width / 3, place.y + place.height / 2);
-    }
-    const text = (await shown.innerText({ timeout: 1_000 }).catch(() => "")).replaceAll("\u00a0", " ");
-    return texts.every((wanted) => (wanted instanceof RegExp ? wanted.test(text) : text.includes(wanted)));
-  }, `a hover with ${texts.join(", ")}`);
-}
-
-async function endHover(window) {
-  await window.page.mouse.move(5, 5);
-  await window.page.keyboard.press("Escape");
-  await window.page.locator(".monaco-hover:visible").waitFor({ state: "detached" });
 }
 
 export async function hoversOverNote(window, { workspace }) {
@@ -289,10 +238,6 @@ export async function drawsReferences(window) {
   await frame.locator("#search").press("Enter");
   await until(async () => /^1 of \d+/.test(await found.innerText()), "the object");
   await window.shot("16-refgraph");
-}
-
-function tab(window, text) {
-  return window.page.locator(".tab", { hasText: text }).first().waitFor();
 }
 
 /** The webview's script by itself, with a graph of 2,000 nodes: what it draws while a person drags and zooms. */

@@ -101,7 +101,8 @@ export class Starter {
 
   /** The file that is meant, as something to run. */
   private file(resource?: vscode.Uri): Chosen {
-    const uri = resource ?? shownNotebook() ?? shownPython()?.uri;
+    // A notebook's toolbar gives something else than the address of a file.
+    const uri = (resource instanceof vscode.Uri ? resource : undefined) ?? shownNotebook() ?? shownPython()?.uri;
     if (uri === undefined) {
       throw new Error("Open the Python file to run first.");
     }
