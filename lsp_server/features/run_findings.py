@@ -36,8 +36,9 @@ def keys_of(findings: Iterable[Finding]) -> set[str]:
 class RunFindings:
     """Findings and regions of one run, and the files they are in. ``steps`` of the program have ended so far."""
 
-    def __init__(self, uri: str, tracker: Tracker, settings: Settings) -> None:
+    def __init__(self, uri: str, tracker: Tracker, settings: Settings, engine: str = "magpy") -> None:
         self.uri = uri
+        self.engine = engine
         self.tracker = tracker
         self.settings = settings
         self.findings: dict[Any, Finding] = {}

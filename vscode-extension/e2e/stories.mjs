@@ -13,6 +13,7 @@ const GPT = "char_gpt/train.py";
 const EARLY_EXIT = "early_exit/train.py";
 const TINY = "tiny/train.py";
 const ENDLESS = "endless/train.py";
+const BRANCH = "y.sum() > 0"; // the tiny program's
 const BREAK = "confidence.item() > self.threshold";
 
 export async function opens(window, { server }) {
@@ -348,17 +349,29 @@ export async function followsSettings(window, { workspace }) {
 }
 
 export async function compares(window, { workspace }) {
+  const { page } = window;
   writeFileSync(join(workspace, ".vscode", "settings.json"), JSON.stringify({ "magpy.backend": "aot_eager" })); // compiles no C++
   await window.openFile(TINY);
   await window.palette("MagPy: Compare with torch.compile");
+  await until(async () => /Run under torch\.compile: tiny\/train\.py/.test(await window.terminalText()), "the second run", LONG);
+  await window.status(/^(?!.*running)/, LONG);
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
   await until(async () => {
     const text = await window.terminalText();
-    return /--backend aot_eager/.test(text.replaceAll("\n", "")) && /plain Python/.test(text) && /torch\.compile +\d/.test(text);
-  }, "the table of both engines", LONG);
+    return /plain Python/.test(text) && /torch\.compile +\d/.test(text);
+  }, "the table of both engines");
   await window.shot("21-compared");
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
+  const line = lineOf(workspace, TINY, BRANCH);
+  await (await window.problem("MPD101", `Ln ${line}, `)).waitFor(); // torch.compile's break, at its line
+  await (await window.problem("MP101", `Ln ${line}, `)).waitFor();
   await window.hidePanel();
+  await window.goToLine(line);
+  await hover(window, "warning", BRANCH, "MP101", "MPD101", "GB0170");
+  await window.shot("29-both-engines");
+  await endHover(window);
+  await window.palette("MagPy: Clear Findings");
+  await page.locator(".part.editor .squiggly-warning").waitFor({ state: "detached" });
   writeFileSync(join(workspace, ".vscode", "settings.json"), "{}");
 }
 
@@ -400,8 +413,8 @@ export async function checksEntrypointOnSave(window, { workspace, server }) {
 export async function fixes(window, { workspace }) {
   const { page } = window;
   await window.openFile(TINY);
-  await window.goToLine(lineOf(workspace, TINY, "if y.sum() > 0"));
-  const place = await window.squiggle("warning", "y.sum() > 0");
+  await window.goToLine(lineOf(workspace, TINY, `if ${BRANCH}`));
+  const place = await window.squiggle("warning", BRANCH);
   await page.mouse.click(place.x + place.width / 3, place.y + place.height / 2);
   await page.keyboard.press("Control+.");
   const row = page.locator(".action-widget .monaco-list-row", { hasText: "Compute both ways and choose with torch.where" });
