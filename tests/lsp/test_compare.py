@@ -36,7 +36,9 @@ async def test_both_engines_findings_are_on_the_lines(client: Client, lab: Lab) 
     result = await client.command("magpy.compare", {"uri": uri})
     assert (result["state"], result["engine"], result["mode"]) == ("done", "dynamo", "compiled")
     assert [lab.request[key] for key in ("steps", "backend", "mode")] == [24, "aot_eager", "run"]
-    found = await client.diagnostics_where(uri, lambda d: len(d) == 3, "of both, and a comment that hides nothing of MagPy's")
+    found = await client.diagnostics_where(
+        uri, lambda d: len(d) == 3, "of both, and a comment that hides nothing of MagPy's"
+    )
     assert {d["code"]: d["severity"] for d in found} == {"MP102": 2, "MPD101": 2, "MP912": 4}
     (mpd,) = (d for d in found if d["code"] == "MPD101")
     assert mpd["source"] == "magpy" and mpd["codeDescription"]["href"].endswith("/MPD101")

@@ -248,7 +248,9 @@ async def test_a_change_of_the_projects_table_holds_at_once_for_what_is_shown(cl
     await written(f'{head}ignore = ["MP102"]\n', lambda d: shown(d) == [("MP103", 2)], "not wanted")
     budget = f"{head}[tool.magpy.budgets]\nguards = 3\n"
     await written(budget, lambda d: shown(d) == [("MP102", 2), ("MP103", 2), ("MP503", 1)], "a budget")
-    await written(f"{head}severity = 3\n", lambda d: shown(d) == [("MP102", 2), ("MP103", 2), ("MP503", 1)], "the last right one")
+    await written(
+        f"{head}severity = 3\n", lambda d: shown(d) == [("MP102", 2), ("MP103", 2), ("MP503", 1)], "the last right one"
+    )
     await written("", lambda d: shown(d) == [("MP102", 2), ("MP103", 2)], "no table any more")
     table.write_text(errors)
     client.notify("textDocument/didSave", {"textDocument": {"uri": table.as_uri()}})  # a client that watches no files

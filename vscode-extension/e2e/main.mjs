@@ -38,6 +38,7 @@ mkdirSync(shots, { recursive: true });
 // Copies: the programs write checkpoints, and the test must not touch the repository.
 const workspace = join(cache, "workspace");
 rmSync(workspace, { recursive: true, force: true });
+mkdirSync(join(workspace, ".vscode"), { recursive: true });
 for (const example of ["char_gpt", "early_exit"]) {
   cpSync(join(repository, "examples", example), join(workspace, example), {
     recursive: true,
@@ -88,7 +89,7 @@ try {
   await within("trusted", true, [
     stories.opens, stories.checks, stories.listsNotes, stories.hoversOverNote, stories.marksGraphBreak,
     stories.hoversOverGraphBreak, stories.explains, stories.showsTree, stories.drawsGraph, stories.drawsReferences, stories.drawsTwoThousandNodes,
-    stories.showsNodesOfLine, stories.showsGuards, stories.marksOlderRuns, stories.followsSettings,
+    stories.showsNodesOfLine, stories.showsGuards, stories.showsReport, stories.dropsStaleFinding, stories.followsSettings,
     stories.runsCompiled, stories.showsGeneratedCode, stories.cancels, stories.cancelsByLens, stories.cancelsByKey,
     stories.compares, stories.restarts, stories.checksEntrypointOnSave, stories.fixes,
     projects.checksTwoRanks, projects.checksNotebook, projects.keepsFoldersApart,

@@ -2,7 +2,7 @@
 //
 // The workspace has two of the examples: char_gpt, which is captured completely (notes, no warnings), and early_exit, which
 // has a graph break; and endless.py, to be cancelled.
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildSync } from "esbuild";
 import { alive, languageServers } from "./processes.mjs";
@@ -323,17 +323,53 @@ export async function showsGeneratedCode(window) {
   await window.palette("View: Close Editor", "Close Editor");
 }
 
-/** The word of the status bar's item on an edit and its undoing. */
-export async function marksOlderRuns(window) {
+/** A finding moves with its line and goes when it is edited; the status bar's item tells that the run is an older one. */
+export async function dropsStaleFinding(window, { workspace }) {
   const { page } = window;
+  const line = lineOf(workspace, EARLY_EXIT, BREAK);
   await window.openFile(EARLY_EXIT);
-  await window.goToEnd();
-  await page.keyboard.type("# edited");
+  await window.goToLine(line);
+  await window.squiggle("warning", BREAK);
+  await window.goToLine(1);
+  await page.keyboard.press("Home");
+  await page.keyboard.type("# a line more\n");
   await window.statusBar.locator(".codicon-history").waitFor();
-  await window.shot("20-older");
-  await page.keyboard.press("Control+z");
-  await page.keyboard.press("Control+z");
-  await window.statusBar.locator(".codicon-history").waitFor({ state: "detached" });
+  await (await window.problem("MP101", `Ln ${line + 1}, `)).waitFor();
+  await window.goToLine(line + 1);
+  await window.squiggle("warning", BREAK);
+  await page.keyboard.press("End");
+  await page.keyboard.type("  # edited");
+  await page.locator(".part.editor .squiggly-warning").waitFor({ state: "detached" });
+  await page.locator(".markers-panel .monaco-list-row", { hasText: "MP101" }).waitFor({ state: "detached" });
+  await window.shot("20-stale");
+  await until(async () => {
+    await page.keyboard.press("Control+z");
+    return (await window.statusBar.locator(".codicon-history").count()) === 0;
+  }, "the text as it ran");
+  await (await window.problem("MP101", `Ln ${line}, `)).waitFor();
+  await window.hidePanel();
+}
+
+/** The report of the last run, in the editor's colours; its own script works there. */
+export async function showsReport(window) {
+  const { page } = window;
+  await window.palette("MagPy: Show Report");
+  await page.locator(".tab.active", { hasText: "MagPy report" }).waitFor();
+  const frame = await window.frameWith("#all-findings");
+  await frame.locator("h1, b").filter({ hasText: /EarlyExitNet/ }).first().waitFor();
+  const rows = frame.locator("#all-findings tbody tr:visible");
+  const all = await rows.count();
+  await frame.locator("input.filter").fill("MP101");
+  await until(async () => {
+    const left = await rows.allInnerTexts();
+    return left.length > 0 && left.length < all && left.every((text) => text.includes("MP101"));
+  }, "only the rows that were asked for");
+  const theme = await frame.locator("html").getAttribute("data-theme");
+  expect(theme === "dark", `the editor's colours, not ${theme}`);
+  await window.shot("30-report");
+  await frame.locator(".note", { hasText: "Which way Python goes" }).first().scrollIntoViewIfNeeded();
+  await window.shot("31-report-source");
+  await window.palette("View: Close Editor", "Close Editor");
 }
 
 export async function followsSettings(window, { workspace }) {
@@ -341,7 +377,6 @@ export async function followsSettings(window, { workspace }) {
   await window.goToEnd();
   await window.lens("Check").waitFor();
   const folder = join(workspace, ".vscode");
-  mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "settings.json"), JSON.stringify({ "magpy.codeLens": false }));
   await window.lens("Check").waitFor({ state: "detached" });
   writeFileSync(join(folder, "settings.json"), "{}");
@@ -355,6 +390,7 @@ export async function compares(window, { workspace }) {
   await window.palette("MagPy: Compare with torch.compile");
   await until(async () => /Run under torch\.compile: tiny\/train\.py/.test(await window.terminalText()), "the second run", LONG);
   await window.status(/^(?!.*running)/, LONG);
+  await window.summary(/net: Net: torch\.compile · \d+ graphs? · 1 break/).waitFor();
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
   await until(async () => {
     const text = await window.terminalText();
@@ -362,16 +398,13 @@ export async function compares(window, { workspace }) {
   }, "the table of both engines");
   await window.shot("21-compared");
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
-  const line = lineOf(workspace, TINY, BRANCH);
-  await (await window.problem("MPD101", `Ln ${line}, `)).waitFor(); // torch.compile's break, at its line
-  await (await window.problem("MP101", `Ln ${line}, `)).waitFor();
   await window.hidePanel();
-  await window.goToLine(line);
-  await hover(window, "warning", BRANCH, "MP101", "MPD101", "GB0170");
+  await window.goToLine(lineOf(workspace, TINY, BRANCH));
+  await hover(window, "warning", BRANCH, "MP101", "MPD101", "torch.compile breaks the graph"); // of both, at the same line
   await window.shot("29-both-engines");
   await endHover(window);
   await window.palette("MagPy: Clear Findings");
-  await page.locator(".part.editor .squiggly-warning").waitFor({ state: "detached" });
+  await until(async () => (await page.locator(".part.editor .squiggly-warning").count()) === 0, "the end of the findings of both");
   writeFileSync(join(workspace, ".vscode", "settings.json"), "{}");
 }
 
