@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from lsp_server.formats.view import ranks
+from lsp_server.formats.view import cost, ranks
 from magpy_core.findings import Code, Finding, Severity, lookup
 
 _IN_FULL = 3
@@ -89,9 +89,8 @@ def _facts(group: Sequence[Rated]) -> list[str]:
         facts.append(f"seen {seen} times")
     if only := dict.fromkeys(ranks(finding) for finding, _ in group if finding.ranks):
         facts.append(f"only {', '.join(only)}")
-    costs = [finding.cost_ms for finding, _ in group if finding.cost_ms is not None]
-    if costs:
-        facts.append(f"costs {sum(costs):.2f} ms per step")
+    if spent := cost([finding for finding, _ in group]):
+        facts.append(f"costs {spent}")
     return facts
 
 

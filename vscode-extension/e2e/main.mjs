@@ -91,7 +91,7 @@ try {
     stories.hoversOverGraphBreak, stories.explains, stories.showsTree, stories.drawsGraph, stories.drawsReferences, stories.drawsTwoThousandNodes,
     stories.showsNodesOfLine, stories.showsGuards, stories.showsReport, stories.dropsStaleFinding, stories.followsSettings,
     stories.runsCompiled, stories.showsGeneratedCode, stories.cancels, stories.cancelsByLens, stories.cancelsByKey,
-    stories.compares, stories.restarts, stories.checksEntrypointOnSave, stories.fixes,
+    stories.restarts, stories.compares, stories.checksEntrypointOnSave, stories.fixes,
     projects.checksTwoRanks, projects.checksNotebook, projects.keepsFoldersApart,
   ]);
   if (only === undefined || only.includes(stories.refusesUntrusted.name)) {
