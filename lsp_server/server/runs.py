@@ -17,7 +17,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, Literal, Protocol
 
-from lsp_server.budgets import judge, unknown_regions
+from lsp_server.budgets import judge, unknown_regions, unmeasured
 from lsp_server.config import ConfigError, Loaded, load_for
 from lsp_server.features.diagnostics import Board
 from lsp_server.features.documents import Documents, uri_of
@@ -403,6 +403,8 @@ def _over_budget(run: Run, outcome: Outcome) -> list[Finding]:
     if run.target.engine != "magpy":
         return []  # of the two, budgets are for MagPy's own figures
     found = judge(report, loaded.settings.budgets, compiled=run.mode == "compiled" and outcome.kind == "ok")
+    if run.mode == "check":
+        found += unmeasured(report, loaded.settings.budgets)
     if outcome.kind == "ok" and loaded.file is not None:
         found += unknown_regions(report.regions, loaded.settings.budgets, str(loaded.file), loaded.region_lines)
     return found
