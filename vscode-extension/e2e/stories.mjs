@@ -249,7 +249,8 @@ export async function drawsTwoThousandNodes(window, { extension }) {
   // Without its policy, since the script has no address here.
   await page.setContent(graphHtml({ script: "", source: "", nonce: "n" }).replace(/<meta http-equiv[^>]*>|<script.*<\/script>/g, ""));
   await page.evaluate(() => {
-    globalThis.acquireVsCodeApi = () => ({ postMessage: () => undefined });
+    globalThis.posted = [];
+    globalThis.acquireVsCodeApi = () => ({ postMessage: (message) => globalThis.posted.push(message.type) });
   });
   await page.addScriptTag({ content: readFileSync(join(extension, "dist", "graph.js"), "utf8") });
   const slowest = await page.evaluate(async () => {
@@ -260,7 +261,7 @@ export async function drawsTwoThousandNodes(window, { extension }) {
     const edges = nodes.flatMap((_, i) => (i > 36 ? [[i - 36, i], [i - 37, i]] : []));
     const graph = {
       run: "r", region: "m", capture: 1, of: 1, title: "2,000 nodes", kind: "operators", width: 6_072, height: 4_056, boxWidth: 150,
-      boxHeight: 38, cuts: [1_000], nodes, edges, across: false, left: 0,
+      boxHeight: 38, cuts: [1_000], nodes, edges, across: false, left: 12,
     };
     window.postMessage({ type: "graph", graph }, "*");
     const canvas = document.getElementById("graph");
@@ -280,6 +281,9 @@ export async function drawsTwoThousandNodes(window, { extension }) {
     }
     return worst;
   });
+  await page.locator("#rest", { hasText: "12 more are not drawn: list them all" }).click();
+  const posted = await page.evaluate(() => globalThis.posted);
+  expect(posted.at(-1) === "list", "what is not drawn is listed on a click");
   await page.screenshot({ path: join(window.shots, "23-two-thousand-nodes.png") });
   expect(slowest < 500, `2,000 nodes without freezing: the slowest frame took ${Math.round(slowest)} ms`);
   console.log(`      2,000 nodes: slowest of 60 frames ${Math.round(slowest)} ms, without a graphics card`);
