@@ -361,7 +361,7 @@ class ValueEvents(CallEvents):
             self.note(
                 "MP101",
                 f"Which way Python goes depends on {self.describe_read(sym)}, a tensor's value: the graph is cut here.",
-                hint="Use torch.where or torch.cond, or move the decision out of the region.",
+                hint="Use torch.where, or move the decision out of the region.",
                 values=(Value("outcome", repr(outcome)),),
                 site=site,
             )
