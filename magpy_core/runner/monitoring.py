@@ -50,7 +50,7 @@ class Monitoring:
     @property
     def hears_compiler(self) -> bool:
         """Whether the session begins with the first function that torch.compile compiles, if not with a region."""
-        return bool(self._request["session_factory"] == COMPILER_SESSION)
+        return bool(self._request.get("session_factory") == COMPILER_SESSION)
 
     def begin(self) -> None:
         """Make the session, if there is none yet."""
