@@ -73,6 +73,20 @@ def judge(report: Report, budgets: Budgets, *, compiled: bool) -> list[Finding]:
     return found
 
 
+def unmeasured(report: Report, budgets: Budgets) -> list[Finding]:
+    """That a check, which compiles nothing, says nothing about the speed-up that is asked for: once, at the first region."""
+    asked = [region for region in report.regions if _set(budgets.of(region).min_speedup)]
+    if not asked:
+        return []
+    more = f" and {len(asked) - 1} more" if len(asked) > 1 else ""
+    text = (
+        f"`min-speedup` of {asked[0].name}{more} was not measured: a check compiles nothing. A compiled run "
+        "(`magpy-lsp run`) times compiled and plain calls in turn."
+    )
+    at = location(asked[0], report)
+    return [Finding("MP507", text, at, region=asked[0].id, severity_override=Severity.INFORMATION)]
+
+
 def unknown_regions(
     regions: Sequence[RegionSummary], budgets: Budgets, file: str, lines: Mapping[str, int]
 ) -> list[Finding]:

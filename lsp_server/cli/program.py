@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import click
 
-from lsp_server.budgets import judge, unknown_regions
+from lsp_server.budgets import judge, unknown_regions, unmeasured
 from lsp_server.cli import known
 from lsp_server.cli.follow import Finished, Handle, Launch, Runs, show_output
 from lsp_server.cli.merge import merge
@@ -79,6 +79,8 @@ def _with_budgets(run: Finished) -> Outcome:
     if effective.compared and effective.engine != "magpy":
         return run.outcome  # one of the two is judged: the one without the comparison
     found = judge(report, budgets, compiled=effective.mode == "run" and not run.interrupted)
+    if effective.mode == "check" and not effective.compared:
+        found += unmeasured(report, budgets)
     return replace(run.outcome, report=replace(report, findings=[*report.findings, *found]))
 
 

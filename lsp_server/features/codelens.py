@@ -17,6 +17,7 @@ from lsp_server.features.summary import region_line, total_line
 
 SHOW_GRAPH = "magpy.showOperatorGraph"
 CHECK, RUN_COMPILED, CANCEL, CLEAR = "magpy.check", "magpy.runCompiled", "magpy.cancel", "magpy.clear"
+COMPARE = "magpy.compare"
 
 
 def _lens(line: int, title: str, command: str, argument: dict[str, Any] | None = None) -> types.CodeLens:

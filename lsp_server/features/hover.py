@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from lsp_server.formats.view import cost, ranks
 from magpy_core.findings import Code, Finding, Severity, lookup
 
 _IN_FULL = 3
@@ -86,9 +87,10 @@ def _facts(group: Sequence[Rated]) -> list[str]:
     seen = sum(finding.count for finding, _ in group)
     if seen > len(group):
         facts.append(f"seen {seen} times")
-    costs = [finding.cost_ms for finding, _ in group if finding.cost_ms is not None]
-    if costs:
-        facts.append(f"costs {sum(costs):.2f} ms per step")
+    if only := dict.fromkeys(ranks(finding) for finding, _ in group if finding.ranks):
+        facts.append(f"only {', '.join(only)}")
+    if spent := cost([finding for finding, _ in group]):
+        facts.append(f"costs {spent}")
     return facts
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from lsp_server.features.documents import key_of, path_of
 from lsp_server.features.settings import Settings
 from lsp_server.features.tracking import Tracker
+from lsp_server.formats.view import ranks
 from magpy_core.findings import Finding, Location, RegionSummary, Severity
 from magpy_core.findings.details import Details, RegionDetail
 
@@ -35,8 +36,9 @@ def keys_of(findings: Iterable[Finding]) -> set[str]:
 class RunFindings:
     """Findings and regions of one run, and the files they are in. ``steps`` of the program have ended so far."""
 
-    def __init__(self, uri: str, tracker: Tracker, settings: Settings) -> None:
+    def __init__(self, uri: str, tracker: Tracker, settings: Settings, engine: str = "magpy") -> None:
         self.uri = uri
+        self.engine = engine
         self.tracker = tracker
         self.settings = settings
         self.findings: dict[Any, Finding] = {}
@@ -103,8 +105,10 @@ class RunFindings:
         return self._places.get(key, set())
 
     def times(self, finding: Finding) -> str:
-        """How often, for the end of a message: ``17 of 20 steps``; empty for what was there once."""
+        """How often and where, for the end of a message: ``17 of 20 steps, only rank 1``; empty for what was there once."""
+        often = f"{finding.count} times" if finding.count > 1 else ""
         if finding.steps:
             of = max(self.steps, finding.steps)
-            return f"{finding.steps} of {of} steps" if of > 1 else ""
-        return f"{finding.count} times" if finding.count > 1 else ""
+            often = f"{finding.steps} of {of} steps" if of > 1 else ""
+        only = f"only {ranks(finding)}" if finding.ranks else ""
+        return ", ".join(filter(None, (often, only)))

@@ -44,8 +44,10 @@ class Sieve:
         severity = self._selection.severity.get(finding.code)
         return finding if severity is None else replace(finding, severity_override=severity)
 
-    def all(self, report: Report, *, flag_unused: bool) -> tuple[Report, int]:
-        """The report with the wanted findings, and how many comments took away."""
+    def all(self, report: Report, engine: str, *, flag_unused: bool) -> tuple[Report, int]:
+        """The report with the wanted findings of ``engine``, and how many comments took away."""
         files = {region.file for region in report.regions if region.file and not region.file.startswith("<")}
-        selected = apply(report.findings, self._selection, self._sources, files=files, flag_unused=flag_unused)
+        selected = apply(
+            report.findings, self._selection, self._sources, files=files, flag_unused=flag_unused, engines=(engine,)
+        )
         return replace(report, findings=selected.findings), selected.suppressed

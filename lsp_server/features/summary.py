@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from magpy_core.findings import RegionSummary, Report, Severity
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _WIDTH = 110
 
@@ -16,17 +20,23 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 
 def region_line(region: RegionSummary) -> str:
     """``1 graph · 0 breaks · 14 guards · 2 side effects``, with the speed-up when it was measured."""
+    if region.engine == "dynamo":  # its captures go through several graphs, and side effects it does not tell
+        parts = ["torch.compile", count(region.graphs, "graph"), count(region.graph_breaks, "break")]
+        parts += [count(len(region.recompiles), "recompile"), count(region.guards, "guard")]
+        return " · ".join(parts + _times(region))
     parts = [
         count(region.captures, "graph"),
         count(region.graph_breaks, "break"),
         count(region.guards, "guard"),
         count(region.side_effects, "side effect"),
     ]
-    if region.eager_ms is not None and region.compiled_ms is not None:
-        parts.append(f"{region.eager_ms:.2f} → {region.compiled_ms:.2f} ms")
-    if region.speedup is not None:
-        parts.append(f"{region.speedup:.2f}x")
-    return " · ".join(parts)
+    return " · ".join(parts + _times(region))
+
+
+def _times(region: RegionSummary) -> list[str]:
+    measured = region.eager_ms is not None and region.compiled_ms is not None
+    times = [f"{region.eager_ms:.2f} → {region.compiled_ms:.2f} ms"] if measured else []
+    return times + ([f"{region.speedup:.2f}x"] if region.speedup is not None else [])
 
 
 def total_line(regions: Iterable[RegionSummary]) -> str:
@@ -77,5 +87,22 @@ def report_text(report: Report, *, suppressed: int, table: bool) -> str:
         for line in regions.lines(report, view):
             out.print(line, soft_wrap=True)
     out.print(regions.totals(report, suppressed), soft_wrap=True)
+    return _written(out)
+
+
+def comparison_text(report: Report) -> str:
+    """What the command line prints at the end of a comparison of both engines."""
+    from rich.console import Console
+
+    from lsp_server.formats import engines
+    from lsp_server.formats.view import View
+
+    out = Console(file=io.StringIO(), color_system=None, width=_WIDTH, force_terminal=False)
+    out.print(engines.table(report, View()))
+    out.print(engines.NOTE, soft_wrap=True)
+    return _written(out)
+
+
+def _written(out: Console) -> str:
     assert isinstance(out.file, io.StringIO)
     return "\n".join(line.rstrip() for line in out.file.getvalue().rstrip().split("\n"))

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from lsp_server.formats import guards
-from lsp_server.formats.view import STYLES, View, clean, count, first_line, shorten
+from lsp_server.formats.view import STYLES, View, clean, cost, count, first_line, shorten
 from magpy_core.findings import Finding, Range, Report, lookup
 
 _TAB = "    "
@@ -41,8 +41,8 @@ def _block(finding: Finding, view: View) -> Iterator[Text]:
     if finding.values:
         shown = ", ".join(f"{clean(v.name)} = {shorten(first_line(v.repr), 60)}" for v in finding.values)
         yield _note("with", shown)
-    if finding.cost_ms is not None:
-        yield _note("cost", f"{finding.cost_ms:.3g} ms per call")
+    if spent := cost([finding]):
+        yield _note("cost", spent)
     if hint := clean(finding.hint) or " ".join(code.hints[:1]):
         yield _note("hint", " ".join(hint.split()))
     if len(finding.path) > 1:

@@ -19,12 +19,13 @@ from lsp_server.features.diagnostics import Board
 from lsp_server.features.documents import Documents, path_of
 from lsp_server.features.settings import SECTION, Settings, parse_settings
 from lsp_server.features.tables import table_diagnostics
+from lsp_server.server.comparing import Comparison
 from lsp_server.server.notebook_sync import SYNC, Notebooks
 from lsp_server.server.on_save import RunOnSave
 from lsp_server.server.output import OutputPump
 from lsp_server.server.progress import report_progress
 from lsp_server.server.runs import Mode, Run, RunManager, Untrusted
-from lsp_server.server.targets import target_of
+from lsp_server.server.targets import Target, target_of
 from magpy_core import __version__
 
 log = logging.getLogger(__name__)
@@ -140,13 +141,33 @@ class MagpyServer(LanguageServer):
         for found in self.board.runs():
             found.settings = await self.settings_for(found.uri)
         self.changed(self.board.keys())
+        for run in self.runs.latest():
+            if not run.state.active:
+                self._notify(STATUS, run.result())  # its counts are others now
         self.lenses_changed()
 
     # Commands
 
     async def execute(self, mode: Mode, arguments: list[Any]) -> dict[str, Any]:
         """Start a run; answers at its end, or at once with ``wait: false``. Cancelling the request stops the run."""
-        command = "magpy.check" if mode == "check" else "magpy.runCompiled"
+        target, settings, wait = await self._asked("magpy.check" if mode == "check" else "magpy.runCompiled", arguments)
+        run = await self._start(target, mode, settings)
+        if wait:
+            await self.runs.wait(run)
+        return run.result()
+
+    async def compare(self, arguments: list[Any]) -> dict[str, Any]:
+        """The program under MagPy, then under torch.compile; answers at the end of both, or at once with ``wait: false``."""
+        target, settings, wait = await self._asked("magpy.compare", arguments)
+        comparison = Comparison(target, lambda one: self._start(one, "compiled", settings), self.runs.wait, self.output)
+        if wait:
+            return await comparison.run()
+        first = await comparison.begin()
+        self.spawn(comparison.go_on())
+        return first.result()
+
+    async def _asked(self, command: str, arguments: list[Any]) -> tuple[Target, Settings, bool]:
+        """What a run command is about, the settings in force, and whether its end is waited for."""
         argument = arguments[0] if len(arguments) == 1 else None
         uri = argument.get("uri") if isinstance(argument, Mapping) else None
         settings = await self.settings_for(uri) if isinstance(uri, str) else self._pushed
@@ -155,14 +176,13 @@ class MagpyServer(LanguageServer):
             target = self.notebooks.target(target)
         except ValueError as error:
             raise JsonRpcInvalidParams(f"{command}: {error}") from None
+        return target, settings, not (isinstance(argument, Mapping) and argument.get("wait") is False)
+
+    async def _start(self, target: Target, mode: Mode, settings: Settings) -> Run:
         try:
-            run = await self.runs.start(target, mode, settings, self.accompany)
+            return await self.runs.start(target, mode, settings, self.accompany)
         except Untrusted as error:
             raise JsonRpcException(str(error), code=types.LSPErrorCodes.RequestFailed.value) from None
-        if isinstance(argument, Mapping) and argument.get("wait") is False:
-            return run.result()
-        await self.runs.wait(run)
-        return run.result()
 
     def accompany(self, run: Run) -> None:
         """The first change of a run brings its progress bar."""

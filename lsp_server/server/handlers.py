@@ -142,8 +142,10 @@ def _register_documents(server: MagpyServer) -> None:
         for event in params.changes:
             path = path_of(event.uri)
             key = key_of(path) if path else None
-            if key and is_table_file(path) and server.documents.of_key(key) is None:
-                server.check_table(key)
+            if key and is_table_file(path):
+                server.runs.configured_anew()
+                if server.documents.of_key(key) is None:
+                    server.check_table(key)
             # An open file is what the editor says it is, not what is on disk.
             if key and server.documents.of_key(key) is None and server.board.replaced(key):
                 server.changed({key})
@@ -163,6 +165,8 @@ def _register_documents(server: MagpyServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     async def saved(params: types.DidSaveTextDocumentParams) -> None:
+        if is_table_file(path_of(params.text_document.uri)):
+            server.runs.configured_anew()  # also for a client that watches no files
         await server.saves.saved(params.text_document.uri)
 
 
@@ -198,7 +202,7 @@ def _register_features(server: MagpyServer) -> None:
         run = server.runs.of_uri(document.uri)
         running = None if run is None else f"{run.verb}…"
         runs = list(server.board.runs())
-        last = next((found for found in reversed(runs) if found.uri == document.uri), None)
+        last = next((found for found in reversed(runs) if found.uri == document.uri and found.engine == "magpy"), None)
         names = names_for(document.path, settings, server.folder_of(document.path))
         entry = codelens.entry_lenses(document, running, last, names)
         return entry + codelens.region_lenses(document, runs, own=server.handles_status, running=running is not None)
@@ -271,6 +275,10 @@ def _register_commands(server: MagpyServer) -> None:
     @server.command(codelens.RUN_COMPILED)
     async def run_compiled(arguments: list[Any]) -> dict[str, Any]:
         return await server.execute("compiled", arguments)
+
+    @server.command(codelens.COMPARE)
+    async def compare(arguments: list[Any]) -> dict[str, Any]:
+        return await server.compare(arguments)
 
     @server.command(codelens.CANCEL)
     async def cancel(arguments: list[Any]) -> dict[str, int]:

@@ -55,7 +55,7 @@ class Notebooks:
         env = {**target.env, "PYTHONPATH": os.pathsep.join(paths)}
         name = target.name or os.path.basename(path)
         cwd = folder if target.cwd == self._server.folder_of(target.path) else target.cwd
-        return replace(target, path=notebook.script, env=env, cwd=cwd, name=name)
+        return replace(target, path=notebook.script, env=env, cwd=cwd, name=name, notebook=path)
 
     def _script(self, path: str) -> str:
         if not self._folder:

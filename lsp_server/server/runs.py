@@ -17,8 +17,8 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, Literal, Protocol
 
-from lsp_server.budgets import judge, unknown_regions
-from lsp_server.config import Loaded
+from lsp_server.budgets import judge, unknown_regions, unmeasured
+from lsp_server.config import ConfigError, Loaded, load_for
 from lsp_server.features.diagnostics import Board
 from lsp_server.features.documents import Documents, uri_of
 from lsp_server.features.run_findings import RunFindings
@@ -27,9 +27,9 @@ from lsp_server.features.sieve import Sieve
 from lsp_server.features.summary import count, findings_line, report_text, severity_counts
 from lsp_server.features.tracking import Tracker
 from lsp_server.server.targets import Target
-from lsp_server.server.worker import Refused, Wishes, Worker, in_editor_words
-from magpy_core.findings import Finding, RegionSummary
-from magpy_core.runner.request import Outcome
+from lsp_server.server.worker import Refused, Wishes, Worker, in_editor_words, selection_of
+from magpy_core.findings import Finding, RegionSummary, Report
+from magpy_core.runner.request import SESSIONS, Outcome
 
 log = logging.getLogger(__name__)
 Mode = Literal["check", "compiled"]
@@ -86,7 +86,10 @@ class Run:
         self.suppressed = 0
         self.sieve: Sieve | None = None
         self.loaded = Loaded()
-        self.found = RunFindings(target.uri, Tracker(time.time_ns(), documents), settings)
+        self.found = RunFindings(target.uri, Tracker(time.time_ns(), documents), settings, target.engine)
+        self.raw: dict[Any, Finding] = {}  # before the project's settings and comments, while the program runs
+        self.outcome: Outcome | None = None  # at its end
+        self.epilogue: Callable[[Report], str] | None = None  # what the report ends with in place of the run's own table
         self.task: asyncio.Task[None] | None = None
         self.stop_as = RunState.CANCELLED
         self.on_change: list[Callable[[Run], None]] = []
@@ -158,6 +161,7 @@ class RunManager:
         self._documents = documents
         self._board = board
         self._runs: dict[str, Run] = {}
+        self._begun: dict[str, Run] = {}  # the last run of each entrypoint that came to its program: what is shown
         self._locks: dict[str, asyncio.Lock] = {}
         self._closed = False
         self.trusted = True
@@ -181,10 +185,12 @@ class RunManager:
         """
         if not self.trusted:
             raise Untrusted("MagPy runs your program, so it works in trusted workspaces only.")
-        async with self._locks.setdefault(target.key, asyncio.Lock()):
-            before = self._runs.get(target.key)
-            if before is not None and before.state.active:
-                await self.stop(before, RunState.SUPERSEDED)
+        # One at a time whichever engine runs it: the program may write files.
+        async with self._locks.setdefault(target.under("magpy").key, asyncio.Lock()):
+            for engine in SESSIONS:
+                before = self._runs.get(target.under(engine).key)
+                if before is not None and before.state.active:
+                    await self.stop(before, RunState.SUPERSEDED)
             run = Run(target, mode, settings, self._documents, partial(self._board.shown_for, target.key))
             if on_change is not None:
                 run.on_change.append(on_change)
@@ -225,7 +231,24 @@ class RunManager:
         await asyncio.gather(*(self.stop(run) for run in inside))
         for run in inside:
             self._runs.pop(run.target.key, None)
+            self._begun.pop(run.target.key, None)
             self._client.changed(self._board.drop(run.target.key))
+
+    def configured_anew(self) -> None:
+        """A pyproject.toml was saved: what its table says of findings holds at once for those that are shown."""
+        for run in {id(run): run for run in (*self._runs.values(), *self._begun.values())}.values():
+            if run.sieve is None:
+                continue  # it has not read the table yet
+            try:
+                loaded = load_for(run.target.config_start)
+            except ConfigError:
+                continue  # the mistakes are marked in the file; until then the last table that was right holds
+            if loaded != run.loaded:
+                run.loaded, run.sieve = loaded, Sieve(selection_of(loaded), run.found.tracker)
+                before = run.found.keys()
+                self._sift(run)
+                self._client.changed(before | run.found.keys())
+                self._tell(run, lenses=True)
 
     async def close(self) -> None:
         self._closed = True
@@ -260,6 +283,7 @@ class RunManager:
             args=target.args,
             steps=target.steps,
             cwd=target.cwd or os.path.dirname(target.path),
+            config_start=target.config_start,
             env=target.env,
             engine=target.engine,
             python=target.python,
@@ -275,17 +299,28 @@ class RunManager:
             outcome = await worker.wait()
         finally:
             await worker.close()
-        self._settle(run, outcome, run.sieve)
+        self._settle(run, outcome)
 
-    def _settle(self, run: Run, outcome: Outcome, sieve: Sieve) -> None:
-        """The report is complete: findings and regions it does not name were withdrawn."""
-        worded = [_worded(finding) for finding in outcome.report.findings]
-        report = replace(outcome.report, findings=[*worded, *_over_budget(run, outcome)])
-        report, run.suppressed = sieve.all(report, flag_unused=outcome.kind == "ok")
-        before = run.found.keys()
-        run.found.findings = {finding.key: finding for finding in report.findings}
-        run.found.regions = {region.id: region for region in report.regions}
+    def _sift(self, run: Run) -> None:
+        """What the project's table and the comments leave of what the run has found so far."""
+        assert run.sieve is not None, "the table has been read"
+        if run.outcome is None:
+            kept = [found for finding in run.raw.values() if (found := run.sieve.one(finding)) is not None]
+        else:
+            worded = [_worded(finding) for finding in run.outcome.report.findings]
+            report = replace(run.outcome.report, findings=[*worded, *_over_budget(run, run.outcome)])
+            report, run.suppressed = run.sieve.all(report, run.target.engine, flag_unused=run.outcome.kind == "ok")
+            kept = report.findings
+        run.found.findings = {finding.key: finding for finding in kept}
         run.found.version += 1
+
+    def _settle(self, run: Run, outcome: Outcome) -> None:
+        """The report is complete: findings and regions it does not name were withdrawn."""
+        before = run.found.keys()
+        run.outcome, run.raw = outcome, {}
+        self._sift(run)
+        report = outcome.report
+        run.found.regions = {region.id: region for region in report.regions}
         run.found.details, run.found.settled = report.details, True
         run.found.steps = max(run.found.steps, report.steps)
         self._client.changed(before | run.found.keys())
@@ -293,7 +328,9 @@ class RunManager:
         run.state = states.get(outcome.kind, RunState.FAILED)
         run.failure = in_editor_words(outcome.message) if run.state is RunState.FAILED else ""
         if run.state is RunState.DONE:
-            text = report_text(report, suppressed=run.suppressed, table=run.mode == "compiled")
+            shown = replace(report, findings=list(run.found.findings.values()))
+            text = report_text(shown, suppressed=run.suppressed, table=run.mode == "compiled" and run.epilogue is None)
+            text = text if run.epilogue is None else f"{text}\n\n{run.epilogue(report)}"
             self._client.output(run, "report", f"\n{text}\n".encode())
 
     def _message(self, run: Run, body: Mapping[str, Any]) -> None:
@@ -321,6 +358,7 @@ class RunManager:
             case "finding":
                 self._begin(run)
                 finding = _worded(Finding.from_json(body["finding"]))
+                run.raw[finding.key] = finding
                 kept = run.sieve.one(finding) if run.sieve is not None else finding
                 if kept is not None:
                     self._client.changed(run.found.add(kept))
@@ -342,7 +380,14 @@ class RunManager:
         """The program runs: what the entrypoint's last run found is history from here on."""
         if run.state is RunState.STARTING:
             run.state, run.doing = RunState.RUNNING, ""
-            self._client.changed(self._board.replace(run.target.key, run.found))
+            self._begun[run.target.key] = run
+            changed = self._board.replace(run.target.key, run.found)
+            if run.target.engine == "magpy":
+                # What torch.compile made of it is of an older run now; in a comparison its turn comes next.
+                other = run.target.under("dynamo").key
+                self._begun.pop(other, None)
+                changed |= self._board.drop(other)
+            self._client.changed(changed)
             self._tell(run, lenses=True)
 
     def _tell(self, run: Run, *, lenses: bool = False) -> None:
@@ -358,6 +403,8 @@ def _over_budget(run: Run, outcome: Outcome) -> list[Finding]:
     if run.target.engine != "magpy":
         return []  # of the two, budgets are for MagPy's own figures
     found = judge(report, loaded.settings.budgets, compiled=run.mode == "compiled" and outcome.kind == "ok")
+    if run.mode == "check":
+        found += unmeasured(report, loaded.settings.budgets)
     if outcome.kind == "ok" and loaded.file is not None:
         found += unknown_regions(report.regions, loaded.settings.budgets, str(loaded.file), loaded.region_lines)
     return found

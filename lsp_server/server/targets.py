@@ -38,6 +38,7 @@ class Target:
     python: str | None = None
     timeout: float | None = None
     nproc: int = 1
+    notebook: str = ""  # whose script ``path`` is
 
     @property
     def entrypoint(self) -> str:
@@ -50,9 +51,21 @@ class Target:
         named = f"{self.name}: {program}" if self.name else program
         return named if self.engine == "magpy" else f"{named} with {self.engine}"
 
+    def under(self, engine: str) -> Target:
+        """The same program under another engine."""
+        return replace(self, engine=engine)
+
+    @property
+    def config_start(self) -> Path:
+        """Where the search for ``[tool.magpy]`` begins."""
+        if self.module is None:
+            return Path(self.notebook or self.path).parent
+        return Path(self.cwd or os.path.dirname(self.path))
+
     @property
     def label(self) -> str:
-        return self.name or self.module or os.path.basename(self.path)
+        name = self.name or self.module or os.path.basename(self.path)
+        return name if self.engine == "magpy" else f"{name} with torch.compile"
 
 
 def target_of(command: str, argument: object, settings: Settings, folder_of: Any) -> Target:

@@ -46,6 +46,7 @@ class Wishes:
     script: str | None
     module: str | None
     cwd: str
+    config_start: Path
     args: tuple[str, ...] | None = None
     steps: int | None = None
     env: Mapping[str, str] = field(default_factory=dict)
@@ -65,15 +66,17 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._room = threading.Semaphore(_CHUNKS_IN_FLIGHT)
         self._handle: AsyncRunHandle | None = None
-        self.selection = Selection(loaded.settings.select, loaded.settings.ignore, loaded.settings.severity)
+        self.selection = selection_of(loaded)
         self.request = self._request(wishes, settings, loaded)
 
     def _request(self, wishes: Wishes, settings: Settings, loaded: Loaded) -> RunRequest:
         config = loaded.settings
+        # What torch.compile finds does not depend on the backend, and a quick one finds it soonest; times do.
+        untimed = wishes.engine == "dynamo" and wishes.mode == "check"
         timeouts = (wishes.timeout, settings.timeout, config.timeout)
         timeout = next((t for t in timeouts if t is not None), None)
         return RunRequest(
-            mode="run" if wishes.engine == "dynamo" else wishes.mode,
+            mode="run" if untimed else wishes.mode,
             script=wishes.script,
             module=wishes.module,
             args=list(wishes.args if wishes.args is not None else settings.args),
@@ -82,8 +85,7 @@ class Worker:
             env={**os.environ, **settings.env, **wishes.env},
             steps=_steps(wishes, settings, config.steps),
             timeout=timeout or None,
-            # What torch.compile finds does not depend on the backend, and a quick one finds it soonest.
-            backend="eager" if wishes.engine == "dynamo" else settings.backend or config.backend or "inductor",
+            backend="eager" if untimed else settings.backend or config.backend or "inductor",
             session_factory=SESSIONS[wishes.engine],
             regions=list(config.regions),
             call_policy=dict(config.call_policy),
@@ -158,13 +160,17 @@ def _steps(wishes: Wishes, settings: Settings, configured: int | None) -> int:
 
 
 def _configuration(wishes: Wishes) -> Loaded:
-    start = Path(wishes.script).parent if wishes.script is not None else Path(wishes.cwd)
     try:
-        return load_for(start)
+        return load_for(wishes.config_start)
     except ConfigError as error:
         first = error.problems[0]
         message = f"{first.file.name}:{first.line}: {first.sentence}"
         raise Refused(message, [problem.finding() for problem in error.problems]) from None
+
+
+def selection_of(loaded: Loaded) -> Selection:
+    """Which findings the project's table wants, and how much they count."""
+    return Selection(loaded.settings.select, loaded.settings.ignore, loaded.settings.severity)
 
 
 def in_editor_words(message: str) -> str:

@@ -76,6 +76,16 @@ def bypass(code: CodeType) -> CodeType | None:
     return assemble(Decoded(code, instrs, []), instrs, {}, code.co_consts, 4)
 
 
+def compiles_for_operators() -> list[FunctionType]:
+    """The functions of torch that every call of torch.cond and its kin (while_loop, scan, map, flex_attention) comes through
+    on its way to a torch.compile of its own."""
+    from torch._higher_order_ops import utils
+
+    prepare = getattr(utils, "setup_compilation_env", None)
+    plain = getattr(prepare, "__wrapped__", None)  # a context manager's generator function
+    return [plain] if isinstance(plain, FunctionType) else []
+
+
 _get_extra = ctypes.pythonapi["PyUnstable_Code_GetExtra" if PY312 else "_PyCode_GetExtra"]
 _get_extra.argtypes = [ctypes.py_object, ctypes.c_ssize_t, ctypes.POINTER(ctypes.c_void_p)]
 _get_extra.restype = ctypes.c_int

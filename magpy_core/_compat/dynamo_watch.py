@@ -107,6 +107,21 @@ def watch(listener: Listener | None) -> None:
     _wrapped = True
 
 
+def before_first_frame(then: Callable[[], None]) -> None:
+    """Call ``then`` once, when Dynamo is about to compile its first function. For the moment after it has been imported."""
+    frame_converter = sys.modules["torch._dynamo.convert_frame"].ConvertFrameAssert
+    original = frame_converter.__call__
+
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if frame_converter.__call__ is not __call__:
+            return original(self, *args, **kwargs)  # wrapped by now: ours is inside, and its time is over
+        frame_converter.__call__ = original
+        then()
+        return frame_converter.__call__(self, *args, **kwargs)
+
+    frame_converter.__call__ = __call__
+
+
 def hide(package: str) -> None:
     """Frames of the functions of ``package`` (imported by now) are never compiled; what they call is.
 

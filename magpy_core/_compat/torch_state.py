@@ -138,6 +138,20 @@ def put_back(mode: Any) -> None:
     torch._C._push_on_torch_dispatch_stack(mode)
 
 
+def set_function_mode_aside(mode: Any) -> bool:
+    """The same for a function mode; undone by ``put_function_mode_back``."""
+    stack = _get_current_function_mode_stack()
+    if not stack or stack[-1] is not mode:
+        return False
+    _pop_mode()
+    return True
+
+
+def put_function_mode_back(mode: Any) -> None:
+    """Undo ``set_function_mode_aside``."""
+    _push_mode(mode)
+
+
 class PlainDispatchMode(TorchDispatchMode):
     """A dispatch mode whose ``__torch_dispatch__`` is the function as written.
 

@@ -82,7 +82,10 @@ class CaptureDetail:
     replay_code: str = ""
     generated_code: list[str] = field(default_factory=list)
     cut: int = 0  # nodes left out, of a very large graph
+    rest: str = ""  # these nodes as text, one a line
     objects: list[ObjectDetail] = field(default_factory=list)  # the RefGraph, in the order of first touch
+    objects_cut: int = 0
+    objects_rest: str = ""
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> CaptureDetail:

@@ -68,6 +68,7 @@ class Finding:
 
     ``path`` is the call path from the region down to ``location`` (outermost first).
     ``count`` is how often it was found anew in one run, ``steps`` the steps of the program it was true in (0: not counted).
+    ``cost_ms``, where it was measured: of a recompile each time it happens, of anything else in each step of the program.
     ``ranks``: of a distributed run, those that have it; empty: all.
     """
 

@@ -105,7 +105,9 @@ def report_schema() -> Schema:
                     "function": _string("The function it is in; empty at module level"),
                     "region": {"description": "The id of its region, or null", "type": ["string", "null"]},
                     "count": _count("How often it was seen, over all calls of the region", minimum=1),
-                    "cost_ms": _measured("What it cost per call, in milliseconds"),
+                    "cost_ms": _measured(
+                        "Milliseconds, where measured: of a recompile each time it happens, else in each step of the program"
+                    ),
                     "values": _list("The values involved", "value"),
                     "path": _list("Call path from the region to the finding, outermost first", "location"),
                 },

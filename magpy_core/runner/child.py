@@ -109,7 +109,7 @@ class _Program:
         sys.exit(1)
 
     def _install(self) -> None:
-        from magpy_core.runner.discovery import Discovery, TorchHook
+        from magpy_core.runner.discovery import Discovery, ImportHook
         from magpy_core.runner.monitoring import Monitoring
 
         self.monitoring = Monitoring(self._request, self._channel, self.clock, self._request["file"])
@@ -122,7 +122,7 @@ class _Program:
         threading.excepthook = self._thread_failed
         if self._request["regions"]:
             self._named.install()
-        TorchHook(self._discovery.install).install()
+        ImportHook(self._discovery.install).install()
 
     def _forked(self) -> None:
         self.clock.limit = 0

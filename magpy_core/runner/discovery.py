@@ -26,25 +26,26 @@ from magpy_core.runner.monitoring import Monitoring
 from magpy_core.runner.tracebacks import is_ours
 
 
-class TorchHook:
-    """A meta path finder that calls ``then`` once, when ``torch`` has been imported."""
+class ImportHook:
+    """A meta path finder that calls ``then`` once, when ``module`` has been imported."""
 
-    def __init__(self, then: Callable[[], None]) -> None:
+    def __init__(self, then: Callable[[], None], module: str = "torch") -> None:
         self._then = then
+        self._module = module
 
     def install(self) -> None:
-        if "torch" in sys.modules:
+        if self._module in sys.modules:
             self._then()
         else:
             sys.meta_path.insert(0, self)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != "torch":
+        if name != self._module:
             return None
         import importlib.util
 
         sys.meta_path.remove(self)
-        spec = importlib.util.find_spec("torch")
+        spec = importlib.util.find_spec(name)
         if spec is None or spec.loader is None:
             return spec
         loader: Any = spec.loader
@@ -167,6 +168,10 @@ class Discovery:
         from magpy_core._compat.parallel import wraps_for_processes
 
         self._clock.mark("import_torch")
+        if self._monitoring.hears_compiler:
+            from magpy_core._compat.dynamo_watch import before_first_frame
+
+            ImportHook(lambda: before_first_frame(self._monitoring.begin), "torch._dynamo").install()
         self._plain = lambda: in_backward() or in_tracer()
         self._patch_module(torch.nn.Module, torch.compiler.is_compiling, wraps_for_processes)
         self._patch_optimizers(torch.optim.Optimizer, torch.compiler.is_compiling)

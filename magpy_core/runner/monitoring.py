@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from magpy_core.runner.channel import Channel, Forwarder, error_message
+from magpy_core.runner.request import COMPILER_SESSION
 from magpy_core.runner.steps import StepClock
 from magpy_core.runner.timeline import Timeline
 from magpy_core.runtime import provider
@@ -45,6 +46,15 @@ class Monitoring:
     @property
     def compiles(self) -> bool:
         return bool(self._request["mode"] == "run")
+
+    @property
+    def hears_compiler(self) -> bool:
+        """Whether the session begins with the first function that torch.compile compiles, if not with a region."""
+        return bool(self._request.get("session_factory") == COMPILER_SESSION)
+
+    def begin(self) -> None:
+        """Make the session, if there is none yet."""
+        self._start()
 
     def region(self, key: Hashable, *, kind: str, name: str, file: str, line: int, target: Callable[..., Any]) -> Any:
         session = self._session

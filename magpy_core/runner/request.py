@@ -21,6 +21,10 @@ SESSIONS = {
 }
 """Per engine, what makes the regions of a program."""
 
+COMPILER_SESSION = SESSIONS["dynamo"]
+"""The one that begins with whatever torch.compile compiles first, as what the program compiles itself is told too; the
+others begin with the first call of a region."""
+
 
 @dataclass(frozen=True)
 class RunRequest:

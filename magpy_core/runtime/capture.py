@@ -21,7 +21,7 @@ from magpy_core._compat.tensor_guards import storage_key, tensor_check
 from magpy_core._compat.torch_state import random_streams, restore_streams
 from magpy_core.backends.fakes import fakes_from_facts, make_fake_inputs
 from magpy_core.backends.registry import get_backend
-from magpy_core.findings import Finding, Unsupported
+from magpy_core.findings import Finding, Location, Unsupported
 from magpy_core.guards.codegen import GuardWriter, inline_single_uses
 from magpy_core.guards.explain import TensorFacts
 from magpy_core.opgraph.conditions import only_for
@@ -111,6 +111,10 @@ class Capture:
 
         asserted = [node for b in self._assertions for node in _decided_by(b)]
         return [*map(_decided_by, self._branches), [*self._plan.outputs, *asserted]]
+
+    def cut_at(self, index: int) -> Location | None:
+        """Where the program made the cut behind segment ``index``."""
+        return self._branches[index].place
 
     @property
     def nodes(self) -> Iterable[torch.fx.Node]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -25,6 +26,7 @@ def region_detail(region: Region) -> RegionDetail:
 
 def _capture(capture: Capture) -> CaptureDetail:
     nodes = list(capture.nodes)
+    objects = to_details(capture.refgraph)
     where = {id(node): index for index, segment in enumerate(capture.segments) for node in segment.nodes}
     return CaptureDetail(
         guards=[_guard(read) for read in capture.refgraph.reads],
@@ -33,8 +35,20 @@ def _capture(capture: Capture) -> CaptureDetail:
         replay_code=capture.replay.code[:_CODE],
         generated_code=[code[:_CODE] for code in capture.generated_code],
         cut=max(len(nodes) - _NODES, 0),
-        objects=to_details(capture.refgraph)[:_OBJECTS],
+        rest="\n".join(map(_line, nodes[_NODES:]))[:_CODE],
+        objects=objects[:_OBJECTS],
+        objects_cut=max(len(objects) - _OBJECTS, 0),
+        objects_rest="\n".join(f"{o.name}: {o.kind}" for o in objects[_OBJECTS:])[:_CODE],
     )
+
+
+def _line(node: torch.fx.Node) -> str:
+    """A node that is listed only."""
+    told = _node(node, 0)
+    made = f"input  {told.label}" if told.kind == "placeholder" else f"{told.label}({', '.join(told.inputs)})"
+    file, line = told.users
+    at = f"  # {file.replace(os.sep, '/').rpartition('/')[2]}:{line}" if line else ""
+    return f"{told.name} = {made}{f': {told.tensor}' if told.tensor else ''}{at}"
 
 
 def _guard(read: Any) -> GuardDetail:

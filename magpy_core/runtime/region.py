@@ -27,6 +27,7 @@ from magpy_core.findings import (
 from magpy_core.guards.explain import Failure
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.runtime.capture import AGAIN, MISS, Capture
+from magpy_core.runtime.costs import Costs, timed
 from magpy_core.runtime.parts import CaptureFailed
 from magpy_core.runtime.recording.base import Learned
 from magpy_core.runtime.recording.recording import Recorded, Recording
@@ -34,6 +35,7 @@ from magpy_core.runtime.reporting import again, capture_findings, host_reads, pe
 from magpy_core.runtime.step_counts import StepCounts
 from magpy_core.runtime.timing import speedup_interval
 
+_BETWEEN_GRAPHS = (25, 31)  # the calls after a capture, and after those that time it, in which its cuts are timed
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
 _thread = threading.local()
 
@@ -91,6 +93,8 @@ class Region:
         self._last_recorded: Recorded | None = None
         self._measured_since_capture = 0
         self._counts = StepCounts()
+        self._costs = Costs()
+        self._because: list[Finding] = []  # what made the recording that comes next necessary
 
     def join(
         self,
@@ -147,7 +151,10 @@ class Region:
             if held is not None:
                 self.hits += 1
                 held.hits += 1
-                return self.target(*args, **kwargs)
+                start = time.perf_counter()
+                result = self.target(*args, **kwargs)
+                self._costs.usual(time.perf_counter() - start)
+                return result
         return self._miss(args, kwargs)
 
     def _drop(self, capture: Capture, failure: CaptureFailed) -> None:
@@ -232,11 +239,14 @@ class Region:
         )
         others = [f for f in best if f not in learned]
         for failure in learned + others[:1]:
-            self.report(recompile_finding(self, failure, failure in learned, self.recordings, len(others) - 1))
+            found = recompile_finding(self, failure, failure in learned, self.recordings, len(others) - 1)
+            self._because.append(self.report(found))
 
     def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """One monitored run; its result or exception is the caller's."""
         self.recordings += 1
+        because, self._because = self._because, []
+        start = time.perf_counter()
         recorded = None
         try:
             recording = Recording(self.learned, self.id, self.location, self.options.fullgraph)
@@ -252,6 +262,8 @@ class Region:
         except Exception as error:  # as above: the result is already there
             self._monitor_failed(error)
             capture = None
+        if because:
+            self._costs.captured_again(because, time.perf_counter() - start, capture)
         if capture is None:
             recorded.forget()
         if exception is not None:
@@ -356,6 +368,9 @@ class Region:
             result = self.target(*args, **kwargs)
             self.eager_seconds.append(time.perf_counter() - start)
             return result
+        if _BETWEEN_GRAPHS[0] <= turn <= _BETWEEN_GRAPHS[1] and self.options.mode == "compiled":
+            with timed(self.captures, self._costs):
+                return self.dispatch(args, kwargs)
         start = time.perf_counter()
         result = self.dispatch(args, kwargs)
         if self.hits > hits and self.recordings == captures and turn >= 4:
@@ -364,8 +379,11 @@ class Region:
 
     def judge(self) -> None:
         """At the program's end: report what the timings show."""
-        for finding in performance_findings(self):
+        for finding in performance_findings(self, self._step()):
             self.report(finding)
+        for finding in self._costs.settle(self.findings.values(), self.compiled_seconds, self.calls, self._step()):
+            if self._report is not None:
+                self._report(finding)
 
     # -- summary -----------------------------------------------------------------------------------------------
 

@@ -209,16 +209,17 @@ _GUARD_SECONDS = 50e-6
 _LONG_COMPILE_SECONDS = 1.0
 
 
-def performance_findings(region: Region) -> list[Finding]:
+def performance_findings(region: Region, steps: int) -> list[Finding]:
     """What the side-by-side timings of a region's steady calls prove; nothing where there are too few."""
     if min(len(region.eager_seconds), len(region.compiled_seconds)) < _SAMPLES:
         return []
     eager, compiled = median(region.eager_seconds), median(region.compiled_seconds)
     out = []
 
-    def tell(code: str, text: str, **values: str) -> None:
+    def tell(code: str, text: str, cost: float | None = None, **values: str) -> None:
         shown = tuple(Value(name, value) for name, value in values.items())
-        out.append(Finding(code, text, region.location, region=region.id, values=shown))
+        per_step = None if cost is None else round(cost * 1e3 * (region.calls / steps if steps else 1), 4)
+        out.append(Finding(code, text, region.location, region=region.id, values=shown, cost_ms=per_step))
 
     slower = compiled > eager * _SLOWER
     if slower:
@@ -227,6 +228,7 @@ def performance_findings(region: Region) -> list[Finding]:
             "MP401",
             f"A compiled call of {region.name} takes {ratio:.2g} times as long as plain Python "
             f"({_ms(compiled)}, not {_ms(eager)}).",
+            compiled - eager,
             eager=_ms(eager),
             compiled=_ms(compiled),
         )
@@ -236,6 +238,7 @@ def performance_findings(region: Region) -> list[Finding]:
         tell(
             "MP402",
             f"Checking the {count} guards of {region.name} takes {_ms(guards)} of the {_ms(compiled)} of a compiled call.",
+            guards,
             guards=_ms(guards),
             compiled=_ms(compiled),
         )

@@ -19,7 +19,7 @@ from magpy_core.findings import REGISTRY, Severity
 EXTENSION = Path(__file__).parents[2] / "vscode-extension"
 MANIFEST: dict[str, Any] = json.loads((EXTENSION / "package.json").read_text())
 PROPERTIES: dict[str, Any] = MANIFEST["contributes"]["configuration"]["properties"]
-SERVER_COMMANDS = {codelens.CHECK, codelens.RUN_COMPILED, codelens.CANCEL, codelens.CLEAR}
+SERVER_COMMANDS = {codelens.CHECK, codelens.RUN_COMPILED, codelens.COMPARE, codelens.CANCEL, codelens.CLEAR}
 
 
 def test_version() -> None:
@@ -73,7 +73,7 @@ def test_nothing_runs_or_shows_by_itself() -> None:
 def test_untrusted_workspaces_are_refused() -> None:
     assert MANIFEST["capabilities"]["untrustedWorkspaces"]["supported"] is False
     starting = (EXTENSION / "src" / "starting.ts").read_text()
-    assert starting.count("requireTrust();") == 3, "start, compare and the comparison as a task"
+    assert starting.count("requireTrust();") == 4, "a run, what every run is asked by, compare and the comparison as a task"
     assert "isTrusted" in (EXTENSION / "src" / "extension.ts").read_text()
     assert "isTrusted" in (EXTENSION / "src" / "server.ts").read_text()
 

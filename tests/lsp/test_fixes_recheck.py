@@ -117,6 +117,79 @@ async def test_the_fixed_program_is_clean_and_the_same(server: Client, tmp_path:
     assert not [d for d in left if d["severity"] <= 2]
 
 
+COND = _program(
+    "y = self.lin(x) * 2\nif y.sum() > 0:\n    y = self.lin(y).tanh()\nelse:\n    z = y * t\n    y = z.sin()\nreturn y - 1"
+)
+COND_KEPT = _program("y = self.lin(x) * 2\nif y.sum() > 0:\n    y = self.lin(y).tanh()\nreturn y - 1")
+COND_RETURNS = _program("y = self.lin(x) * 2\nif y.sum() > 0:\n    return y.exp()\nelse:\n    return self.lin(y)")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", [COND, COND_KEPT, COND_RETURNS], ids=["both-sides", "one-side", "returns"])
+@pytest.mark.asyncio
+async def test_the_sketch_of_cond_taken_for_the_branch_ends_the_break(server: Client, tmp_path: Path, program: str) -> None:
+    path = tmp_path / "train.py"
+    # What a sketch can't know: the result is of one dtype and shape here, and `t` is a number, which is left out of it.
+    program = program.replace("{t}", "t").replace("t):", "t):\n        t = x.new_tensor(t)")
+    path.write_text(program, encoding="utf-8")
+    server.settings = {"interpreter": sys.executable, "backend": "eager", "env": {"OMP_NUM_THREADS": "1"}}
+    await server.initialize(folder=tmp_path)
+    uri = server.open(path)
+    before = await _check(server, uri, "dynamo")
+    found = await server.diagnostics_where(uri, lambda d: "MPD101" in {x["code"] for x in d}, "the graph break")
+    actions = [a for d in found if d["code"] == "MPD101" for a in await _actions(server, uri, d)]
+    (sketch,) = (a for a in actions if "torch.cond" in a["title"])
+    fixed = _taken(applied(program, sketch["edit"], uri))
+    path.write_text(fixed, encoding="utf-8")
+    whole = {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": fixed}]}
+    server.notify("textDocument/didChange", whole)
+    assert await _check(server, uri, "dynamo") == before, fixed
+    await server.diagnostics_where(uri, lambda d: not [x for x in d if x["severity"] <= 2], f"no break in\n{fixed}")
+    assert await _check(server, uri, "magpy") == before
+    await server.diagnostics_where(uri, lambda d: "MP106" in {x["code"] for x in d}, "MagPy says that it runs plainly")
+
+
+def _taken(text: str) -> str:
+    """The program with the sketch in the place of the branch that it stands before."""
+    lines = text.split("\n")
+    start = next(n for n, line in enumerate(lines) if "# torch.cond, as a sketch" in line)
+    branch = next(n for n in range(start, len(lines)) if lines[n].lstrip().startswith("if "))
+    indent = lines[branch][: len(lines[branch]) - len(lines[branch].lstrip())]
+    end = next(n for n in range(branch + 1, len(lines)) if not lines[n].startswith((f"{indent} ", f"{indent}else")))
+    sketch = [line.replace("# ", "", 1) for line in lines[start + 1 : branch]]
+    return "\n".join([*lines[:start], *sketch, *lines[end:]])
+
+
+DATA = _program("y = self.lin(x.data + 1) * 2\nn = f'{(x.data * 3).sum().item():.1f}'\nreturn y * len(n)")
+
+
+@pytest.mark.parametrize("engine", ["magpy", pytest.param("dynamo", marks=pytest.mark.slow)])
+@pytest.mark.asyncio
+async def test_detach_in_place_of_data_changes_nothing_else(server: Client, tmp_path: Path, engine: str) -> None:
+    """The finding is of the read, not of `.data`: it stays, and nothing comes with it."""
+    path = tmp_path / "train.py"
+    path.write_text(program := DATA.replace("x.grad.tolist()", "x.grad"), encoding="utf-8")
+    server.settings = {"interpreter": sys.executable, "backend": "eager", "env": {"OMP_NUM_THREADS": "1"}}
+    await server.initialize(folder=tmp_path)
+    uri = server.open(path)
+    printed = await _check(server, uri, engine)
+    code = "MP102" if engine == "magpy" else "MPD101"
+    found = await server.diagnostics_where(uri, lambda d: code in {x["code"] for x in d}, "the read")
+    actions = [a for d in found if d["code"] == code for a in await _actions(server, uri, d)]
+    (detach,) = (a for a in actions if "detach" in a["title"])
+    fixed = applied(program, detach["edit"], uri)
+    assert fixed == program.replace("(x.data * 3)", "(x.detach() * 3)")
+    path.write_text(fixed, encoding="utf-8")
+    whole = {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": fixed}]}
+    server.notify("textDocument/didChange", whole)
+    assert await _check(server, uri, engine) == printed
+
+    def told(diagnostics: list[dict[str, Any]]) -> list[tuple[str, int]]:
+        return sorted((d["code"], d["range"]["start"]["line"]) for d in diagnostics)
+
+    await server.diagnostics_where(uri, lambda d: told(d) == told(found), "the same findings")
+
+
 def test_a_0d_double_does_what_a_float_does() -> None:
     """Bit for bit, forward and backward: what the fix for numbers stands on."""
     torch = pytest.importorskip("torch")

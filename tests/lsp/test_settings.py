@@ -222,3 +222,52 @@ async def test_our_own_extension_checks_on_save_itself(client: Client, lab: Lab)
     await client.command("magpy.check", {"uri": uri})
     _saved(client, uri)
     assert await _runs(client, uri) == 3
+
+
+async def test_a_change_of_the_projects_table_holds_at_once_for_what_is_shown(client: Client, lab: Lab) -> None:
+    table = lab.folder / "pyproject.toml"
+    table.write_text("[tool.magpy]\nsteps = 3\n")
+    lab.scenario('hello()\nfinding("MP102", 5, 29, 43, "read")\nfinding("MP103", 6, 8, 14, "clock")\nregion(5)\nend()')
+    uri = client.open(lab.program)
+    await client.command("magpy.check", {"uri": uri})
+    await client.diagnostics_where(uri, lambda d: [x["severity"] for x in d] == [2, 2], "as they come")
+    started = lab.noted("request.json")
+
+    async def written(text: str, good: Any, what: str) -> None:
+        table.write_text(text)
+        client.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": table.as_uri(), "type": 2}]})
+        await client.diagnostics_where(uri, good, what)
+
+    def shown(found: list[Any]) -> list[tuple[str, int]]:
+        return sorted((d["code"], d["severity"]) for d in found)
+
+    head = "[tool.magpy]\n"
+    errors = f'{head}[tool.magpy.severity]\nMP102 = "error"\n'
+    await written(errors, lambda d: shown(d) == [("MP102", 1), ("MP103", 2)], "an error")
+    await client.until(lambda: client.all("magpy/status")[-1]["findings"]["error"] == 1, "counted in the status")
+    await written(f'{head}ignore = ["MP102"]\n', lambda d: shown(d) == [("MP103", 2)], "not wanted")
+    budget = f"{head}[tool.magpy.budgets]\nguards = 3\n"
+    await written(budget, lambda d: shown(d) == [("MP102", 2), ("MP103", 2), ("MP503", 1)], "a budget")
+    await written(
+        f"{head}severity = 3\n", lambda d: shown(d) == [("MP102", 2), ("MP103", 2), ("MP503", 1)], "the last right one"
+    )
+    await written("", lambda d: shown(d) == [("MP102", 2), ("MP103", 2)], "no table any more")
+    table.write_text(errors)
+    client.notify("textDocument/didSave", {"textDocument": {"uri": table.as_uri()}})  # a client that watches no files
+    await client.diagnostics_where(uri, lambda d: shown(d) == [("MP102", 1), ("MP103", 2)], "an error again")
+    assert lab.noted("request.json") == started, "nothing was run for it"
+
+
+async def test_the_projects_table_holds_while_the_program_runs(client: Client, lab: Lab) -> None:
+    lab.gate("go")
+    lab.scenario('hello()\nfinding("MP102", 5, 29, 43, "read")\ngate("go")\nfinding("MP102", 6, 8, 14, "more")\nend()')
+    uri = client.open(lab.program)
+    _, answer = client.begin_command("magpy.check", {"uri": uri})
+    await client.diagnostics_where(uri, lambda d: [x["severity"] for x in d] == [2], "while it runs")
+    table = lab.folder / "pyproject.toml"
+    table.write_text('[tool.magpy.severity]\nMP102 = "hint"\n')
+    client.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": table.as_uri(), "type": 1}]})
+    await client.diagnostics_where(uri, lambda d: [x["severity"] for x in d] == [4], "at once")
+    lab.open_gate("go")
+    assert (await answer)["state"] == "done"
+    await client.diagnostics_where(uri, lambda d: [x["severity"] for x in d] == [4, 4], "to the end")

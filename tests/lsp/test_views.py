@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -156,6 +158,39 @@ def test_two_thousand_nodes_are_laid_out_at_once(tmp_path: Path) -> None:
     assert len(graph["cuts"]) == 1 and graph["left"] == 3
     assert all(graph["nodes"][a]["y"] < graph["nodes"][b]["y"] for a, b in graph["edges"])
     assert max(node["x"] for node in graph["nodes"]) + graph["boxWidth"] <= graph["width"]
+
+
+def test_what_is_not_drawn_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    from magpy_core.runtime import details
+    from magpy_core.runtime.session import Session
+
+    def target(x: Any) -> Any:
+        for _ in range(6):
+            x = x.sin()
+        return x
+
+    session = Session(mode="observe", backend="eager")
+    region = session.region(1, kind="function", name="r", file=__file__, line=1, target=target)
+    region(torch.ones(3))
+    whole = details.region_detail(region).captures[0]
+    assert (whole.cut, whole.rest, whole.objects_cut, whole.objects_rest) == (0, "", 0, "") and len(whole.nodes) == 7
+    monkeypatch.setattr(details, "_NODES", 3)
+    monkeypatch.setattr(details, "_OBJECTS", 1)
+    (capture,) = details.region_detail(region).captures
+    assert (len(capture.nodes), capture.cut, len(capture.objects)) == (3, 4, 1)
+    assert capture.objects_cut == len(whole.objects) - 1 == len(capture.objects_rest.splitlines())
+    assert CaptureDetail.from_json(asdict(capture)) == capture
+    assert graphs.operator_graph(capture, _lines())["left"] == 4
+    assert graphs.reference_graph(capture, _lines())["left"] == capture.objects_cut
+
+    def listed(kind: str, of: CaptureDetail) -> list[str]:
+        page = texts._Page(_lines())
+        texts._KINDS[kind][1](page, of, "r")
+        return [(line.rpartition("  # ")[0] or line).rstrip() for line in page.text if " = " in line]
+
+    assert listed("operators", capture) == listed("operators", whole), "every node, drawn or not"
+    assert len(listed("operators", whole)) == 7
 
 
 def test_objects_stand_to_the_right_of_what_they_were_reached_from() -> None:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsp_server.budgets import Budgets, Limits, judge
+from lsp_server.budgets import Budgets, Limits, judge, location, unmeasured
 from lsp_server.config import load
-from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report
+from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity
 from magpy_core.runtime.timing import speedup_interval
 from tests.unit.test_cli_config import problems, table
 from tests.unit.test_cli_program import Tool, tool
@@ -74,6 +74,10 @@ def test_a_kept_limit_is_none(limits: Limits, figures: dict[str, Any]) -> None:
 
 def test_a_check_does_not_judge_what_it_can_not_measure() -> None:
     assert broken(Limits(min_speedup=9.0), region(), compiled=False) == []
+    (found,) = unmeasured(Report("", regions=[region(), region("module: Other")]), Budgets(Limits(min_speedup=9.0)))
+    assert (found.code, found.severity, found.region) == ("MP507", Severity.INFORMATION, NET)
+    assert found.location == location(region(), Report("")) and "was not measured: a check compiles nothing" in found.message
+    assert unmeasured(Report("", regions=[region()]), Budgets(Limits(min_speedup=False))) == []
 
 
 def test_host_syncs_are_values_times_calls_per_step() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -184,3 +186,72 @@ def test_end_to_end(tmp_path: Path) -> None:
         assert (figures["calls"], figures["graphs"], figures["graph_breaks"]) == (8, 2, 1)
         assert figures["guards"] > 0 and figures["guard_ms"] > 0 and optimizer["engines"][engine]["graphs"] == 1
     assert net["engines"]["dynamo"]["compiled_ms"] > 0 and net["engines"]["dynamo"]["compile_s"] > 0
+
+
+COMPILED = """\
+import torch
+
+
+@torch.compile(backend="eager")
+def scaled(x, n):
+    y = x * n
+    if y.sum() > 0:  # break
+        y = y + 1
+    return y
+
+
+@torch.compile(backend="eager")
+def clean(x):
+    return x + 1
+
+
+print([scaled(torch.ones(3), i / 7).tolist() for i in range(4)], clean(torch.ones(1)).tolist())
+"""
+
+
+def test_functions_that_the_program_compiles_are_told_without_any_region(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(COMPILED)
+    ended = real(tmp_path, "check", "--engine", "dynamo", "--exit-zero", "--format", "json=report.json", "train.py")
+    assert ended.returncode == 0, ended.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    found = {(f["code"], f["range"]["start"]["line"] + 1, f["region"]) for f in report["findings"]}
+    assert ("MPD101", 7, None) in found and {code for code, *_ in found} == {"MPD101", "MPD201"}, found
+    (number,) = (f for f in report["findings"] if f["values"][0]["name"] == "n")
+    assert number["range"]["start"]["line"] + 1 == 6 and report["regions"] == []
+    plain = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, check=True)
+    assert plain.stdout in ended.stdout
+
+
+RANKS = """\
+import torch
+import torch.distributed as dist
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        y = x * 2
+        if dist.get_rank() == 1:
+            print(y.sum().item())  # one
+        return y + 1 if y.sum() > 0 else y  # both
+
+
+dist.init_process_group("gloo")
+net = Net()
+for _ in range(3):
+    net(torch.ones(3))
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+def test_two_ranks_under_torch_compile(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(RANKS)
+    asked = ("--engine", "dynamo", "--nproc-per-node", "2", "--exit-zero", "--format", "json=report.json")
+    ended = real(tmp_path, "check", *asked, "train.py")
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    report = json.loads((tmp_path / "report.json").read_text())
+    lines = RANKS.splitlines()
+    breaks = {(lines[f["range"]["start"]["line"]].partition("# ")[2], tuple(f.get("ranks", ()))) for f in report["findings"]
+              if f["code"] == "MPD101"}  # fmt: skip
+    assert {("one", (1,)), ("both", ())} <= breaks, report["findings"]
+    assert {region["engine"] for region in report["regions"]} == {"dynamo"}

@@ -283,3 +283,37 @@ def test_a_users_compiler_leaves_our_functions_alone() -> None:
         assert region_of(region).hits == region_of(module).hits == 7
     finally:
         torch._dynamo.reset()
+
+
+class _Inner(torch.nn.Module):
+    """Its parameters are read by the functions that are given to an operator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.lin = torch.nn.Linear(3, 3)
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        y = self.lin(x) * 2
+        y = torch.cond((y > 0.6).any(), lambda v: self.lin(v) * 3, lambda v: 0.5 - v, (y,))
+        return y + torch.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 2), (torch.tensor(0), y.detach()))[1]
+
+
+def test_operators_that_compile_what_they_are_given_run_as_without_us() -> None:
+    plain, region = _Inner(), _Inner()
+    compiled = magpy_core.compile(region, backend="eager")
+    for step in range(4):
+        results = []
+        for net, call in ((plain, plain), (region, compiled)):
+            x = (torch.ones(2, 3) * (1 - step)).requires_grad_(True)
+            out = call(x)
+            out.sum().backward()
+            results.append((out, x.grad, net.lin.weight.grad.clone()))
+        for a, b in zip(*results, strict=True):
+            assert torch.equal(a, b)
+    assert region.calls == plain.calls == 4
+    assert torch._C._len_torch_function_stack() == torch._C._len_torch_dispatch_stack() == 0
+    (found,) = (f for f in region_of(compiled).findings.values() if f.code == "MP106")
+    assert found.location.function.endswith("_Inner.forward") and "torch.cond or its kin" in found.message

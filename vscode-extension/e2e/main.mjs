@@ -4,6 +4,7 @@
 //
 // MAGPY_E2E_CACHE     where VS Code's server is installed (default: .cache/e2e of the repository)
 // MAGPY_E2E_ARGS      the programs' arguments (default: --steps 30, as a whole training takes minutes)
+// MAGPY_E2E_ONLY      the names of stories, to tell only those (they need not work without the ones before)
 // MAGPY_E2E_PICTURES  =yes: those of the README and the walkthrough are taken from this run's screenshots
 // Screenshots go to artifacts/e2e of the repository.
 import { execFileSync } from "node:child_process";
@@ -12,6 +13,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { findChromium, install } from "./install.mjs";
+import * as projects from "./projects.mjs";
 import * as stories from "./stories.mjs";
 import { startServer, Window } from "./vscode.mjs";
 
@@ -20,6 +22,7 @@ const repository = resolve(extension, "..");
 const cache = resolve(process.env.MAGPY_E2E_CACHE ?? join(repository, ".cache", "e2e"));
 const shots = join(repository, "artifacts", "e2e");
 const python = resolve(process.env.MAGPY_PYTHON ?? join(repository, ".venv", "bin", "python"));
+const only = process.env.MAGPY_E2E_ONLY?.split(",");
 const args = (process.env.MAGPY_E2E_ARGS ?? "--steps 30").split(" ").filter(Boolean);
 
 if (!existsSync(python)) {
@@ -35,13 +38,14 @@ mkdirSync(shots, { recursive: true });
 // Copies: the programs write checkpoints, and the test must not touch the repository.
 const workspace = join(cache, "workspace");
 rmSync(workspace, { recursive: true, force: true });
+mkdirSync(join(workspace, ".vscode"), { recursive: true });
 for (const example of ["char_gpt", "early_exit"]) {
   cpSync(join(repository, "examples", example), join(workspace, example), {
     recursive: true,
     filter: (path) => !/__pycache__|\.pt$/.test(path),
   });
 }
-for (const program of ["endless", "tiny"]) {
+for (const program of ["endless", "ranks", "tiny"]) {
   cpSync(join(extension, "e2e", `${program}.py`), join(workspace, program, "train.py"));
 }
 
@@ -66,9 +70,9 @@ async function within(name, trust, told) {
   let window;
   try {
     window = await Window.open(browser, { port: server.port, workspace, file: join(workspace, "char_gpt", "train.py"), shots });
-    for (const story of told) {
+    for (const story of told.filter(({ name }) => only === undefined || only.includes(name))) {
       const begin = Date.now();
-      await story(window, { workspace, extension, server: server.pid });
+      await story(window, { workspace, extension, tiny: join(extension, "e2e", "tiny.py"), server: server.pid });
       console.log(`ok    ${story.name} (${((Date.now() - begin) / 1000).toFixed(1)} s)`);
     }
   } catch (error) {
@@ -85,11 +89,14 @@ try {
   await within("trusted", true, [
     stories.opens, stories.checks, stories.listsNotes, stories.hoversOverNote, stories.marksGraphBreak,
     stories.hoversOverGraphBreak, stories.explains, stories.showsTree, stories.drawsGraph, stories.drawsReferences, stories.drawsTwoThousandNodes,
-    stories.showsNodesOfLine, stories.showsGuards, stories.marksOlderRuns, stories.followsSettings,
+    stories.showsNodesOfLine, stories.showsGuards, stories.showsReport, stories.dropsStaleFinding, stories.followsSettings,
     stories.runsCompiled, stories.showsGeneratedCode, stories.cancels, stories.cancelsByLens, stories.cancelsByKey,
-    stories.compares, stories.restarts, stories.checksEntrypointOnSave, stories.fixes,
+    stories.restarts, stories.compares, stories.checksEntrypointOnSave, stories.fixes,
+    projects.checksTwoRanks, projects.checksNotebook, projects.keepsFoldersApart,
   ]);
-  await within("restricted", false, [stories.refusesUntrusted]);
+  if (only === undefined || only.includes(stories.refusesUntrusted.name)) {
+    await within("restricted", false, [stories.refusesUntrusted]);
+  }
 } finally {
   await browser.close();
 }

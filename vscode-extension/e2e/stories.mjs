@@ -2,38 +2,19 @@
 //
 // The workspace has two of the examples: char_gpt, which is captured completely (notes, no warnings), and early_exit, which
 // has a graph break; and endless.py, to be cancelled.
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildSync } from "esbuild";
-import { alive, descendants, languageServers } from "./processes.mjs";
+import { alive, languageServers } from "./processes.mjs";
+import { check, endHover, expect, hover, lineOf, LONG, tab, workers } from "./steps.mjs";
 import { until } from "./vscode.mjs";
 
-const LONG = 420_000; // compiling, on a slow machine with other work
 const GPT = "char_gpt/train.py";
 const EARLY_EXIT = "early_exit/train.py";
 const TINY = "tiny/train.py";
 const ENDLESS = "endless/train.py";
+const BRANCH = "y.sum() > 0"; // the tiny program's
 const BREAK = "confidence.item() > self.threshold";
-
-function expect(truth, what) {
-  if (!truth) {
-    throw new Error(`expected: ${what}`);
-  }
-}
-
-/** The number of the first line of a file with this text. */
-function lineOf(workspace, file, text) {
-  const line = readFileSync(join(workspace, file), "utf8").split("\n").findIndex((one) => one.includes(text)) + 1;
-  expect(line > 0, `${text} in ${file}`);
-  return line;
-}
-
-/** The processes below the language server, which has none but those of runs. */
-function workers(server) {
-  const [only, ...more] = languageServers(server);
-  expect(only !== undefined && more.length === 0, "one language server");
-  return descendants(only);
-}
 
 export async function opens(window, { server }) {
   await window.status(/^\s*MagPy\s*$/);
@@ -42,16 +23,6 @@ export async function opens(window, { server }) {
   await window.lens("Run compiled").waitFor();
   expect(workers(server).length === 0, "opening a file runs nothing");
   await window.shot("01-opened");
-}
-
-/** Check by its lens, until the result is there. */
-async function check(window, shot) {
-  await window.clickLens(/^Check$/);
-  await window.lens(/Checking… \(click to cancel\)/).waitFor();
-  if (shot) {
-    await window.shot(shot);
-  }
-  await window.lens(/^Check$/).waitFor({ timeout: LONG });
 }
 
 export async function checks(window, { workspace, server }) {
@@ -74,27 +45,6 @@ export async function listsNotes(window) {
   await window.squiggle("info", "self.tokens_seen");
   await window.summary(/model: GPT: \d+ graphs? · 0 breaks/).waitFor();
   await window.shot("04-notes");
-}
-
-/** Hovers over underlined code and waits for a text that has all these. */
-async function hover(window, severity, code, ...texts) {
-  const shown = window.page.locator(".monaco-hover:visible").first();
-  let at = "";
-  await until(async () => {
-    const place = await window.squiggle(severity, code);
-    if (at !== `${place.x} ${place.y}`) {
-      at = `${place.x} ${place.y}`; // lines move when a lens or a panel comes or goes above or below them
-      await window.page.mouse.move(place.x + place.width / 3, place.y + place.height / 2);
-    }
-    const text = (await shown.innerText({ timeout: 1_000 }).catch(() => "")).replaceAll("\u00a0", " ");
-    return texts.every((wanted) => (wanted instanceof RegExp ? wanted.test(text) : text.includes(wanted)));
-  }, `a hover with ${texts.join(", ")}`);
-}
-
-async function endHover(window) {
-  await window.page.mouse.move(5, 5);
-  await window.page.keyboard.press("Escape");
-  await window.page.locator(".monaco-hover:visible").waitFor({ state: "detached" });
 }
 
 export async function hoversOverNote(window, { workspace }) {
@@ -291,10 +241,6 @@ export async function drawsReferences(window) {
   await window.shot("16-refgraph");
 }
 
-function tab(window, text) {
-  return window.page.locator(".tab", { hasText: text }).first().waitFor();
-}
-
 /** The webview's script by itself, with a graph of 2,000 nodes: what it draws while a person drags and zooms. */
 export async function drawsTwoThousandNodes(window, { extension }) {
   const page = await window.page.context().browser().newPage({ viewport: { width: 1000, height: 700 } });
@@ -303,7 +249,8 @@ export async function drawsTwoThousandNodes(window, { extension }) {
   // Without its policy, since the script has no address here.
   await page.setContent(graphHtml({ script: "", source: "", nonce: "n" }).replace(/<meta http-equiv[^>]*>|<script.*<\/script>/g, ""));
   await page.evaluate(() => {
-    globalThis.acquireVsCodeApi = () => ({ postMessage: () => undefined });
+    globalThis.posted = [];
+    globalThis.acquireVsCodeApi = () => ({ postMessage: (message) => globalThis.posted.push(message.type) });
   });
   await page.addScriptTag({ content: readFileSync(join(extension, "dist", "graph.js"), "utf8") });
   const slowest = await page.evaluate(async () => {
@@ -314,7 +261,7 @@ export async function drawsTwoThousandNodes(window, { extension }) {
     const edges = nodes.flatMap((_, i) => (i > 36 ? [[i - 36, i], [i - 37, i]] : []));
     const graph = {
       run: "r", region: "m", capture: 1, of: 1, title: "2,000 nodes", kind: "operators", width: 6_072, height: 4_056, boxWidth: 150,
-      boxHeight: 38, cuts: [1_000], nodes, edges, across: false, left: 0,
+      boxHeight: 38, cuts: [1_000], nodes, edges, across: false, left: 12,
     };
     window.postMessage({ type: "graph", graph }, "*");
     const canvas = document.getElementById("graph");
@@ -334,6 +281,9 @@ export async function drawsTwoThousandNodes(window, { extension }) {
     }
     return worst;
   });
+  await page.locator("#rest", { hasText: "12 more are not drawn: list them all" }).click();
+  const posted = await page.evaluate(() => globalThis.posted);
+  expect(posted.at(-1) === "list", "what is not drawn is listed on a click");
   await page.screenshot({ path: join(window.shots, "23-two-thousand-nodes.png") });
   expect(slowest < 500, `2,000 nodes without freezing: the slowest frame took ${Math.round(slowest)} ms`);
   console.log(`      2,000 nodes: slowest of 60 frames ${Math.round(slowest)} ms, without a graphics card`);
@@ -377,17 +327,53 @@ export async function showsGeneratedCode(window) {
   await window.palette("View: Close Editor", "Close Editor");
 }
 
-/** The word of the status bar's item on an edit and its undoing. */
-export async function marksOlderRuns(window) {
+/** A finding moves with its line and goes when it is edited; the status bar's item tells that the run is an older one. */
+export async function dropsStaleFinding(window, { workspace }) {
   const { page } = window;
+  const line = lineOf(workspace, EARLY_EXIT, BREAK);
   await window.openFile(EARLY_EXIT);
-  await window.goToEnd();
-  await page.keyboard.type("# edited");
+  await window.goToLine(line);
+  await window.squiggle("warning", BREAK);
+  await window.goToLine(1);
+  await page.keyboard.press("Home");
+  await page.keyboard.type("# a line more\n");
   await window.statusBar.locator(".codicon-history").waitFor();
-  await window.shot("20-older");
-  await page.keyboard.press("Control+z");
-  await page.keyboard.press("Control+z");
-  await window.statusBar.locator(".codicon-history").waitFor({ state: "detached" });
+  await (await window.problem("MP101", `Ln ${line + 1}, `)).waitFor();
+  await window.goToLine(line + 1);
+  await window.squiggle("warning", BREAK);
+  await page.keyboard.press("End");
+  await page.keyboard.type("  # edited");
+  await page.locator(".part.editor .squiggly-warning").waitFor({ state: "detached" });
+  await page.locator(".markers-panel .monaco-list-row", { hasText: "MP101" }).waitFor({ state: "detached" });
+  await window.shot("20-stale");
+  await until(async () => {
+    await page.keyboard.press("Control+z");
+    return (await window.statusBar.locator(".codicon-history").count()) === 0;
+  }, "the text as it ran");
+  await (await window.problem("MP101", `Ln ${line}, `)).waitFor();
+  await window.hidePanel();
+}
+
+/** The report of the last run, in the editor's colours; its own script works there. */
+export async function showsReport(window) {
+  const { page } = window;
+  await window.palette("MagPy: Show Report");
+  await page.locator(".tab.active", { hasText: "MagPy report" }).waitFor();
+  const frame = await window.frameWith("#all-findings");
+  await frame.locator("h1, b").filter({ hasText: /EarlyExitNet/ }).first().waitFor();
+  const rows = frame.locator("#all-findings tbody tr:visible");
+  const all = await rows.count();
+  await frame.locator("input.filter").fill("MP101");
+  await until(async () => {
+    const left = await rows.allInnerTexts();
+    return left.length > 0 && left.length < all && left.every((text) => text.includes("MP101"));
+  }, "only the rows that were asked for");
+  const theme = await frame.locator("html").getAttribute("data-theme");
+  expect(theme === "dark", `the editor's colours, not ${theme}`);
+  await window.shot("30-report");
+  await frame.locator(".note", { hasText: "Which way Python goes" }).first().scrollIntoViewIfNeeded();
+  await window.shot("31-report-source");
+  await window.palette("View: Close Editor", "Close Editor");
 }
 
 export async function followsSettings(window, { workspace }) {
@@ -395,7 +381,6 @@ export async function followsSettings(window, { workspace }) {
   await window.goToEnd();
   await window.lens("Check").waitFor();
   const folder = join(workspace, ".vscode");
-  mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "settings.json"), JSON.stringify({ "magpy.codeLens": false }));
   await window.lens("Check").waitFor({ state: "detached" });
   writeFileSync(join(folder, "settings.json"), "{}");
@@ -403,17 +388,27 @@ export async function followsSettings(window, { workspace }) {
 }
 
 export async function compares(window, { workspace }) {
+  const { page } = window;
   writeFileSync(join(workspace, ".vscode", "settings.json"), JSON.stringify({ "magpy.backend": "aot_eager" })); // compiles no C++
   await window.openFile(TINY);
   await window.palette("MagPy: Compare with torch.compile");
+  await until(async () => /Run under torch\.compile: tiny\/train\.py/.test(await window.terminalText()), "the second run", LONG);
+  await window.status(/^(?!.*running)/, LONG);
+  await window.summary(/net: Net: torch\.compile · \d+ graphs? · 1 break/).waitFor();
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
   await until(async () => {
     const text = await window.terminalText();
-    return /--backend aot_eager/.test(text.replaceAll("\n", "")) && /plain Python/.test(text) && /torch\.compile +\d/.test(text);
-  }, "the table of both engines", LONG);
+    return /plain Python/.test(text) && /torch\.compile +\d/.test(text);
+  }, "the table of both engines");
   await window.shot("21-compared");
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
   await window.hidePanel();
+  await window.goToLine(lineOf(workspace, TINY, BRANCH));
+  await hover(window, "warning", BRANCH, "MP101", "MPD101", "torch.compile breaks the graph"); // of both, at the same line
+  await window.shot("29-both-engines");
+  await endHover(window);
+  await window.palette("MagPy: Clear Findings");
+  await until(async () => (await page.locator(".part.editor .squiggly-warning").count()) === 0, "the end of the findings of both");
   writeFileSync(join(workspace, ".vscode", "settings.json"), "{}");
 }
 
@@ -455,8 +450,8 @@ export async function checksEntrypointOnSave(window, { workspace, server }) {
 export async function fixes(window, { workspace }) {
   const { page } = window;
   await window.openFile(TINY);
-  await window.goToLine(lineOf(workspace, TINY, "if y.sum() > 0"));
-  const place = await window.squiggle("warning", "y.sum() > 0");
+  await window.goToLine(lineOf(workspace, TINY, `if ${BRANCH}`));
+  const place = await window.squiggle("warning", BRANCH);
   await page.mouse.click(place.x + place.width / 3, place.y + place.height / 2);
   await page.keyboard.press("Control+.");
   const row = page.locator(".action-widget .monaco-list-row", { hasText: "Compute both ways and choose with torch.where" });

@@ -106,20 +106,26 @@ export async function until(good, what, patience = PATIENCE) {
 
 /** One VS Code window as a person sees it. */
 export class Window {
-  constructor(page, shots) {
+  constructor(page, shots, port) {
     this.page = page;
     this.shots = shots;
+    this.port = port;
     page.setDefaultTimeout(PATIENCE);
   }
 
   static async open(browser, { port, workspace, file, shots }) {
     const page = await browser.newPage({ viewport: { width: 1360, height: 850 } });
-    const window = new Window(page, shots);
-    const payload = JSON.stringify([["openFile", `vscode-remote://127.0.0.1:${port}${file}`]]);
-    const query = `folder=${encodeURIComponent(workspace)}&payload=${encodeURIComponent(payload)}`;
-    await page.goto(`http://127.0.0.1:${port}/?${query}`);
-    await page.locator(".monaco-editor .view-line").first().waitFor();
+    const window = new Window(page, shots, port);
+    await window.goTo({ folder: workspace, file });
     return window;
+  }
+
+  /** Shows a `folder`, or what a `workspace` file names, in place of what it shows. */
+  async goTo({ folder, workspace, file }) {
+    const payload = JSON.stringify([["openFile", `vscode-remote://127.0.0.1:${this.port}${file}`]]);
+    const what = folder === undefined ? `workspace=${encodeURIComponent(workspace)}` : `folder=${encodeURIComponent(folder)}`;
+    await this.page.goto(`http://127.0.0.1:${this.port}/?${what}&payload=${encodeURIComponent(payload)}`);
+    await this.page.locator(".monaco-editor .view-line").first().waitFor();
   }
 
   async shot(name) {
@@ -223,10 +229,10 @@ export class Window {
   /** Where `code` stands in the editor, in pixels; undefined while it is not on the screen. */
   place(code) {
     return this.page.evaluate((wanted) => {
-      for (const line of document.querySelectorAll(".part.editor .view-lines .view-line")) {
+      for (const line of document.querySelectorAll(":is(.part.editor, .notebookOverlay) .view-lines .view-line")) {
         const at = line.textContent.replaceAll("\u00a0", " ").indexOf(wanted);
-        if (at < 0) {
-          continue;
+        if (at < 0 || line.getClientRects().length === 0) {
+          continue; // the second: of an editor that is kept behind a notebook
         }
         const range = document.createRange();
         const walker = document.createTreeWalker(line, 4 /* text */);
@@ -255,7 +261,7 @@ export class Window {
       if (place === undefined) {
         return undefined;
       }
-      for (const one of await this.page.locator(`.part.editor .cdr.squiggly-${severity}`).all()) {
+      for (const one of await this.page.locator(`:is(.part.editor, .notebookOverlay) .cdr.squiggly-${severity}`).all()) {
         const box = await one.boundingBox({ timeout: 1_000 }).catch(() => null);
         const near = (a, b) => Math.abs(a - b) < 3;
         if (box && near(box.x, place.x) && near(box.width, place.width) && box.y < place.y + place.height && place.y < box.y + box.height) {

@@ -92,7 +92,7 @@ function begin(context: vscode.ExtensionContext): void {
     tree.refresh();
   });
   const documents = new ViewDocuments(started);
-  const graphs = new GraphPanel(started, context.extensionUri);
+  const graphs = new GraphPanel(started, context.extensionUri, (at, kind) => documents.show(kind, at));
   const terminals = new RunTerminals((uri) => {
     void started.running?.sendRequest("workspace/executeCommand", { command: SERVER_COMMANDS.cancel, arguments: [{ uri }] });
   });

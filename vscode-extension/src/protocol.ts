@@ -9,6 +9,7 @@ export interface RunStatus {
   state: RunState;
   entrypoint: string;
   mode: Mode;
+  engine?: "magpy" | "dynamo";
   uri: string;
   runId: number;
   summary: string;
@@ -204,6 +205,7 @@ export const CODES = "magpy/codes";
 export const SERVER_COMMANDS = {
   check: "magpy.check",
   runCompiled: "magpy.runCompiled",
+  compare: "magpy.compare",
   cancel: "magpy.cancel",
   clear: "magpy.clear",
 } as const;

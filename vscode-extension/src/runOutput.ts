@@ -17,7 +17,8 @@ export function forTerminal(text: string): string {
 
 /** What a run begins with. */
 export function header(status: RunStatus, now = new Date()): string {
-  const what = status.mode === "check" ? "Check" : "Run compiled";
+  const compiled = status.engine === "dynamo" ? "Run under torch.compile" : "Run compiled";
+  const what = status.mode === "check" ? "Check" : compiled;
   return `──── ${what}: ${status.entrypoint} · ${now.toLocaleTimeString("en-GB")}`;
 }
 

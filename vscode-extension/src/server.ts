@@ -25,6 +25,9 @@ export const UNTRUSTED = "MagPy runs your program, so it works in trusted worksp
 const PROBE_TIMEOUT_MS = 20_000;
 const CRASHES_ALLOWED = 3;
 
+/** The commands that start a program. */
+const RUNNING: readonly string[] = [SERVER_COMMANDS.check, SERVER_COMMANDS.runCompiled, SERVER_COMMANDS.compare];
+
 /** No server, because of the interpreter. The message says what to do. */
 export class InterpreterProblem extends Error {}
 
@@ -150,7 +153,7 @@ export class Server {
       outputChannel: this.log,
       middleware: {
         executeCommand: async (command, args: unknown[], next) => {
-          if (command === SERVER_COMMANDS.check || command === SERVER_COMMANDS.runCompiled) {
+          if (RUNNING.includes(command)) {
             if (!vscode.workspace.isTrusted) {
               throw new Error(UNTRUSTED);
             }

@@ -88,9 +88,13 @@ export class Starter {
     if (mode === "check") {
       this.remember(argument);
     }
+    return this.ask(mode === "check" ? SERVER_COMMANDS.check : SERVER_COMMANDS.runCompiled, argument);
+  }
+
+  private async ask(command: string, argument: RunArgument): Promise<RunStatus> {
+    requireTrust();
     const client = await this.server.ready();
     await saveForRun(argument);
-    const command = mode === "check" ? SERVER_COMMANDS.check : SERVER_COMMANDS.runCompiled;
     // The request itself, not the client's command: that one would show an error of its own beside ours.
     return client.sendRequest<RunStatus>("workspace/executeCommand", { command, arguments: [argument] });
   }
@@ -101,7 +105,8 @@ export class Starter {
 
   /** The file that is meant, as something to run. */
   private file(resource?: vscode.Uri): Chosen {
-    const uri = resource ?? shownNotebook() ?? shownPython()?.uri;
+    // A notebook's toolbar gives something else than the address of a file.
+    const uri = (resource instanceof vscode.Uri ? resource : undefined) ?? shownNotebook() ?? shownPython()?.uri;
     if (uri === undefined) {
       throw new Error("Open the Python file to run first.");
     }
@@ -126,18 +131,17 @@ export class Starter {
     return this.memory.get<Chosen>(SELECTED);
   }
 
-  /** MagPy and torch.compile on the same program, in a terminal of its own that ends in their table. */
-  async compare(resource?: vscode.Uri): Promise<void> {
+  /** MagPy and torch.compile on the same program: both engines' findings at their lines, a table at the end of the output. */
+  async compare(resource?: vscode.Uri): Promise<RunStatus> {
     requireTrust();
     const chosen = resource !== undefined || shownPython() !== undefined ? this.file(resource) : this.selected;
     if (chosen === undefined) {
       throw new Error("Open the Python file to compare first, or select an entrypoint.");
     }
-    await saveForRun(chosen.argument);
-    await vscode.tasks.executeTask(await this.compareTask(chosen));
+    return this.ask(SERVER_COMMANDS.compare, chosen.argument);
   }
 
-  /** The comparison as a task: the terminal, its live output and ways to end it are VS Code's own. */
+  /** The comparison as a task of tasks.json: the table alone. */
   async compareTask({ name, argument }: Chosen, definition?: vscode.TaskDefinition): Promise<vscode.Task> {
     requireTrust();
     const uri = vscode.Uri.parse(argument.uri);

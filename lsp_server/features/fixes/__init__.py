@@ -16,7 +16,7 @@ from lsp_server.features.fixes.problem import Fix, Problem
 from lsp_server.features.fixes.scalars import number_as_tensor
 
 _MAKERS: dict[str, tuple[Callable[[Problem], Fix | None], ...]] = {
-    "MP101": (where_instead, cond_sketch),
+    "MP101": (where_instead,),  # MagPy captures no region around torch.cond
     "MP102": (move_logging_out, detach_instead),
     "MP202": (number_as_tensor,),
     "MP201": (number_as_tensor,),

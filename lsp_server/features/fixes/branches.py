@@ -15,6 +15,7 @@ from magpy_core.findings import Position, Range
 _REDUCTIONS = frozenset({"sum", "mean", "max", "min", "norm", "std", "var", "prod"})
 _TESTS = frozenset({"isnan", "isinf", "isfinite"})
 _FLOATS = ("float", "bfloat")
+_SKETCHED = 6  # lines of a side
 
 
 def where_instead(problem: Problem) -> Fix | None:
@@ -45,25 +46,48 @@ def where_instead(problem: Problem) -> Fix | None:
 
 
 def cond_sketch(problem: Problem) -> Fix | None:
-    """A comment that shows the branch as ``torch.cond``: whether both ways fit one shape is the reader's to judge."""
+    """A comment that shows the branch as ``torch.cond``: whether both ways fit one shape is the reader's to judge.
+
+    Where both sides end alike (they set the same names, or return) it is whole: uncommented, it can stand for the branch.
+    """
     branch = _branch(problem)
     if branch is None or _is_elif(problem, branch) or not problem.alone_on_its_lines(branch):
         return None
     indent = problem.indent_of(branch)
-    given = sorted((names_in(branch) - {"torch", "self"}) & _locals(problem))
-    names = ", ".join(given)
+    given = _given(problem, branch)
+    needed = _needed(problem, branch)
+    sides = (("taken", branch.body), ("otherwise", branch.orelse))
+    leaves = all(side and isinstance(side[-1], ast.Return) for _, side in sides)
     body = ["# torch.cond, as a sketch: two functions of the same tensors, whose results are alike in shape and dtype."]
-    for name, statements in (("taken", branch.body), ("otherwise", branch.orelse)):
-        body.append(f"# def {name}({names}):")
+    for name, statements in sides:
+        body.append(f"# def {name}({', '.join(given)}):")
         done = [line for s in statements for line in ast.unparse(s).splitlines()]
-        body += [f"#     {line}" for line in done[:6]] + (["#     ..."] if len(done) > 6 or not done else [])
-        body.append(f"#     return ...  # what follows needs: {_results(branch)}")
-    body.append(
-        f"# {_results(branch)} = torch.cond({ast.unparse(branch.test)}, taken, otherwise, ({names}{',' * bool(given)}))"
-    )
+        body += [f"#     {line}" for line in done[:_SKETCHED]] + (["#     ..."] if len(done) > _SKETCHED else [])
+        if not leaves:
+            body.append(f"#     return {_result(needed, statements, given)}")
+    call = f"torch.cond({ast.unparse(branch.test)}, taken, otherwise, ({', '.join(given)}{',' * (len(given) == 1)}))"
+    body.append(f"# return {call}" if leaves else f"# {', '.join(needed) or 'result'} = {call}")
     at = Position(branch.lineno - 1, 0)
     text = "".join(f"{indent}{line}\n" for line in body)
     return Fix("Insert a sketch with torch.cond as a comment", (Edit(Range(at, at), text),), rewrite=True)
+
+
+def _given(problem: Problem, branch: ast.If) -> list[str]:
+    """What both functions are given: names of the program's function that a side reads, and that are set outside of it."""
+    inside = {id(node) for side in (branch.body, branch.orelse) for s in side for node in ast.walk(s)}
+    scope: ast.AST = problem.function if problem.function is not None else problem.tree
+    names = [node for node in ast.walk(scope) if isinstance(node, ast.Name)]
+    read = {n.id for n in names if id(n) in inside and isinstance(n.ctx, ast.Load)}
+    outside = {n.id for n in names if id(n) not in inside and isinstance(n.ctx, ast.Store)}
+    return sorted(read & (outside | {a.arg for a in ast.walk(scope) if isinstance(a, ast.arg)}) - {"self"})
+
+
+def _result(names: list[str], side: list[ast.stmt], given: list[str]) -> str:
+    """What one of the functions returns; a name that its side leaves as it is as a copy, for it must not be an input."""
+    own = {n.id for s in side for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    if not names or not own.union(given).issuperset(names) or any(isinstance(s, ast.Return) for s in side):
+        return f"...  # what follows needs: {', '.join(names) or 'result'}"
+    return ", ".join(name if name in own else f"{name}.clone()" for name in names)
 
 
 def _branch(problem: Problem) -> ast.If | None:
@@ -220,14 +244,12 @@ def _has_comments(problem: Problem, where: Range) -> bool:
     return any("#" in line for line in problem.lines[where.start.line : where.end.line])
 
 
-def _locals(problem: Problem) -> set[str]:
-    function = problem.function
-    scope: ast.AST = function if function is not None else problem.tree
-    stored = {n.id for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return stored | {a.arg for a in ast.walk(scope) if isinstance(a, ast.arg)}
-
-
-def _results(branch: ast.If) -> str:
-    stored = [n.id for s in (*branch.body, *branch.orelse) for n in ast.walk(s) if isinstance(n, ast.Name)
-              and isinstance(n.ctx, ast.Store)]  # fmt: skip
-    return ", ".join(dict.fromkeys(stored)) or "result"
+def _needed(problem: Problem, branch: ast.If) -> list[str]:
+    """The names that the branch sets and something outside of it reads, in order; all that it sets if nothing does."""
+    inside = {id(node) for node in ast.walk(branch)}
+    nodes = [node for s in (*branch.body, *branch.orelse) for node in ast.walk(s)]
+    stored = dict.fromkeys(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    scope: ast.AST = problem.function if problem.function is not None else problem.tree
+    outside = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and id(n) not in inside]
+    read = {n.id for n in outside if isinstance(n.ctx, ast.Load)}
+    return [name for name in stored if name in read] or list(stored)

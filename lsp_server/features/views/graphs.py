@@ -58,7 +58,7 @@ def reference_graph(capture: CaptureDetail, lines: Lines) -> Json:
             "name": name, "label": clean(_label(o)), "below": clean(o.kind), "kind": "written" if o.writes else "object",
             "told": [clean(text) for text in told], "place": place,
         })  # fmt: skip
-    return _drawn(boxes, nodes, *layered.place_trees(boxes)) | {"across": True}
+    return _drawn(boxes, nodes, *layered.place_trees(boxes)) | {"across": True, "left": capture.objects_cut}
 
 
 def _drawn(boxes: Mapping[str, Box], nodes: list[Json], width: float, height: float) -> Json:

@@ -81,8 +81,7 @@ def _operators(page: _Page, capture: CaptureDetail, title: str) -> None:
             page.add(f"{node.name} = input  {node.label}{gives}")
         else:
             page.add(f"{node.name} = {node.label}({', '.join(node.inputs)}){gives}", *user_line(node))
-    if capture.cut:
-        page.add(f"# and {capture.cut:,} more")
+    _listed(page, capture.rest, capture.cut)
 
 
 def _references(page: _Page, capture: CaptureDetail, title: str) -> None:
@@ -92,6 +91,20 @@ def _references(page: _Page, capture: CaptureDetail, title: str) -> None:
         page.add(f"{o.name}: {o.kind}")
         for fact in (*o.reads, *o.writes):
             page.add(f"    {fact.text}", fact.file, fact.line)
+    _listed(page, capture.objects_rest, capture.objects_cut)
+
+
+def _listed(page: _Page, rest: str, number: int) -> None:
+    """What is not drawn, of a very large graph."""
+    if not number:
+        return
+    page.add("")
+    page.add(f"# {number:,} more, which the picture leaves out")
+    lines = clean(rest).split("\n")
+    for line in lines:
+        page.add(line)
+    if len(lines) < number:
+        page.add(f"# and {number - len(lines):,} more")
 
 
 def _commented(code: Callable[[CaptureDetail], str], what: str) -> Callable[[_Page, CaptureDetail, str], None]:

@@ -32,6 +32,7 @@ input { font: inherit; color: var(--fg); background: var(--panel); border: 1px s
 .badge { display: inline-block; border: 1px solid currentColor; border-radius: 10px; padding: 0 8px; font-size: 12px;
   margin-right: 6px; white-space: nowrap; }
 code, pre, .mono { font: 13px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
+code { color: inherit; background: none; padding: 0; }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; margin: 8px 0; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
 th, td { text-align: left; padding: 5px 10px; border-bottom: 1px solid var(--line); vertical-align: top; }

@@ -14,7 +14,7 @@ from lsp_server.formats.html import graph, timeline
 from lsp_server.formats.html.assets import SCRIPT, STYLE
 from lsp_server.formats.html.source import Sheets, marked_up
 from lsp_server.formats.regions import totals
-from lsp_server.formats.view import View, clean, count
+from lsp_server.formats.view import View, clean, count, ranks
 from magpy_core import __version__
 from magpy_core.findings import RegionSummary, Report, lookup
 from magpy_core.findings.details import CaptureDetail, GuardDetail
@@ -112,6 +112,7 @@ def _findings(report: Report, sheets: Sheets) -> str:
         severity = f"<td class='{f.severity.value}'>{f.severity.value}</td>"
         code = f"<td><a href='{lookup(f.code).url}' title='{escape(lookup(f.code).title, quote=True)}'>{f.code}</a></td>"
         times = f" <span class='soft'>({f.count:,} times)</span>" if f.count > 1 else ""
+        times += f" <span class='soft'>(only {ranks(f)})</span>" if f.ranks else ""
         rows.append(f"<tr>{severity}{code}<td>{place}</td><td>{marked_up(f.message)}{times}</td></tr>")
     if not rows:
         return "<p class='good'>No findings.</p>"

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import PurePath
 
 from lsp_server.formats.guards import GUARD
-from lsp_server.formats.view import View, clean, count
+from lsp_server.formats.view import View, clean, cost, count
 from magpy_core.findings import Finding, Report, lookup
 
 _AROUND = 4
@@ -119,8 +119,8 @@ def _note(finding: Finding) -> str:
     if finding.values:
         shown = ", ".join(f"{clean(v.name)} = {clean(v.repr)}" for v in finding.values)
         more.append(f"<p><span class='soft'>with</span> <code>{escape(shown)}</code></p>")
-    if finding.cost_ms is not None:
-        more.append(f"<p><span class='soft'>cost</span> {finding.cost_ms:.3g} ms per call</p>")
+    if spent := cost([finding]):
+        more.append(f"<p><span class='soft'>cost</span> {spent}</p>")
     hint = " ".join((clean(finding.hint) or " ".join(code.hints[:1])).split())
     more.append(f"<p><span class='soft'>hint</span> {marked_up(hint)}</p>")
     return f"<div class='note {finding.severity.value}' style='white-space: normal'>{head}{''.join(more)}</div>"

@@ -170,10 +170,11 @@ def block(x):
         explanation="""\
 Either the budgets name a region that this run never came to (an information, since another program may have it), or
 `min-speedup` is set and there were too few steady calls of the region to say anything about its speed-up (six timings of
-each kind are needed; a region that was not compiled has none).""",
+each kind are needed; a region that was not compiled has none), or this was a check, which compiles nothing (an information:
+`magpy-lsp run` judges it).""",
         hints=(
             "Check the region's name: `magpy-lsp check` prints the names at the end.",
-            "Run more steps: `magpy-lsp run --steps 40`.",
+            "Run compiled, with enough steps: `magpy-lsp run --steps 40`.",
             "Lift the limit for a region with `min-speedup = false`.",
         ),
         example="""\

@@ -24,7 +24,6 @@ Each time, the processor waits until the tensor is computed (on a GPU that empti
 compiler cannot fuse operators across the branch, and every new outcome costs another capture.""",
         hints=(
             "Compute both sides and choose between them with `torch.where(condition, a, b)` if both are cheap.",
-            "Use `torch.cond(condition, true_fn, false_fn, operands)` if only one side should be computed.",
             "If the branch is a sanity check, move the check out of the region.",
             "If the branch really depends on Python data (a flag, a step number), branch on that and not on a tensor.",
         ),

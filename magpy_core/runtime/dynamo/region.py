@@ -43,6 +43,8 @@ class DynamoRegion:
         self._call_seconds: list[float] = []
         self._events = 0
         self._changes: set[tuple[str, str, str]] = set()
+        self._again: dict[CodeType, Any] = {}  # what is being compiled again, and the finding that says why, by its identity
+        self._costs: dict[Any, list[float]] = {}
         self._compiled_target: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -102,10 +104,16 @@ class DynamoRegion:
         if self.session.current_step > _WARM_UP_STEPS:
             self.late += 1
         self._add(finding)
+        self._again[event.code] = explain.identity(finding)
 
     def done(self, event: watch.Compiled) -> None:
         self._events += 1
         self.compiled.append(event)
+        if (key := self._again.pop(event.code, None)) is not None:
+            times = self._costs.setdefault(key, [])
+            times.append(event.seconds)
+            known = self.findings[key] = replace(self.findings[key], cost_ms=round(sum(times) / len(times) * 1e3, 4))
+            self.session.tell(known)
 
     def gave_up(self, event: watch.GivenUp) -> None:
         self._events += 1
@@ -121,7 +129,7 @@ class DynamoRegion:
         if known is not None:
             if finding.code != "MPD201":
                 return
-            finding = replace(known, count=known.count + 1)
+            finding = known.again()
         self.findings[key] = finding
         self.session.tell(finding)
 

@@ -15,6 +15,7 @@ from magpy_core.backends.registry import UnknownBackend
 from magpy_core.findings import Finding, Location, Position, Range
 from magpy_core.runtime.dynamo import explain
 from magpy_core.runtime.dynamo.region import DynamoRegion
+from magpy_core.runtime.dynamo.wording import read_reason
 from magpy_core.runtime.region import line_location
 
 if TYPE_CHECKING:
@@ -127,6 +128,9 @@ class DynamoSession:
         region = self._current()
         if region is not None:
             region.recompiled(event)
+        elif event.reasons and not explain.of_torch(event.code.co_filename):
+            change = read_reason(event.reasons[0], event.variables)
+            self._add_outside(explain.recompiled(event.code, change, len(event.reasons), None, _nowhere(event.code)))
 
     def compiled(self, event: watch.Compiled) -> None:
         region = self._current()
@@ -156,9 +160,11 @@ class DynamoSession:
     def _add_outside(self, finding: Finding) -> None:
         """Of a function that the program compiles itself and calls outside of all regions."""
         key = explain.identity(finding)
-        if key not in self._outside:
-            self._outside[key] = finding
-            self.tell(finding)
+        known = self._outside.get(key)
+        if known is not None and finding.code != "MPD201":
+            return
+        self._outside[key] = finding if known is None else known.again()
+        self.tell(self._outside[key])
 
 
 def _nowhere(code: Any) -> Location:

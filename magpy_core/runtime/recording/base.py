@@ -55,6 +55,7 @@ class Branch:
     asserted: bool = False
     condition: tuple[Any, ...] | None = None
     """The operations that decide, if they take nothing but the graph's inputs: no cut, they run ahead of the graph."""
+    place: Location | None = None  # of the finding that tells of a cut
 
 
 @dataclass

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from torch.amp import autocast_mode
 
-from magpy_core._compat.dynamo import bypass
+from magpy_core._compat.dynamo import bypass, compiles_for_operators
 from magpy_core._compat.parallel import PARALLEL_FORWARD
 from magpy_core.findings import HERE
 from magpy_core.monitor.record import OWN_DIRECTORY, is_own_file
@@ -311,6 +311,7 @@ def _known() -> dict[types.CodeType, str]:
         torch.inference_mode.__exit__: "inference_exit",
     }
     table.update(OUTPUT_FRAMES)
+    table.update(dict.fromkeys(compiles_for_operators(), "compiles_itself"))
     table.update(dict.fromkeys(RANDOM_STATE, "random_state"))
     found = {code: handler for fn, handler in table.items() if (code := getattr(fn, "__code__", None)) is not None}
     helpers = [c for c in nn.Module.__setattr__.__code__.co_consts if is_a(c, types.CodeType)]

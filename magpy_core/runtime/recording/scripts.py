@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -23,7 +23,7 @@ from magpy_core._compat.scripts import (
     script_attribute,
     script_use,
 )
-from magpy_core._compat.torch_state import put_back, set_aside
+from magpy_core._compat.torch_state import put_back, put_function_mode_back, set_aside, set_function_mode_aside
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
@@ -125,6 +125,19 @@ class ScriptEvents(OpaqueEvents):
         if self.without_shadow:
             self.without_shadow = False
             put_back(self.ops.shadow)
+        if self.without_functions:
+            self.without_functions = False
+            put_function_mode_back(self.ops)
+
+    without_functions = False
+
+    def compiles_itself(self, frame: Any) -> NoReturn:
+        """torch.cond and its kin hand what they are given to a torch.compile of their own, in this frame. That works only
+        where our modes are off the stack and no frame is intercepted: the recording ends here."""
+        self.without_shadow = self.without_shadow or set_aside(self.ops.shadow)
+        self.without_functions = set_function_mode_aside(self.ops)
+        text = "This operator (torch.cond or its kin) gives functions to torch.compile: the region can't be captured."
+        self.let_go(text, None, "MP106", "Make the call outside of the region, or leave this region to torch.compile.")
 
     def call_result(self, site: Any, result: Any) -> Any:
         if self.without_shadow and self._applied is not None and self._applied.site is site:

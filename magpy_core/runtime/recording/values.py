@@ -322,7 +322,9 @@ class ValueEvents(CallEvents):
         code = "MP101" if not number else "MP109" if what == "parts" else "MP102"
         asserted = what == "type" or (not number and site is not None and only_raises(site, outcome))
         condition = None if asserted else self.ops.condition(sym)
-        self.branches.append(Branch(sym, outcome, last, site, asserted or self.whole, condition))
+        cut = condition is None and not (asserted or self.whole)
+        place = self.places.now(site, self.site).location if cut else None
+        self.branches.append(Branch(sym, outcome, last, site, asserted or self.whole, condition, place))
         if not asserted or self.whole:  # an assertion is looked at after the branches behind it
             self.settled[id(sym)] = sym
         if what == "type":
@@ -362,7 +364,7 @@ class ValueEvents(CallEvents):
             self.note(
                 "MP101",
                 f"Which way Python goes depends on {self.describe_read(sym)}, a tensor's value: the graph is cut here.",
-                hint="Use torch.where or torch.cond, or move the decision out of the region.",
+                hint="Use torch.where, or move the decision out of the region.",
                 values=(Value("outcome", repr(outcome)),),
                 site=site,
             )

@@ -71,9 +71,9 @@ class WriteEvents(ReadEvents):
                 return True
         return False
 
-    def let_go(self, text: str, site: Any) -> NoReturn:
+    def let_go(self, text: str, site: Any, code: str = "MP110", hint: str = "") -> NoReturn:
         """End the recording here, before an object's life is any longer than it would be without us."""
-        self.refuse("MP110", text, site=site)
+        self.refuse(code, text, site=site, hint=hint)
         self.gone = True
         self.refgraph.forget()
         self.only_inside.clear()

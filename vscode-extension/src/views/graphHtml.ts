@@ -33,6 +33,7 @@ export function graphHtml(options: { script: string; source: string; nonce: stri
 <body>
 <header>
 <span id="title" role="heading" aria-level="1"></span>
+<button id="rest" type="button" hidden title="As a text, with every node"></button>
 <select id="kind" aria-label="Which graph"><option value="operators">Operator graph</option><option value="references">RefGraph</option></select>
 <select id="capture" aria-label="Capture"></select>
 <input id="search" type="search" placeholder="Search (Enter: next)" aria-label="Search nodes" spellcheck="false">

@@ -10,7 +10,7 @@ interface Wanted extends CaptureAt {
   kind: GraphKind;
 }
 
-type Message = { type: "ready" } | { type: "open"; place: Place } | { type: "want"; kind?: GraphKind; capture?: number };
+type Message = { type: "ready" } | { type: "list" } | { type: "open"; place: Place } | { type: "want"; kind?: GraphKind; capture?: number };
 
 export class GraphPanel implements vscode.Disposable {
   private panel: vscode.WebviewPanel | undefined;
@@ -20,6 +20,7 @@ export class GraphPanel implements vscode.Disposable {
   constructor(
     private readonly server: Server,
     private readonly extension: vscode.Uri,
+    private readonly list: (at: CaptureAt, kind: GraphKind) => Promise<void>,
   ) {}
 
   /** Shows a graph, `nodes` of it chosen; throws, with the server's sentence, where there is none. */
@@ -81,6 +82,9 @@ export class GraphPanel implements vscode.Disposable {
     switch (message.type) {
       case "ready": // also when it was hidden and is shown again
         await this.panel?.webview.postMessage(this.latest);
+        break;
+      case "list":
+        await this.list({ run: this.wanted.run, region: this.wanted.region, capture: this.wanted.capture }, this.wanted.kind);
         break;
       case "open":
         await goTo(message.place, this.panel?.viewColumn);

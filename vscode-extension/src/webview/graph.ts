@@ -14,6 +14,7 @@ const canvas = element("graph") as HTMLCanvasElement;
 const search = element("search") as HTMLInputElement;
 const found = element("found");
 const title = element("title");
+const rest = element("rest");
 const tip = element("tip");
 const kind = element("kind") as HTMLSelectElement;
 const capture = element("capture") as HTMLSelectElement;
@@ -174,7 +175,9 @@ function show(next: Graph, names: readonly string[]): void {
   const same = graph?.run === next.run && graph.region === next.region && graph.kind === next.kind && graph.width === next.width;
   graph = next;
   rows = new Rows(next.nodes, { width: next.boxWidth, height: next.boxHeight });
-  title.textContent = next.title + (next.left > 0 ? ` · ${next.left} more are not drawn` : "");
+  title.textContent = next.title;
+  rest.hidden = next.left === 0;
+  rest.textContent = `${next.left} more are not drawn: list them all`;
   kind.value = next.kind;
   capture.replaceChildren(
     ...Array.from({ length: next.of }, (_, i) => new Option(`capture ${i + 1}`, String(i + 1), false, i + 1 === next.capture)),
@@ -388,4 +391,7 @@ new MutationObserver(() => {
   draw();
 }).observe(document.body, { attributes: true, attributeFilter: ["class", "data-vscode-theme-id"] });
 theme();
+rest.addEventListener("click", () => {
+  api.postMessage({ type: "list" });
+});
 api.postMessage({ type: "ready" });
