@@ -270,5 +270,5 @@ def region(a, b):
 
 
 def args(i):
-    last = leaf if i == 4 else torch.ones(4, requires_grad=True).chunk(2)[1] if i == 5 else leaf * 2
+    last = leaf if i == 4 else leaf.view(2) if i == 5 else leaf * 2
     return leaf * 1, last
