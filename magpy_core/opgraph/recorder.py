@@ -417,7 +417,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         self._made_bytes += release.made_bytes(result)
         self._decide_numbers()
         if name in fns.LENGTH_FROM_SIZE:
-            if any(id(t) in self.data_shaped for t in tensors[:1]):
+            if self._took_number or any(id(t) in self.data_shaped for t in tensors[:1]):
                 self._decide_parts(node, result)
             self.host.exact_sizes(tensors[:1])
         from_data = False

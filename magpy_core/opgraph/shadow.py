@@ -16,7 +16,10 @@ from magpy_core._compat.tensor_guards import no_subclass_functions
 from magpy_core._compat.torch_state import PlainDispatchMode
 from magpy_core.opgraph.recorder import OpRecorder
 
-_READ = torch.ops.aten._local_scalar_dense.default
+# In inference mode operations are not taken apart before they get here.
+_READS = frozenset(
+    {torch.ops.aten._local_scalar_dense.default, torch.ops.aten.item.default, torch.ops.aten.is_nonzero.default}
+)
 
 
 class ShadowRecorder(PlainDispatchMode):
@@ -43,7 +46,7 @@ class ShadowRecorder(PlainDispatchMode):
                 recorder.op_depth -= 1
             recorder.host.adopt(result)
             return result
-        if func is _READ:
+        if func in _READS:
             recorder.read_inside.append(args[0])
         with no_subclass_functions():  # below them, as it would be without us
             return func(*args, **(kwargs or {}))

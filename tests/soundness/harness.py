@@ -180,7 +180,10 @@ def _while_handling(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
 def _backward(result: Any) -> str:
     """Differentiate everything differentiable in a result; the type and text of what that raises."""
-    tensors = [t for t in _tensors(result) if t.requires_grad and t.grad_fn is not None and t.is_floating_point()]
+    try:
+        tensors = [t for t in _tensors(result) if t.requires_grad and t.grad_fn is not None and t.is_floating_point()]
+    except RuntimeError as error:  # a view that may not be looked at any more
+        return f"{type(error).__name__}: {error}"
     if not tensors:
         return ""
     try:

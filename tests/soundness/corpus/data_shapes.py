@@ -359,3 +359,30 @@ def region(x):
 
 def args(i):
     return (torch.tensor([1.0, 2.0, i // 2 % 3 + 1.0]),)
+
+
+# === parts_by_a_tensor: nograd calls=10
+line = torch.arange(12.0)
+
+
+def region(x):
+    n = x.long().max() + 1
+    return len(line.chunk(n)), len(line.split(n)), [t.shape for t in torch.tensor_split(line, n)]
+
+
+def args(i):
+    return (torch.full((2,), float((2, 3, 4, 5, 1, 0, 2, 1, 3, 4)[i])),)
+
+
+# === dimensions_by_a_tensor_in_inference_mode: nograd calls=10
+big = torch.arange(24.0).view(2, 3, 4)
+
+
+def region(x):
+    with torch.inference_mode():
+        n = x.long().max()
+        return big.sum(n % 3).shape, big[:, None].squeeze(n % 2).dim(), torch.stack([big, big], n % 3).shape
+
+
+def args(i):
+    return (torch.full((2,), float((2, 3, 4, 5, 1, 0, 2, 1, 3, 4)[i])),)
