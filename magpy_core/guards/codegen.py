@@ -17,7 +17,7 @@ import torch
 
 from magpy_core._compat.scripts import cpp_module, owns_method, script_attribute
 from magpy_core.opgraph.scalars import Sym
-from magpy_core.refgraph import kinds
+from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.draws import draw
 from magpy_core.refgraph.graph import Read
 from magpy_core.refgraph.iterators import peek
@@ -33,15 +33,15 @@ _INLINE = (bool, int, str, type(None))
 
 def same_keys(container: Any, expected: tuple[Any, ...]) -> bool:
     """Same keys or elements in the same order, each identical or equal in type and value."""
-    if len(container) != len(expected):
+    if natives.length(container) != len(expected):
         return False
     return all(a is b or (type(a) is type(b) and kinds.kind_of(a) == kinds.SCALAR and a == b)
-               for a, b in zip(container, expected, strict=True))  # fmt: skip
+               for a, b in zip(natives.elements(container), expected, strict=True))  # fmt: skip
 
 
 def same_elements(container: Any, expected: tuple[Any, ...]) -> bool:
     """A set's elements in the recorded iteration order."""
-    return same_keys(tuple(container), expected)
+    return same_keys(tuple(natives.elements(container)), expected)
 
 
 def names_changed(namespace: Any, state: list[Any]) -> bool:
@@ -58,7 +58,7 @@ def same_names(namespace: Any, expected: frozenset[str]) -> bool:
 
 
 def nth(container: Any, index: int) -> Any:
-    for i, value in enumerate(container):
+    for i, value in enumerate(natives.elements(container)):
         if i == index:
             return value
     raise IndexError(index)
@@ -66,12 +66,19 @@ def nth(container: Any, index: int) -> Any:
 
 _PLAIN_DICTS = (OrderedDict, defaultdict, Counter)
 
+
+def overrides(tp: type | None, name: str) -> bool:
+    """Whether a class of the program's answers for this special method in Python."""
+    return tp is not None and kinds.is_a(class_lookup(tp, name)[0], FunctionType)
+
+
 HELPERS: dict[str, Any] = {
     "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
     "nth": nth, "peek": peek, "slot_of": slot_of, "slot_filled": slot_filled,
     "cpp_module": cpp_module, "script_attribute": script_attribute, "owns_method": owns_method,
     "draw": draw, "cache_state": cache_state, "namespace": namespace, "own_grad": own_grad,
     "dict_getitem": dict.__getitem__, "dict_entry": dict_entry, "dict_has": dict.__contains__,
+    "native_len": natives.length, "native_item": natives.item, "native_values": natives.values,
     "list_getitem": list.__getitem__, "getattr": getattr, "type": type, "len": len,
     "id": id, "tuple": tuple, "map": map, "dict": dict, "list": list, "set": set, "bool": bool, "int": int,
     "float": float, "str": str,
@@ -202,6 +209,10 @@ class GuardWriter:
                     self.lines.append(f"{name} = {source.render(self.var(source.base), key)}")
                 elif source.kind in ("dict_item", "list_item") and self._plain_base(source):
                     name = self._assign(f"{self.var(source.base)}[{key}]")
+                elif source.kind == "len" and overrides(self._type_of(source.base), "__len__"):
+                    name = self._assign(f"native_len({self.var(source.base)})")
+                elif source.kind == "item" and overrides(self._type_of(source.base), "__getitem__"):
+                    name = self._assign(f"native_item({self.var(source.base)}, {key})")
                 elif source.kind == "dict_item" and self._may_make_items(source.base):
                     name = self._assign(f"dict_entry({self.var(source.base)}, {key})")
                 else:
@@ -329,7 +340,10 @@ class GuardWriter:
             name = self._vars[id(read.source)] = f"v{len(self._vars)}"
             self._keep.append(read.source)
             names.append(name)
-        self.lines.append(f"{', '.join(names)} = values = tuple({self.var(source)}.values())")
+        held = f"{self.var(source)}.values()"
+        if overrides(self._type_of(source), "values"):
+            held = f"native_values({self.var(source)})"
+        self.lines.append(f"{', '.join(names)} = values = tuple({held})")
         self._reading = group
         self.fail_if(f"tuple(map(type, values)) != {self.const(tuple(r.expected for r in group))}", group[0].site)
         self.checks += len(group) - 1
@@ -372,7 +386,8 @@ class GuardWriter:
         elif op == "truth":
             self.fail_if(f"not {self.var(source)}" if expected else self.var(source), site)
         elif op == "keys":
-            if all(type(k) is str for k in expected) and len(expected) < 200:
+            own = any(overrides(self._type_of(source), name) for name in ("__iter__", "__len__"))
+            if all(type(k) is str for k in expected) and len(expected) < 200 and not own:
                 self.fail_if(f"tuple({self.var(source)}) != {self.const(expected)}", site)
             else:
                 self.fail_if(f"not same_keys({self.var(source)}, {self.const(expected)})", site)

@@ -17,7 +17,7 @@ from magpy_core.guards.codegen import HOOK_DICTS, same_elements, same_keys, same
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph.graph import Read
 from magpy_core.refgraph.kinds import bounded_repr, is_a, same_scalar
-from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source import Source, dict_entry
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def read_failure(
         assert source.base is not None
         key = source.key.evaluate(args, kwargs) if isinstance(source.key, Source) else source.key
         container = source.base.evaluate(args, kwargs)
-        return no(bounded_repr(container[key]), "absent") if key in container else None
+        return no(bounded_repr(dict_entry(container, key)), "absent") if dict.__contains__(container, key) else None
     if op.startswith("sym:"):
         sym, outcome = expected
         if any(leaf.payload.kind == "draw" for leaf in sym.leaves()):

@@ -6,12 +6,11 @@ Writes are found by difference, so it does not matter which code made them. Key 
 from __future__ import annotations
 
 import types
-from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from magpy_core.refgraph import kinds
+from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.kinds import is_a
 
 ABSENT: Any = type("ABSENT", (), {"__repr__": lambda self: "<absent>"})()
@@ -48,11 +47,11 @@ class Snapshot:
         if kind == kinds.LIST:
             self.content = list.__getitem__(obj, slice(None))
         elif kind == kinds.DICT:
-            self.content = list(dict.items(obj)) if not is_a(obj, OrderedDict) else list(OrderedDict.items(obj))
+            self.content = natives.entries(obj)
         elif kind == kinds.SET:
-            self.content = set(obj)
+            self.content = set(natives.elements(obj))
         elif kind == kinds.DEQUE:
-            self.content = list(obj)
+            self.content = list(natives.elements(obj))
         elif is_a(obj, types.CellType):
             self.content = cell_value(obj)
         d = instance_dict(obj)
@@ -151,11 +150,11 @@ class Snapshot:
         if self.kind == kinds.LIST:
             out += _sequence_changes(self.content, list.__getitem__(self.obj, slice(None)))
         elif self.kind == kinds.DEQUE:
-            out += _deque_changes(self.content, list(self.obj), self.obj.maxlen)
+            out += _deque_changes(self.content, list(natives.elements(self.obj)), self.obj.maxlen)
         elif self.kind == kinds.DICT:
             out += _dict_changes(self.content, self.obj)
         elif self.kind == kinds.SET:
-            now = set(self.obj)
+            now = set(natives.elements(self.obj))
             out += [Change("discard", value=v) for v in self.content - now] + [
                 Change("add", value=v) for v in now - self.content
             ]
@@ -275,7 +274,7 @@ def _in_order_of_writes(changes: list[Change], forced: Sequence[tuple[str, Any]]
 
 
 def _dict_changes(old_items: list[tuple[Any, Any]], obj: Any) -> list[Change]:
-    new_items = list(OrderedDict.items(obj)) if is_a(obj, OrderedDict) else list(dict.items(obj))
+    new_items = natives.entries(obj)
     if len(old_items) == len(new_items) and all(
         a[0] is b[0] and a[1] is b[1] for a, b in zip(old_items, new_items, strict=True)
     ):

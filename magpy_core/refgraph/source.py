@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from magpy_core._compat.scripts import cpp_module, owns_method, script_attribute
+from magpy_core.refgraph import natives
 from magpy_core.refgraph.iterators import peek
 
 # kind -> (reader, python template); {b} is the base expression, {k} the key expression.
 _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "attr": (lambda b, k: namespace(b)[k], "namespace({b})[{k}]"),
     "dict": (lambda b, k: namespace(b), "namespace({b})"),
-    "item": (lambda b, k: b[k], "{b}[{k}]"),
+    "item": (lambda b, k: natives.item(b, k), "{b}[{k}]"),
     "dict_item": (lambda b, k: dict_entry(b, k), "dict_getitem({b}, {k})"),
     "list_item": (lambda b, k: list.__getitem__(b, k), "list_getitem({b}, {k})"),
     "key_at": (lambda b, k: _nth(dict.__iter__(b), k), "nth({b}, {k})"),
@@ -27,7 +28,7 @@ _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "own_grad": (lambda b, k: own_grad(b), "own_grad({b})"),
     "cell": (lambda b, k: b.cell_contents, "{b}.cell_contents"),
     "type": (lambda b, k: type(b), "type({b})"),
-    "len": (lambda b, k: len(b), "len({b})"),
+    "len": (lambda b, k: natives.length(b), "len({b})"),
     "deref": (lambda b, k: b(), "{b}()"),
     "size": (lambda b, k: b.size(k), "{b}.size({k})"),
     "offset": (lambda b, k: b.storage_offset(), "{b}.storage_offset()"),

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import types
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 from magpy_core._compat.tensor_guards import no_torch_function
-from magpy_core.refgraph import kinds
+from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.graph import Node, Read, RefGraph
 from magpy_core.refgraph.kinds import is_a, same_scalar
 from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict
@@ -140,13 +139,13 @@ class Entry:
         node = self.graph.node(obj)
         if node is not None and node.snapshot is not None:
             return list(node.snapshot.content)
-        return list(OrderedDict.items(obj)) if is_a(obj, OrderedDict) else list(dict.items(obj))
+        return natives.entries(obj)
 
     def elements(self, obj: Any) -> Any:
         """The content of a sequence or set."""
         node = self.graph.node(obj)
         content = node.snapshot.content if node is not None and node.snapshot is not None else None
-        return obj if content is None else content  # a tuple's snapshot holds none
+        return list(natives.elements(obj)) if content is None else content  # a tuple's snapshot holds none
 
     def item(self, obj: Any, key: Any) -> Any:
         if is_a(obj, dict):

@@ -14,7 +14,7 @@ from magpy_core.monitor.events import Observer
 from magpy_core.monitor.positions import is_user_file, site_location, text_at
 from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import ScalarTable, Sym
-from magpy_core.refgraph import kinds
+from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.graph import Node, RefGraph
 from magpy_core.refgraph.iterators import can_peek
 from magpy_core.refgraph.kinds import is_a
@@ -385,12 +385,12 @@ class RecordingState(Observer):
                 self.escape_all(site, obj if content is None else content)
             return
         if node.kind in (kinds.LIST, kinds.TUPLE, kinds.DEQUE):
-            items = content if content is not None else list(obj) if node.kind == kinds.DEQUE else obj[:]
+            items = content if content is not None else list(natives.elements(obj))
             self.refgraph.read(self.sources.make("len", node.source, None), "eq", len(items), site)
             how = "list_item" if node.kind == kinds.LIST else "item"
             pairs = [(i, v, how) for i, v in enumerate(items)]
         elif node.kind == kinds.DICT:
-            entries = content if content is not None else list(obj.items())
+            entries = content if content is not None else natives.entries(obj)
             self.refgraph.read(node.source, "keys", tuple(k for k, _ in entries), site)
             pairs = []
             for i, (k, v) in enumerate(entries):
@@ -398,7 +398,7 @@ class RecordingState(Observer):
                     self.value(self.sources.make("key_at", node.source, i), k, site)
                 pairs.append((k, v, "dict_item"))
         elif node.kind == kinds.SET:
-            self.refgraph.read(node.source, "elements", tuple(content if content is not None else obj), site)
+            self.refgraph.read(node.source, "elements", tuple(natives.elements(obj) if content is None else content), site)
             node.contents_read = True
             return
         else:

@@ -15,7 +15,7 @@ import torch
 
 from magpy_core.findings import HERE
 from magpy_core.opgraph.scalars import CARRYING
-from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.runtime.recording.base import Output
@@ -201,7 +201,7 @@ class BuiltinEvents(NativeReads):
         for a in args:
             self.iterate_value(a, site, carry=fn is iter)
             if fn is not iter and kinds.kind_of(a) in kinds.CONTAINERS:
-                for v in a:
+                for v in natives.elements(a):
                     if kinds.kind_of(v) == kinds.OBJECT:
                         self.operator_facts(v, site)
         if fn is not iter:  # it looks at the elements, whatever is in them; of a dict at its keys

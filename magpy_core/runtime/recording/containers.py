@@ -8,7 +8,7 @@ from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.monitor import policy
-from magpy_core.refgraph import kinds
+from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.iterators import can_peek, peek, underlying
 from magpy_core.refgraph.kinds import is_a
@@ -145,7 +145,7 @@ class ContainerEvents(WriteEvents):
                 self.refgraph.read(source, "eq", len(entry), site)
             self.sizes_of_writes(node, site)
             return
-        size = len(node.obj)
+        size = natives.length(node.obj)
         if source.path in self.learned.numbers:
             self.pending_len = (source, size, 0)
             return
@@ -199,7 +199,7 @@ class ContainerEvents(WriteEvents):
             node = nodes.get(id(v))
             if node is not None:
                 self.contents(node, site, carry=carry)
-            budget -= len(v)
+            budget -= natives.length(v)
             if budget < 0:
                 self.refuse(
                     "MP111", f"{HERE} passes a very large container to native code: too many elements for guards.", site=site
@@ -207,7 +207,7 @@ class ContainerEvents(WriteEvents):
                 return
             if shallow is not None and depth >= shallow:
                 continue
-            stack.extend((x, depth + 1) for x in (v.values() if is_a(v, dict) else v))
+            stack.extend((x, depth + 1) for x in (natives.values(v) if is_a(v, dict) else natives.elements(v)))
 
     def getters_handed(self, args: Any, kwargs: dict[str, Any], site: Any) -> None:
         """Native code (``sorted``, ``map``) may be handed an ``operator.attrgetter`` or the like: what that reads of the

@@ -16,7 +16,7 @@ from torch import nn
 from magpy_core._compat.tensor_guards import no_torch_function
 from magpy_core.findings import HERE
 from magpy_core.monitor.positions import current_globals
-from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict, slot_value
@@ -379,7 +379,7 @@ class ReadEvents(DefinitionEvents):
         obj = node.obj
         if "__getitem__" in type(obj).__dict__ and type(obj) not in (list, tuple, collections.deque, torch.Size):
             return
-        size = len(obj)
+        size = natives.length(obj)
         if node.snapshot is not None or type(key) is not int:
             self.contents(node, site)
             return
@@ -388,7 +388,7 @@ class ReadEvents(DefinitionEvents):
             return
         how = "list_item" if node.kind == kinds.LIST else "item"
         source = self.sources.make(how, node.source, int(key))
-        self.value(source, obj[int(key)], site, self.item_store(node, int(key)))
+        self.value(source, natives.item(obj, int(key)), site, self.item_store(node, int(key)))
 
     def mark_written(self, node: Node, site: Any) -> None:
         raise NotImplementedError

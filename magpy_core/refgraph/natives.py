@@ -1,0 +1,44 @@
+"""Natives: what a container holds, read past the methods that a class of the program's puts over the built-in ones.
+
+A guard, or a look of the monitor's, must not run the program's ``__len__`` or ``__iter__`` once more than the program does.
+Key functions: length, elements, entries, item.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from typing import Any
+
+from magpy_core.refgraph.kinds import is_a
+
+_BASES: tuple[Any, ...] = (list, tuple, OrderedDict, dict, set, frozenset, deque)
+
+
+def _base(obj: Any) -> Any:
+    return next((base for base in _BASES if is_a(obj, base)), None)
+
+
+def length(obj: Any) -> int:
+    base = _base(obj)
+    return len(obj) if base is None else base.__len__(obj)
+
+
+def elements(obj: Any) -> Iterator[Any]:
+    """The elements of a container, the keys of a dict."""
+    base = _base(obj)
+    return iter(obj) if base is None else base.__iter__(obj)
+
+
+def entries(obj: Any) -> list[tuple[Any, Any]]:
+    """Keys and values, in the container's own order (that of an OrderedDict is not its dict's)."""
+    return list(OrderedDict.items(obj) if is_a(obj, OrderedDict) else dict.items(obj))
+
+
+def values(obj: Any) -> list[Any]:
+    return [value for _, value in entries(obj)]
+
+
+def item(obj: Any, index: int) -> Any:
+    base = _base(obj)
+    return obj[index] if base is None else base.__getitem__(obj, index)
