@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE = 30.0
+RUN_PATIENCE = 240.0  # for a program's whole run, which may compile
 ROOT = Path(__file__).resolve().parents[2]
 VSCODE = json.loads((Path(__file__).parent / "vscode_capabilities.json").read_text())
 
@@ -102,11 +103,13 @@ class Client:
         )
         return self._id, self._answers[self._id]
 
-    async def request(self, method: str, params: Any) -> Any:
-        return await asyncio.wait_for(self.begin(method, params)[1], PATIENCE)
+    async def request(self, method: str, params: Any, patience: float = PATIENCE) -> Any:
+        return await asyncio.wait_for(self.begin(method, params)[1], patience)
 
     async def command(self, command: str, *arguments: Any) -> Any:
-        return await self.request("workspace/executeCommand", {"command": command, "arguments": list(arguments)})
+        patience = RUN_PATIENCE if command in ("magpy.check", "magpy.compare") else PATIENCE
+        params = {"command": command, "arguments": list(arguments)}
+        return await self.request("workspace/executeCommand", params, patience)
 
     def begin_command(self, command: str, *arguments: Any) -> tuple[int, asyncio.Future[Any]]:
         return self.begin("workspace/executeCommand", {"command": command, "arguments": list(arguments)})
