@@ -62,7 +62,9 @@ def read_failure(
         assert source.base is not None
         key = source.key.evaluate(args, kwargs) if isinstance(source.key, Source) else source.key
         container = source.base.evaluate(args, kwargs)
-        return no(bounded_repr(dict_entry(container, key)), "absent") if dict.__contains__(container, key) else None
+        if not (dict.__contains__(container, key) if is_a(container, dict) else key in container):
+            return None
+        return no(bounded_repr(dict_entry(container, key) if is_a(container, dict) else container[key]), "absent")
     if op.startswith("sym:"):
         sym, outcome = expected
         if any(leaf.payload.kind == "draw" for leaf in sym.leaves()):
