@@ -257,10 +257,11 @@ class ValueEvents(CallEvents):
             self.operator_facts(container, site)
         if type(item) is types.MethodType:
             self.operator_facts(item, site)
-        if is_a(item, weakref.ref) and (meant := self.refgraph.node(target := weakref.ref.__call__(item))) is not None:
-            self.refgraph.read(meant.source, "identity", target, site)  # a weak reference is found by its object
         node = self.node_for(container)
         if node is None:
+            return
+        if is_a(item, weakref.ref) and node.kind == kinds.SET:  # a guard on its object would keep that alive
+            self.refuse("MP111", "A set is asked for a weak reference, which stands for another object.", site=site)
             return
         if node.kind == kinds.DICT:
             self.read_dict_key(node, item, site)
