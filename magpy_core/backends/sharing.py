@@ -7,6 +7,8 @@ shares its storage with another one.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,25 +17,7 @@ import torch.fx
 
 from magpy_core._compat.views import many_views, views
 from magpy_core.backends.scalar_ops import name_of
-
-_WRITING_OPERATORS = frozenset(
-    {
-        "setitem",
-        "iadd",
-        "isub",
-        "imul",
-        "itruediv",
-        "ifloordiv",
-        "imod",
-        "ipow",
-        "iand",
-        "ior",
-        "ixor",
-        "ilshift",
-        "irshift",
-        "set",
-    }
-)
+from magpy_core.opgraph.functions import IN_PLACE
 
 
 def may_overlap(tensors: Sequence[torch.Tensor]) -> bool:
@@ -56,7 +40,23 @@ def writes(node: torch.fx.Node) -> bool:
     if node.op not in ("call_function", "call_method"):
         return False
     name = name_of(node.op, node.target)
-    return "out" in node.kwargs or name in _WRITING_OPERATORS or (name.endswith("_") and not name.endswith("__"))
+    operator = f"__{name}__" in IN_PLACE or name == "setitem"
+    return "out" in node.kwargs or operator or (name.endswith("_") and not name.endswith("__")) or _told_in_place(node)
+
+
+def _told_in_place(node: torch.fx.Node) -> bool:
+    """Whether a function of `torch.nn.functional` is called with ``inplace=True``, by name or by position."""
+    at = _inplace_position(node.target) if node.op == "call_function" else None
+    return node.kwargs.get("inplace", at is not None and len(node.args) > at and node.args[at]) is True
+
+
+@functools.cache
+def _inplace_position(target: Any) -> int | None:
+    try:
+        names = list(inspect.signature(target).parameters)
+    except (TypeError, ValueError):  # built in: these have names that end with "_"
+        return None
+    return names.index("inplace") if "inplace" in names else None
 
 
 def split_views(graph: torch.fx.Graph, inputs: dict[torch.fx.Node, Any]) -> str | None:
@@ -85,5 +85,6 @@ def _stem(node: torch.fx.Node) -> str:
 def _viewed(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
     """What a node is a view of, or is itself after a write, step by step."""
     while (_stem(node) in views() or writes(node)) and node.all_input_nodes:
-        node = node.all_input_nodes[0]
+        given = node.kwargs.get("out")
+        node = given if isinstance(given, torch.fx.Node) else node.all_input_nodes[0]
         yield node

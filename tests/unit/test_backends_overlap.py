@@ -102,6 +102,37 @@ def test_views_that_leave_share_the_memory_of_what_was_written() -> None:
         )
 
 
+def named_out(a: torch.Tensor, b: torch.Tensor) -> Any:
+    torch.add(b, 1, out=a)
+    return a.chunk(2)
+
+
+def result_of_out(a: torch.Tensor, b: torch.Tensor) -> Any:
+    return torch.add(b, 1, out=a).chunk(2)
+
+
+def told_in_place(a: torch.Tensor, b: torch.Tensor) -> Any:
+    return torch.nn.functional.relu(a, inplace=True).chunk(2)
+
+
+def told_in_place_by_position(a: torch.Tensor, b: torch.Tensor) -> Any:
+    return torch.nn.functional.relu(a, True).chunk(2)
+
+
+@pytest.mark.parametrize("region", [named_out, result_of_out, told_in_place, told_in_place_by_position])
+def test_views_share_memory_with_what_a_function_wrote(region: Callable[..., Any]) -> None:
+    def shared(function: Callable[..., Any]) -> list[bool]:
+        written = torch.ones(4, requires_grad=True) * 1 if "told" in region.__name__ else torch.zeros(4)
+        parts = function(written, torch.ones(4))
+        with torch.no_grad():
+            written.add_(100)
+        return [bool((part > 50).all()) for part in parts]
+
+    compiled = magpy_core.compile(region, backend="aot_eager")
+    for _ in range(3):
+        assert shared(compiled) == shared(region) == [True, True]
+
+
 def test_detach_of_a_view_raises_after_another_tensor_did_not() -> None:
     compiled = magpy_core.compile(lambda x: x.detach_() * 2, backend="aot_eager")
     for _ in range(3):

@@ -151,8 +151,7 @@ class CallEvents(ArrayEvents):
         if (fn.__module__ or "").partition(".")[0] == "numpy":
             self.call_numpy(site, fn, args, kwargs)
         elif self.frame_is_library(fn.__code__):
-            # its frame is not monitored: what it may read of containers from outside is guarded here
-            self.read_deep(site, args, kwargs)
+            self.call_library(site, fn, args, kwargs)
 
     def copy_tensor(self, site: Any, tensor: Any = None, memo: Any = None) -> None:
         raise NotImplementedError
@@ -179,6 +178,9 @@ class CallEvents(ArrayEvents):
         raise NotImplementedError
 
     def frame_is_library(self, code: types.CodeType) -> bool:
+        raise NotImplementedError
+
+    def call_library(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         raise NotImplementedError
 
     def call_partial(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -371,7 +373,7 @@ class CallEvents(ArrayEvents):
                 self.escape_all(site, *(a for a in args if not is_a(a, dict)))
             elif cls is not zip:
                 self.escape_all(site, args[1:], kwargs)
-            if cls is str or (cls is map and args and args[0] in _TO_TEXT):
+            if cls is str or (cls is map and args and any(args[0] is one for one in _TO_TEXT)):
                 self.text_of(args if cls is str else args[1:], site)
             shallow = 1 if cls in _ITERATING or cls in _CONTAINER_TYPES else None
             if cls in _HANDING_TYPES and cls is not dict:

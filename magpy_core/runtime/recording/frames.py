@@ -11,6 +11,7 @@ import importlib.util
 import os
 import sys
 import types
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +22,10 @@ from torch.amp import autocast_mode
 from magpy_core._compat.dynamo import bypass, compiles_for_operators
 from magpy_core._compat.parallel import PARALLEL_FORWARD
 from magpy_core.findings import HERE
+from magpy_core.monitor import policy
 from magpy_core.monitor.record import OWN_DIRECTORY, is_own_file
-from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph import lookup
+from magpy_core.refgraph.kinds import is_a, is_numpy_value
 from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.runtime.recording.opaque import RANDOM_STATE
 from magpy_core.runtime.recording.output import OUTPUT_FRAMES
@@ -49,12 +52,13 @@ _LIBRARY_FILES = frozenset(
 _LIBRARY_FOLDERS: tuple[str, ...] = (
     _TORCH + "_dynamo" + os.sep, _TORCH + "_inductor" + os.sep, _TORCH + "_functorch" + os.sep, _TORCH + "fx" + os.sep,
     _TORCH + "_higher_order_ops" + os.sep, _TORCH + "_library" + os.sep, _TORCH + "_logging" + os.sep,
-    _STDLIB + "logging" + os.sep, _STDLIB + "importlib" + os.sep,
+    _STDLIB + "importlib" + os.sep,
 )  # fmt: skip
 
 _numpy = importlib.util.find_spec("numpy")
-if _numpy is not None and _numpy.origin is not None:
-    _LIBRARY_FOLDERS += (os.path.dirname(_numpy.origin) + os.sep,)
+_NUMPY = os.path.dirname(_numpy.origin) + os.sep if _numpy is not None and _numpy.origin is not None else None
+if _NUMPY is not None:
+    _LIBRARY_FOLDERS += (_NUMPY,)
 
 _CONTEXTLIB = _STDLIB + "contextlib.py"
 _COMPILER_WRAPPERS = _TORCH + "_dynamo" + os.sep + "eval_frame.py"
@@ -75,6 +79,16 @@ def _is_library(filename: str) -> bool:
 def _is_compiler_wrapper(code: types.CodeType) -> bool:
     """torch.compile's and torch.compiler.disable's wrappers: what they wrap is monitored like any function."""
     return code.co_filename == _COMPILER_WRAPPERS and bypass(code) is not None
+
+
+@functools.lru_cache(maxsize=4096)
+def _code_hands_over(code: types.CodeType) -> bool:
+    return "handle_torch_function" in code.co_names or code.co_name in ("boolean_dispatch", "wrapped")
+
+
+def _hands_itself_over(fn: types.FunctionType) -> bool:
+    """Whether a function of torch is one operation of the graph with all its arguments, numbers that vary among them."""
+    return _code_hands_over(fn.__code__) or fn.__qualname__.startswith("boolean_dispatch.")
 
 
 class FrameEvents(UnseenCalls):
@@ -100,6 +114,8 @@ class FrameEvents(UnseenCalls):
         if _is_compiler_wrapper(code):
             return True
         if _is_library(filename) or is_own_file(filename):
+            if code.co_argcount:
+                self._method_of_library(frame)
             return False
         if self._importing():
             self.paused_code = _FIND_AND_LOAD
@@ -109,6 +125,29 @@ class FrameEvents(UnseenCalls):
         if code not in self.known_codes and not filename.startswith(_TORCH):
             self.called_unseen(frame)
         return True
+
+    def call_library(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A function whose frame is not monitored: what it may read of values from outside is guarded here."""
+        self.read_deep(site, args, kwargs)
+        if not _hands_itself_over(fn):
+            self.escape_all(site, args, kwargs)  # it may compute with numbers
+        if fn is typing.get_type_hints:
+            for holder in args[0].__mro__ if is_a(args[0], type) else args[:1]:
+                self.read_attr(holder, "__annotations__", site)
+                self.read_deep(site, (getattr(holder, "__annotations__", None),), {})
+
+    def _method_of_library(self, frame: Any) -> None:
+        """``len(poly1d)``, ``masked.mask = m``, ``graph_module.code``: Python that runs without a call of the program's."""
+        first = frame.f_locals.get(frame.f_code.co_varnames[0])
+        cls = type(first)
+        if self.refgraph.node(first) is None or is_numpy_value(cls):
+            return
+        raw = lookup.class_lookup(cls, frame.f_code.co_name)[0]
+        if (cls.__module__ or "").partition(".")[0] == "numpy":
+            if is_a(raw, (types.FunctionType, property)):  # these objects change without a trace
+                self.host_call(self.site, raw if is_a(raw, types.FunctionType) else cls, policy.UNKNOWN)
+        elif is_a(raw, property) and raw.fget is not None and getattr(raw.fget, "__code__", None) is frame.f_code:
+            self.state_read(first, self.site)
 
     def _importing(self) -> bool:
         """Whether the frame that starts was called by the import system or a module's body (an import no event showed)."""

@@ -55,6 +55,7 @@ def _stack() -> list[types.FrameType]:
 class OutputEvents(CheckpointEvents):
     """Handlers of the frames of ``logging`` and of calls of ``warnings.warn``."""
 
+    _asked_loggers: list[logging.Logger]
     _catching = 0  # blocks of warnings.catch_warnings that are open
 
     # -- logging -----------------------------------------------------------------------------------------------
@@ -71,11 +72,38 @@ class OutputEvents(CheckpointEvents):
         if not is_a(logger, logging.Logger) or not is_a(level, int):
             self.refuse("MP113", "A log record that replay can't write again the same way.")
             return False
-        root = self.refgraph.node(logger) or self.const_root(logger, f"logging.getLogger({logger.name!r})")
+        self.escape_all(self.site, (level,))
+        root = self._asked(logger)
         if frame.f_code is not _LOG and not logger.isEnabledFor(level):
             self.refgraph.read(self.sources.make("logs", root.source, int(level)), "eq", False, self.site)
             return False
         self._log_record(logger, level, loc)
+        return False
+
+    def _asked(self, logger: logging.Logger) -> Any:
+        """The node of a logger whose settings decide what happens: guards look at those from before the region."""
+        self._asked_loggers.append(logger)
+        return self.refgraph.node(logger) or self.const_root(logger, f"logging.getLogger({logger.name!r})")
+
+    def loggers_changed(self) -> None:
+        """At the region's end: a record and a change of how it is logged have an order that replay does not keep."""
+        for logger in self._asked_loggers:
+            above: logging.Logger | None = logger
+            while above is not None:
+                nodes = map(self.refgraph.node, (above, above.handlers, above.filters, above.manager))
+                if any(node is not None and node.snapshot is not None for node in nodes):
+                    self.refuse("MP113", f"The region logs to `{logger.name}` and changes how that logs.")
+                above = above.parent
+
+    def log_asked(self, frame: Any) -> bool:
+        """``Logger.isEnabledFor``: the answer is guarded, not the cache that holds it."""
+        logger, level = frame.f_locals.get("self"), frame.f_locals.get("level")
+        if not is_a(logger, logging.Logger) or type(level) is not int:
+            return True
+        self.paused_code = frame.f_code
+        self.escape_all(self.site, (level,))
+        node = self._asked(logger)
+        self.refgraph.read(self.sources.make("logs", node.source, level), "eq", logger.isEnabledFor(level), self.site)
         return False
 
     def _log_record(self, logger: logging.Logger, level: int, loc: dict[str, Any]) -> None:
@@ -215,6 +243,7 @@ _LOG: types.CodeType = logging.Logger._log.__code__
 OUTPUT_FRAMES: dict[Callable[..., Any], str] = {
     **{getattr(owner, name): "log_call" for owner in (logging.Logger, logging) for name in _LEVELS if name != "exception"},
     logging.Logger.log: "log_call", logging.log: "log_call", logging.Logger._log: "log_call",
+    logging.Logger.isEnabledFor: "log_asked",
     logging.Logger.exception: "log_exception", logging.exception: "log_exception", logging.getLogger: "get_logger",
     warnings._showwarnmsg: "warning_shown", warnings._add_filter: "filter_added",  # type: ignore[attr-defined]
     warnings.resetwarnings: "filter_added", warnings.catch_warnings.__enter__: "filters_entered",

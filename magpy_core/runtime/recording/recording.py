@@ -78,6 +78,7 @@ class Recording(FrameEvents):
         self.not_imported = {}
         self._cached = []
         self._settings = {}
+        self._asked_loggers = []
         self._forked = []
         self._scripts = {}
         self._memos = {}
@@ -330,6 +331,7 @@ class Recording(FrameEvents):
     def finish(self, result: Any, error: BaseException | None) -> Plan | None:
         """Turn what was seen into a plan; refuses when anything is in doubt."""
         self.imports_failed()
+        self.loggers_changed()
         if self.pending_torch is not None:
             self.torch_call_missed()
         self.finished_data()

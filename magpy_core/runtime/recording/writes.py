@@ -130,8 +130,6 @@ class WriteEvents(ReadEvents):
         raw, owner = lookup.class_lookup(tp, name)
         if owner is not None and owner.__flags__ & (1 << 9):
             self.class_fact(tp, name, site)
-        if not (deleted or native) and name != "__dict__" and self._sets_by_python(obj, raw):
-            return  # what that writes is seen; it may raise before it does
         node = self.writing(obj, site)
         if node is not None:
             assert node.snapshot is not None
@@ -143,6 +141,8 @@ class WriteEvents(ReadEvents):
                 deleted = False  # code of the program's does it, which is seen
             if deleted:
                 self.presence(node, name, site)
+            if not (deleted or native) and self._sets_by_python(obj, raw):
+                return  # what that writes is seen, or is in the snapshot's difference; it may raise before it writes
             node.forced.append(("del_attr" if deleted else "set_attr", name))
         if node is not None and is_a(obj, nn.Module):
             d = instance_dict(obj) or {}
