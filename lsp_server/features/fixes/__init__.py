@@ -21,6 +21,7 @@ _MAKERS: dict[str, tuple[Callable[[Problem], Fix | None], ...]] = {
     "MP202": (number_as_tensor,),
     "MP201": (number_as_tensor,),
     "MP305": (move_logging_out,),
+    "MP308": (detach_instead,),
     "MPD101": (where_instead, cond_sketch, move_logging_out, detach_instead),
     "MPD201": (number_as_tensor, mark_dynamic),
 }

@@ -190,4 +190,32 @@ def forward(self, x):
     return self.layer(x)
 """,
     ),
+    Code(
+        "MP308",
+        "past-autograd",
+        "A tensor is used past autograd",
+        Severity.HINT,
+        reason="`.data` gives a tensor's memory without its history: a write to it is one that autograd does not notice.",
+        explanation="""\
+The region reads `.data` of a tensor that requires a gradient. The result has no history, which is what most programs
+want, but it also has no version counter in common with the tensor: if it is written to after the tensor has been
+saved for the backward pass, the gradient is computed from the new values, and nothing says so.
+
+`.detach()` gives the same values and the same memory, and such a write raises an error in the backward pass. The
+operator graph is the same for both, and complete.""",
+        hints=(
+            "Write `x.detach()` where the values are only read: the fix in the editor does that.",
+            "Write a parameter under `torch.no_grad()` and without `.data`: `with torch.no_grad(): p.add_(step)`.",
+        ),
+        example="""\
+def forward(self, x):
+    y = self.layer(x)
+    return y / y.data.norm()  # MP308
+""",
+        fixed="""\
+def forward(self, x):
+    y = self.layer(x)
+    return y / y.detach().norm()
+""",
+    ),
 )

@@ -293,7 +293,11 @@ class ReadEvents(DefinitionEvents):
     def read_tensor_attr(self, obj: torch.Tensor, name: str, site: Any) -> None:
         """Python-level attributes hung on a tensor; everything else passes through the operator recorder."""
         with no_torch_function():
-            d = obj.__dict__
+            d, hidden = obj.__dict__, name == "data" and obj.requires_grad
+        if hidden and not (place := self.places.now(site, self.site)).deeper:
+            text = "has no history in autograd, which would not notice a write to it and give wrong gradients."
+            hint = "`.detach()` has the same values and memory, and such a write raises."
+            self.note("MP308", f"{self.words(site) or 'This'} {text}", hint=hint, place=place)
         if name in d and not lookup.is_data_descriptor(lookup.class_lookup(type(obj), name)[0]):
             node = self.refgraph.node(obj)
             if node is not None:
