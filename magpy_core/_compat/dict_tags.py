@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import os
 import sys
 import threading
@@ -98,12 +99,36 @@ def _probe() -> bool:
         write()
         if _word(id(own) + _TAG) == before:
             return False
+    found = class_dict(Probe)
+    if found is None or not _class_writes_show(Probe, found):
+        return False
     mirror: dict[str, int] = {"a": 1}
     watch = Watch([], [mirror])
     if not watch.holds():
         return False
     mirror["a"] = 2
     return not watch.holds()
+
+
+def _class_writes_show(cls: Any, own: dict[str, Any]) -> bool:
+    def by_setting() -> None:
+        cls.added = 1
+
+    def by_setting_again() -> None:
+        cls.added = 2
+
+    def by_type_setattr() -> None:
+        type.__setattr__(cls, "__doc__", "a text")
+
+    def by_deleting() -> None:
+        del cls.added
+
+    for write in (by_setting, by_setting_again, by_type_setattr, by_deleting):
+        before = _word(id(own) + _TAG)
+        write()
+        if _word(id(own) + _TAG) == before:
+            return False
+    return True
 
 
 def _points_at(obj: Any, own: Any) -> bool:
@@ -119,6 +144,14 @@ def instance_dict(obj: Any) -> dict[str, Any] | None:
     return own if type(own) is dict and _points_at(obj, own) else None
 
 
+def class_dict(cls: type) -> dict[str, Any] | None:
+    """The dict behind a class's ``__dict__``, for a class that a class statement made; None for others."""
+    if not cls.__flags__ & _HEAP_TYPE:
+        return None
+    behind = gc.get_referents(type.__dict__["__dict__"].__get__(cls))
+    return behind[0] if len(behind) == 1 and type(behind[0]) is dict else None
+
+
 def type_is_fixed(value: Any) -> bool:
     """Whether ``value`` can't be given another class: an instance of a class that no class statement made."""
     return not type(value).__flags__ & _HEAP_TYPE and type(value) is not type(sys)
@@ -128,7 +161,8 @@ class Watch:
     """Tells whether instances still have their class and their ``__dict__``, and no dict was written to.
 
     ``objects`` are instances with a ``__dict__`` each, or None in its place where only the class counts. ``tables`` are
-    dicts that the watched ``__dict__``s hold: while those are unchanged they live. Objects are not kept alive: when one of
+    dicts that the watched ``__dict__``s hold: while those are unchanged they live. ``classes`` are dicts of classes
+    (``class_dict``), which the watch keeps. Objects are not kept alive: when one of
     them dies the watch is ``dead`` for good, before its memory is given back, and calls ``on_death``.
     Raises Unwatchable for an object whose header does not say what it should.
     """
@@ -138,6 +172,7 @@ class Watch:
         objects: Sequence[tuple[Any, dict[str, Any] | None]],
         tables: Sequence[dict[Any, Any]],
         on_death: Callable[[], None] | None = None,
+        classes: Sequence[dict[str, Any]] = (),
     ) -> None:
         self.dead = False
         me = weakref.ref(self)
@@ -166,6 +201,8 @@ class Watch:
         for table in tables:
             if type(table) is not dict and type(table) is not OrderedDict:
                 raise Unwatchable(f"a {type(table).__name__} changes without a trace")
+        self._kept = tuple(classes)
+        tags += [id(own) + _TAG for own in classes]
         # in this order: what one of them finds unchanged keeps alive what the next one reads
         self._parts = [_Words(headers), _Words(tags), _Words([id(t) + _TAG for t in tables])]
 
@@ -182,8 +219,8 @@ class Watch:
         return True
 
     def changed(self) -> tuple[list[int], list[int]]:
-        """Which ``__dict__``s were written to (positions among the objects that have one), or, if none was, which tables.
-        Nothing at all when a class or ``__dict__`` was replaced or an object died."""
+        """Which ``__dict__``s were written to (positions among the objects that have one, and after them the classes), or,
+        if none was, which tables. Nothing at all when a class or ``__dict__`` was replaced or an object died."""
         headers, tags, tables = self._parts
         if self.dead or headers.differences():
             return [], []

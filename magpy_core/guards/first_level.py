@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat import dict_tags
-from magpy_core._compat.dict_tags import Watch, instance_dict, type_is_fixed
+from magpy_core._compat.dict_tags import Watch, class_dict, instance_dict, type_is_fixed
 from magpy_core.guards.codegen import HOOK_DICTS, GuardWriter, drop_unused
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Read
@@ -44,6 +44,7 @@ class FirstLevel:
         self._known: dict[tuple[str, int], bool] = {}
         self._namespaces: dict[int, dict[str, Any]] = {}
         self._objects: list[tuple[Source, Any]] = []
+        self._classes: list[tuple[str, dict[str, Any]]] = []
         self._tables: list[tuple[str, dict[Any, Any]]] = []
         self._roots: list[tuple[Source, int]] = []
         self._own_paths: list[str] = []  # of the objects with a namespace, in their order
@@ -55,15 +56,18 @@ class FirstLevel:
     def watch(self, on_death: Any) -> Watch:
         """Begins now. Raises Unwatchable."""
         objects = [(value, self._namespaces.get(id(source))) for source, value in self._objects]
-        return Watch(objects, [table for _, table in self._tables], on_death)
+        classes = [own for _, own in self._classes]
+        return Watch(objects, [table for _, table in self._tables], on_death, classes)
 
     def forget(self) -> None:
         """Let go of the objects surveyed; what is needed of them later are their paths and addresses."""
         self._own_paths = [s.path + _NAMESPACE for s, _ in self._objects if id(s) in self._namespaces]
+        self._own_paths += [path for path, _ in self._classes]
         self._table_paths = [path for path, _ in self._tables]
         self._values.clear()
         self._namespaces.clear()
         self._objects.clear()
+        self._classes.clear()
         self._tables.clear()
         self.fixed.clear()
 
@@ -143,6 +147,8 @@ class FirstLevel:
             return self._held(source) and kinds.kind_of(expected) == kinds.SCALAR
         if op in ("is", "identity", "tensor"):
             return self._held(source)
+        if op == "names":
+            return source.kind == "dict" and source.base is not None and self._class(source.base)
         if op == "absent":
             return source.base is not None and _is_key(source.key) and self._contents(source.base)
         if op in ("keys", "truth"):
@@ -208,7 +214,19 @@ class FirstLevel:
         return True
 
     def _namespace(self, source: Source) -> bool:
-        return self._watched(source) and id(source) in self._namespaces
+        return (self._watched(source) and id(source) in self._namespaces) or self._class(source)
+
+    def _class(self, source: Source) -> bool:
+        """Whether this is a class, and the names in it are fixed."""
+        return self._once("class", source)
+
+    def _class_now(self, source: Source) -> bool:
+        path = source.path + _NAMESPACE
+        own = class_dict(self._value(source)) if source.kind == "const" and kinds.is_a(self._value(source), type) else None
+        if own is None or path in self._volatile:
+            return False
+        self._classes.append((path, own))
+        return True
 
     def _table(self, source: Source, *, keys: bool = True) -> bool:
         """Whether the dict at ``source`` is directly in a fixed namespace, and its contents are fixed. ``keys`` asks for
@@ -229,7 +247,7 @@ class FirstLevel:
         return True
 
     def _hooks(self, source: Source) -> bool:
-        if not self._namespace(source):
+        if not self._namespace(source) or id(source) not in self._namespaces:
             return False
         own = self._namespaces[id(source)]
         return all(self._add_table(f"{source.path}.attr({name!r})", own[name]) for name in HOOK_DICTS)

@@ -479,6 +479,26 @@ def _insert_base(cls: Any) -> Any:
         return False
 
 
+@change("insert base of other values", a(type))
+def _insert_shadowing_base(cls: Any) -> Any:
+    """What the class inherits of its own bases is found in another one first: other numbers and texts, methods replaced."""
+    inherited: dict[str, Any] = {}
+    for base in reversed(cls.__mro__[1:]):
+        if base.__flags__ & (1 << 9) and not base.__module__.startswith(("torch", "collections", "abc", "enum", "typing")):
+            inherited |= {n: v + (1 if type(v) is not str else "_") for n, v in base.__dict__.items() if _plain(n, v)}
+            inherited |= {n: wrapped(base.__dict__[n]) for n in _methods(base) if not n.startswith("__")}
+    if not inherited:
+        return False
+    try:
+        cls.__bases__ = (type("Shadow", (_Root,), inherited), *cls.__bases__)
+    except TypeError:
+        return False
+
+
+def _plain(name: str, value: Any) -> bool:
+    return type(value) in (int, float, str) and not name.startswith("__")
+
+
 class _Root:
     pass
 

@@ -147,6 +147,50 @@ def test_changes_are_seen(change: Callable[[Any], None]) -> None:
         torch.testing.assert_close(compiled(X), net(X), rtol=0, atol=0)
 
 
+CLASS_CHANGES: dict[str, Callable[[Any], None]] = {
+    "method": lambda cls: setattr(cls, "forward", lambda self, x: x * 5),
+    "attribute": lambda cls: setattr(cls, "scale", 7.0),
+    "base's attribute": lambda cls: setattr(cls.__mro__[1], "shift", 7.0),
+    "deleted": lambda cls: delattr(cls, "shift"),
+    "shadowed": lambda cls: setattr(cls, "__call__", lambda self, x: x * 11),
+    "looked up by Python": lambda cls: setattr(cls, "__getattribute__", lambda self, name: _DOUBLED(self, name)),
+    "table entry": lambda cls: cls.table.update(k=7.0),
+    "table": lambda cls: setattr(cls, "table", {"k": 9.0}),
+    "bases": lambda cls: setattr(cls, "__bases__", (_Further,)),
+}
+
+
+def _DOUBLED(self: Any, name: str) -> Any:
+    found = object.__getattribute__(self, name)
+    return found * 2 if name in ("scale", "shift") else found
+
+
+class _Further(nn.Module):
+    low = 13.0
+
+
+@pytest.mark.parametrize("change", CLASS_CHANGES)
+def test_changes_of_classes_are_seen(change: str) -> None:
+    class Base(nn.Module):
+        shift = 2.0
+        low = 1.0
+
+    class Net(Base):
+        scale = 3.0
+        shift = 4.0
+        table = {"k": 1.0}  # noqa: RUF012
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.scale + self.shift + self.table["k"] + self.low
+
+    net = nn.Sequential(*(Net() for _ in range(30)))
+    compiled, capture = armed(net, X)
+    assert not any(read.op == "names" for read in capture._tagged._reads if id(read) not in capture._tagged._level.covered)
+    CLASS_CHANGES[change](Net)
+    for _ in range(6):
+        torch.testing.assert_close(compiled(X), net(X), rtol=0, atol=0)
+
+
 def test_most_of_the_guard_is_left_out() -> None:
     def step(x: torch.Tensor) -> Any:
         return net(x)

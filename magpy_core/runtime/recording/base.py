@@ -18,7 +18,7 @@ from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.graph import Node, RefGraph
 from magpy_core.refgraph.iterators import can_peek
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.lookup import LIBRARIES, class_lookup
+from magpy_core.refgraph.lookup import class_lookup
 from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import MadeInside
@@ -271,14 +271,7 @@ class RecordingState(Observer):
         raise NotImplementedError
 
     def class_shape(self, tp: type, site: Any) -> None:
-        """No attribute was added to or removed from the classes of ``tp`` (a data descriptor could shadow an instance)."""
-        if tp in self.class_checked:
-            return
-        self.class_checked.add(tp)
-        for k in tp.__mro__:
-            if k.__flags__ & (1 << 9) and not k.__module__.startswith(LIBRARIES):
-                root = self.const_root(k).source
-                self.refgraph.read(self.sources.make("dict", root, None), "names", frozenset(k.__dict__), site)
+        raise NotImplementedError
 
     def function_fact(self, fn: Any) -> None:
         """Guard a Python function's code and defaults; root its mutable defaults and its closure's cells."""

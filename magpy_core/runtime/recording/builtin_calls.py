@@ -92,6 +92,7 @@ class BuiltinEvents(NativeReads):
     def b_isinstance(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if args:
             self.read_type(args[0], site)
+            self.class_shape(type(args[0]) if fn is isinstance or not is_a(args[0], type) else args[0], site)
             if fn is isinstance and kinds.kind_of(args[0]) == kinds.OBJECT:
                 raw, _ = lookup.class_lookup(type(args[0]), "__class__")
                 if is_a(raw, property):

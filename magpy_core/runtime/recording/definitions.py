@@ -108,6 +108,19 @@ class DefinitionEvents(EscapeEvents):
                 if key not in ("__dict__", "__weakref__"):
                     self.class_value(self.sources.attr(source, key), raw, site)
 
+    def class_shape(self, tp: type, site: Any) -> None:
+        """``tp`` has the same bases, with the same names in them (a descriptor could shadow an instance)."""
+        if tp in self.class_checked:
+            return
+        self.class_checked.add(tp)
+        if tp.__flags__ & _HEAP_TYPE and not tp.__module__.startswith(lookup.LIBRARIES):
+            tree = self.sources.make("field", self.const_root(tp).source, "__mro__")
+            self.refgraph.read(tree, "is", type.__getattribute__(tp, "__mro__"), site)
+        for k in tp.__mro__:
+            if k.__flags__ & _HEAP_TYPE and not k.__module__.startswith(lookup.LIBRARIES):
+                root = self.const_root(k).source
+                self.refgraph.read(self.sources.make("dict", root, None), "names", frozenset(k.__dict__), site)
+
     def operator_facts(self, obj: Any, site: Any) -> None:
         """Any special method of the object's class may run: they must stay the ones they are."""
         tp = type(obj)

@@ -208,6 +208,7 @@ class NativeReads(ContainerEvents):
     def match_class(self, site: Any, subject: Any, cls: Any, names: Any) -> None:
         """A class pattern: the attributes that it looks at, if the subject is an instance."""
         self.match(site, subject)
+        self.class_shape(type(subject), site)
         if type(cls) is type and not issubclass(type(subject), cls):
             return
         positional = getattr(cls, "__match_args__", ()) if kinds.kind_of(subject) not in (kinds.SCALAR, kinds.TENSOR) else ()

@@ -968,3 +968,42 @@ def region(x):
 
 def change_name():
     Point.__name__ = "Place"
+
+
+# === bases_that_are_replaced
+class First:
+    low = 1.0
+
+    def shift(self, x):
+        return x + self.low
+
+
+class Second:
+    low = 5.0
+
+    def shift(self, x):
+        return x - self.low
+
+
+class Item(First):
+    pass
+
+
+item = Item()
+
+
+def region(x):
+    if issubclass(Item, First) and isinstance(item, First):
+        x = x * 2
+    match item:
+        case Second():
+            x = x * 3
+    return item.shift(x) * Item.low
+
+
+def change_bases():
+    Item.__bases__ = (Second,)
+
+
+def change_both():
+    Item.__bases__ = (Second, First)
