@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-_FLAGS = ("cudnn_enabled", "cudnn_benchmark", "cudnn_deterministic", "cudnn_allow_tf32", "cudnn_depthwise_kernel")
+_FLAGS = ("cudnn_enabled", "cudnn_benchmark", "cudnn_deterministic", "cudnn_allow_tf32", "cudnn_depthwise_kernel",
+          "cuda_:cudnn_benchmark_limit")  # fmt: skip
 # What the others decide too comes last, the general before the particular.
 _PRECISIONS = (
     ("generic", "all"), ("cuda", "all"), ("cuda", "conv"), ("cuda", "rnn"), ("cuda", "matmul"), ("mkldnn", "all"),
@@ -22,7 +23,9 @@ Settings = list[Any]
 
 
 def _functions(flag: str) -> tuple[Callable[[], Any], Callable[[Any], None]] | None:
-    getter, setter = getattr(torch._C, f"_get_{flag}", None), getattr(torch._C, f"_set_{flag}", None)
+    """``_get_``/``_set_`` of a flag, or ``_cuda_get_``/``_cuda_set_``, which only builds for CUDA have."""
+    before, _, after = flag.rpartition(":")
+    getter, setter = (getattr(torch._C, f"_{before}{verb}_{after}", None) for verb in ("get", "set"))
     return None if getter is None or setter is None else (getter, setter)
 
 

@@ -143,6 +143,11 @@ def _call(self: _Instrumenter, instr: Instr) -> None:
     site = self.site(None, last, len(group) - 1)
     self.position = last.pos
     self.before_call(site, instr, last.arg, names, state[-(last.arg + (1 if PY313 else 2))])
+    if PY313:
+        # specialised, CALL enters the __init__ of a class without asking who watches frames (PEP 523); CALL_KW always asks
+        self.const(())
+        instr.op = _OP["CALL_KW"]
+        self.room(1)
     self.out.extend(group)
     self.at += len(group) - 1
     self.after_call(site)

@@ -78,13 +78,20 @@ class _ProcessWide:
             if sys.getrecursionlimit() == self._raised_limit:  # otherwise the user has set it meanwhile
                 sys.setrecursionlimit(self._raised_limit - _HEADROOM)
             if sys.getswitchinterval() == self._short_interval:
-                sys.setswitchinterval(self._interval)
+                sys.setswitchinterval(self._interval + 5e-7)  # which cuts off what is below a microsecond
             if self._visible is not None:
                 self._visible.lower()
                 self._visible = None
 
+    def as_set(self, fn: object, found: float) -> float:
+        """What ``sys.getrecursionlimit`` or ``sys.getswitchinterval`` would give if nothing were recorded."""
+        if fn is sys.getrecursionlimit and found == self._raised_limit:
+            return found - _HEADROOM
+        return self._interval if fn is sys.getswitchinterval and found == self._short_interval else found
+
 
 _process_wide = _ProcessWide()
+as_set = _process_wide.as_set
 
 
 def is_own_file(filename: str) -> bool:

@@ -71,12 +71,17 @@ STATE_READ_PREFIXES = (
 # Settings that the global guard watches already, and what is not a setting: it differs while a call is recorded.
 _NO_SETTINGS = ("autocast", "grad", "default_dtype", "num_threads", "tracing", "dispatch", "function", "functorch", "mode",
                 "stack", "stream", "device", "rng", "nested", "deterministic_algorithms")  # fmt: skip
+# Those that the global guard does not watch, or watches only while they count.
+_SETTINGS = frozenset({
+    "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "is_autocast_cache_enabled", "get_autocast_dtype",
+    "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "_is_multithreading_enabled",
+})  # fmt: skip
 
 
 def reads_setting(fn: Any) -> bool:
     """Whether a function of torch tells how torch is set up (``torch._C._get_cudnn_enabled``), as no other guard does."""
     name = getattr(fn, "__name__", "")
-    return name.startswith(("_get_", "get_")) and not any(part in name for part in _NO_SETTINGS)
+    return name in _SETTINGS or (name.startswith(("_get_", "get_")) and not any(part in name for part in _NO_SETTINGS))
 
 
 # Functions that write arguments without a trace in the tensors' version counters: names of their parameters in order, the

@@ -7,13 +7,17 @@ import abc
 import collections
 import copy
 import functools
+import gc
 import inspect
+import sys
 import types
 from typing import Any
 
 import torch
 
 from magpy_core.findings import HERE
+from magpy_core.monitor import policy
+from magpy_core.monitor.record import as_set
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
@@ -166,6 +170,8 @@ class BuiltinEvents(NativeReads):
                     self.names_in_error(obj)
                 todo += (shown := obj.args if is_a(obj, BaseException) else tuple(vars(obj).values()))
                 self.escape_all(site, shown)
+            if (type(obj).__module__ or "").partition(".")[0] == "numpy":
+                self.setting_read(site, numpy_print_options, (), numpy_print_options())
             if type(obj).__flags__ & (1 << 9):  # the default texts have its name
                 self.text_of_definition(type(obj), site)
             if kind not in kinds.CONTAINERS:
@@ -294,6 +300,28 @@ class BuiltinEvents(NativeReads):
         self.pause()
         return True
 
+    def b_process(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        """A setting of the process that is another one while a call is recorded."""
+        self.pending_call = (site, "process", (fn,))
+
+    def process_setting(self, site: Any, fn: Any, result: Any) -> Any:
+        """What the program is told: the setting as it is without the recording, which is guarded."""
+        result = self.collecting if fn is gc.isenabled else as_set(fn, result)
+        self.setting_read(site, fn, (), result)
+        return result
+
+    def b_collector(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        self.collecting = fn is gc.enable  # at the recording's end
+        self.host_call(site, fn, policy.HOST)
+
+    collecting = True
+
+    def host_call(self, site: Any, fn: Any, what: str) -> None:
+        raise NotImplementedError
+
+    def setting_read(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> None:
+        raise NotImplementedError
+
     def printable(self, value: Any) -> bool:
         kind = kinds.kind_of(value)
         if kind in (kinds.SCALAR,):
@@ -304,10 +332,17 @@ class BuiltinEvents(NativeReads):
         return False
 
 
+def numpy_print_options() -> str:
+    """How NumPy makes text of numbers."""
+    return repr(sys.modules["numpy"].get_printoptions())
+
+
 SPECIAL: dict[Any, str] = {
     len: "b_len", isinstance: "b_isinstance", issubclass: "b_isinstance", getattr: "b_getattr", hasattr: "b_getattr",
     setattr: "b_setattr", delattr: "b_setattr", id: "b_id", hash: "b_id", repr: "b_repr", ascii: "b_repr", format: "b_repr",
     sorted: "b_iterate", sum: "b_iterate", min: "b_iterate", max: "b_iterate", any: "b_iterate", all: "b_iterate",
     iter: "b_iterate", functools.reduce: "b_iterate", next: "b_next", vars: "b_vars", dir: "b_vars", print: "b_print",
     _warnings.warn: "b_warn",
+    sys.getrecursionlimit: "b_process", sys.getswitchinterval: "b_process", gc.isenabled: "b_process",
+    gc.enable: "b_collector", gc.disable: "b_collector",
 }  # fmt: skip

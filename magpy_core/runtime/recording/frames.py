@@ -131,10 +131,21 @@ class FrameEvents(UnseenCalls):
         self.read_deep(site, args, kwargs)
         if not _hands_itself_over(fn):
             self.escape_all(site, args, kwargs)  # it may compute with numbers
+        if fn.__module__ == "torch" and fn.__name__.startswith(("is_", "get_")) and not kwargs:
+            self.pending_call = (site, "setting", (fn, args))
+        elif not fn.__code__.co_filename.startswith(_TORCH) and args and self.refgraph.node(args[0]) is not None:
+            self._whole_state(args[0], site)  # a method of an object from outside
         if fn is typing.get_type_hints:
             for holder in args[0].__mro__ if is_a(args[0], type) else args[:1]:
                 self.read_attr(holder, "__annotations__", site)
                 self.read_deep(site, (getattr(holder, "__annotations__", None),), {})
+
+    def _whole_state(self, obj: Any, site: Any) -> None:
+        """Python that is not monitored may read all that an object holds."""
+        self.state_read(obj, site)
+        held = tuple((instance_dict(obj) or {}).values())
+        self.escape_all(site, held)
+        self.read_deep(site, held, {})
 
     def _method_of_library(self, frame: Any) -> None:
         """``len(poly1d)``, ``masked.mask = m``, ``graph_module.code``: Python that runs without a call of the program's."""
@@ -147,7 +158,9 @@ class FrameEvents(UnseenCalls):
             if is_a(raw, (types.FunctionType, property)):  # these objects change without a trace
                 self.host_call(self.site, raw if is_a(raw, types.FunctionType) else cls, policy.UNKNOWN)
         elif is_a(raw, property) and raw.fget is not None and getattr(raw.fget, "__code__", None) is frame.f_code:
-            self.state_read(first, self.site)
+            self._whole_state(first, self.site)
+        elif frame.f_code.co_name == "__enter__":
+            self._whole_state(first, self.site)
 
     def _importing(self) -> bool:
         """Whether the frame that starts was called by the import system or a module's body (an import no event showed)."""
@@ -301,6 +314,11 @@ class FrameEvents(UnseenCalls):
 
     def autocast_enter(self, frame: Any) -> bool:
         ctx = frame.f_locals.get("self")
+        if self.refgraph.node(ctx) is not None:
+            self._whole_state(ctx, self.site)
+        elif not self._autocast:  # what it was not told it has asked of torch
+            for ask, about in ((torch.get_autocast_dtype, (ctx.device,)), (torch.is_autocast_cache_enabled, ())):
+                self.setting_read(self.site, ask, about, ask(*about))
         args = (ctx.device, ctx.fast_dtype, ctx._enabled, ctx._cache_enabled)
         node = self.ops.graph.call_function(autocast_mode._enter_autocast, args)
         node.meta["magpy_site"] = self.site

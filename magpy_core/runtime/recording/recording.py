@@ -261,7 +261,7 @@ class Recording(FrameEvents):
         state = global_check()
         random = random_streams()
         shadow = ShadowRecorder(self.ops, self.unrecorded)
-        collecting = gc.isenabled()
+        self.collecting = gc.isenabled()
         gc.collect(0)
         gc.disable()
         result: Any = None
@@ -288,7 +288,7 @@ class Recording(FrameEvents):
             self.places.end()
             for undo in reversed(self.restores):
                 undo()
-            if collecting:
+            if self.collecting:
                 gc.enable()
         if plan is _FAILED or self.broken or self.passing:
             plan = None

@@ -136,6 +136,8 @@ class ValueEvents(CallEvents):
         if fn == "setting":
             self.setting_read(site, args[0], args[1], result)
             return result
+        if fn == "process":
+            return self.process_setting(site, args[0], result)
         if fn == "set":
             self.setting_changed(site, args[0], args[1])
             return result

@@ -1,0 +1,92 @@
+"""State of the process, of torch and of libraries that functions tell: guarded, and told as it is without a recording."""
+
+from __future__ import annotations
+
+import gc
+import os
+import reprlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import magpy_core
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+ASKED: dict[str, tuple[Callable[[], Any], Callable[[int], Any]]] = {
+    "recursion limit": (sys.getrecursionlimit, lambda i: sys.setrecursionlimit(3000 + i)),
+    "switch interval": (sys.getswitchinterval, lambda i: sys.setswitchinterval(0.01 * (i + 1))),
+    "collector": (gc.isenabled, lambda i: gc.disable() if i % 2 else gc.enable()),
+    "collector's thresholds": (gc.get_threshold, lambda i: gc.set_threshold(700 + i, 10, 10)),
+    "folder": (os.getcwd, lambda i: os.chdir("/" if i % 2 else os.path.expanduser("~"))),
+    "text of an array": (lambda: str(np.ones(2) / 3), lambda i: np.set_printoptions(precision=2 + i)),
+    "text of a number": (lambda: repr(np.float32(1 / 3)), lambda i: np.set_printoptions(legacy="1.13" if i % 2 else False)),
+    "text of a tensor": (lambda: str(torch.ones(2) / 3), lambda i: torch.set_printoptions(precision=2 + i)),
+    "short texts": (lambda: reprlib.repr(list(range(50))), lambda i: setattr(reprlib.aRepr, "maxlist", i)),
+    "anomaly mode": (torch.is_anomaly_enabled, lambda i: torch.autograd.set_detect_anomaly(bool(i % 2))),
+    "autocast dtype": (
+        lambda: torch.get_autocast_dtype("cpu"),
+        lambda i: torch.set_autocast_dtype("cpu", torch.float16 if i % 2 else torch.bfloat16),
+    ),
+    "autocast without a dtype": (
+        lambda: _autocast_product().dtype,
+        lambda i: torch.set_autocast_dtype("cpu", torch.float16 if i % 2 else torch.bfloat16),
+    ),
+    "warnings of torch": (torch.is_warn_always_enabled, lambda i: torch.set_warn_always(bool(i % 2))),
+    "threads of backward": (
+        lambda: torch._C._is_multithreading_enabled(),
+        lambda i: torch.autograd.set_multithreading_enabled(bool(i % 2)),
+    ),
+}
+
+
+def _autocast_product() -> torch.Tensor:
+    with torch.autocast("cpu"):
+        return torch.ones(2, 2) @ torch.ones(2, 2)
+
+
+@pytest.fixture(autouse=True)
+def put_back() -> Iterator[None]:
+    limit, interval, enabled = sys.getrecursionlimit(), sys.getswitchinterval(), gc.isenabled()
+    thresholds, folder, options = gc.get_threshold(), os.getcwd(), np.get_printoptions()
+    longest, dtype = reprlib.aRepr.maxlist, torch.get_autocast_dtype("cpu")
+    yield
+    sys.setrecursionlimit(limit)
+    sys.setswitchinterval(interval)
+    (gc.enable if enabled else gc.disable)()
+    gc.set_threshold(*thresholds)
+    os.chdir(folder)
+    np.set_printoptions(**options)
+    torch.set_printoptions(profile="default")
+    reprlib.aRepr.maxlist = longest
+    torch.set_autocast_dtype("cpu", dtype)
+    torch.autograd.set_detect_anomaly(False)
+    torch.autograd.set_multithreading_enabled(True)
+    torch.set_warn_always(False)
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_told_as_in_plain_python(what: str) -> None:
+    ask, change = ASKED[what]
+    compiled = magpy_core.compile(lambda x: (x * 2, ask()), backend="eager")
+    for call in range(9):
+        if call >= 3:
+            change(call)
+        assert compiled(torch.ones(2))[1] == ask(), f"call {call}"
+
+
+def test_the_collector_stays_as_the_region_leaves_it() -> None:
+    def region(x: torch.Tensor) -> Any:
+        before = gc.isenabled()
+        gc.disable()
+        between = gc.isenabled()
+        return x * 2, before, between
+
+    compiled = magpy_core.compile(region, backend="eager")
+    gc.enable()
+    assert compiled(torch.ones(2))[1:] == (True, False) and not gc.isenabled()
+    assert compiled(torch.ones(2))[1:] == (False, False) and not gc.isenabled()
