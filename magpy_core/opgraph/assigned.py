@@ -29,6 +29,8 @@ class Assigned:
     mutated: dict[int, tuple[torch.Tensor, Source]]
     eager_only: list[tuple[Any, ...]]
     first_change: torch.fx.Node | None
+    reshaped_leaf = False
+    """Whether a tensor that requires a gradient has just been given memory of another shape."""
     entry_memory: dict[int, torch.Tensor]
     entry_history: dict[int, tuple[bool, Any]]
     """Of tensors from outside, by id: whether each required a gradient, and what it was computed by."""
@@ -83,6 +85,7 @@ class Assigned:
             self.host.settle_arrays()
             if is_a(value, torch.Tensor) and may_become(tensor, value, self.host.sizes_vary()):
                 self._keep_as_it_is(tensor)
+                self.reshaped_leaf = self.reshaped_leaf or (tensor.requires_grad and tensor.shape != value.shape)
                 return ("op", ("set_data", (self.to_fx(tensor), self.to_fx(value)), {}, [tensor, value], []))
         raise Unsupported("MP106", f"Assigning {HERE} inside the region can't be recorded safely yet.")
 

@@ -242,9 +242,9 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
     def _before(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Convert the arguments while they still have their entry state."""
         self.host.torch_call_seen()
-        if self._made_bytes > release.EVERY:
-            self._made_bytes = 0
-            release.release_unreachable(self.values, self.guarded)
+        if self._made_bytes > release.EVERY or self.reshaped_leaf:
+            release.release_unreachable(self.values, self.guarded, histories=self.reshaped_leaf)
+            self._made_bytes, self.reshaped_leaf = 0, False
         self._took_mask = self._took_array = False
         self._numbers, self.read_inside = [], []
         self._took_number = any(map(self._is_data, sizes_among(fns.function_name(func), args, kwargs)))

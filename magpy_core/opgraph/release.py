@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.tensor_guards import tensor_users, tensors_in_storage
+from magpy_core._compat.autograd import is_view
+from magpy_core._compat.tensor_guards import no_torch_function, tensor_users, tensors_in_storage
 
 #: Bytes that operations may make before the values are looked through.
 EVERY = 32 * 2**20
@@ -27,10 +28,17 @@ def _references(values: Mapping[int, tuple[torch.Tensor, Any]]) -> dict[int, int
 _OURS = _references({0: (torch.empty(0), None)})[0]  # of a tensor that is only in such a table
 
 
-def release_unreachable(values: Mapping[int, tuple[torch.Tensor, Any]], outside: Container[int]) -> int:
+def release_unreachable(
+    values: Mapping[int, tuple[torch.Tensor, Any]], outside: Container[int], *, histories: bool = False
+) -> int:
     """Empty the storages of those tensors of ``values`` that only it refers to; ``outside``: ids of tensors to leave alone.
-    Returns the number of bytes freed."""
+    ``histories``: take them off autograd's graph too, which would keep what it noted of a leaf's shape. Returns how many
+    bytes were freed."""
     reached = _references(values)
+    for key, (tensor, _) in values.items() if histories else ():
+        if reached[key] == _OURS and key not in outside and tensor.grad_fn is not None and not is_view(tensor):
+            with no_torch_function():
+                tensor.detach_()
     users: dict[int, int] = {}  # storage: tensors of the table in it; 0 once one of them may be seen again
     first: dict[int, int] = {}
     for key, (tensor, _) in values.items():

@@ -1546,3 +1546,12 @@ def region(x):
 
 def args(i):
     return (torch.arange(4.0).reshape(2, 2) + i,)
+
+
+# === a_leaf_that_grows: calls=4
+p = nn.Parameter(torch.zeros(4))
+
+
+def region(x):
+    p.data = torch.cat([p, x.flatten()])
+    return p.sum() * 2
