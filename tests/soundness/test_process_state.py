@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import queue
 import reprlib
 import sys
+import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -77,6 +80,49 @@ def test_told_as_in_plain_python(what: str) -> None:
         if call >= 3:
             change(call)
         assert compiled(torch.ones(2))[1] == ask(), f"call {call}"
+
+
+class Held:
+    v = 0
+
+    def __len__(self) -> int:
+        return int(self.v)
+
+
+def _proxied() -> tuple[Held, Any]:
+    held = Held()
+    return held, weakref.proxy(held)
+
+
+def _flipped(lock: Any) -> None:
+    if lock.locked():
+        lock.release()
+    else:
+        lock.acquire()
+
+
+OBJECTS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], Callable[[Any, int], Any]]] = {
+    "lock": (threading.Lock, lambda o: o.locked(), lambda o, i: _flipped(o)),
+    "lock asked": (threading.Lock, lambda o: o.acquire(False) and (o.release() or 1), lambda o, i: _flipped(o)),
+    "local of a thread": (threading.local, lambda o: getattr(o, "v", 0), lambda o, i: setattr(o, "v", i)),
+    "weak proxy": (_proxied, lambda o: o[1].v, lambda o, i: setattr(o[0], "v", i)),
+    "length of a weak proxy": (_proxied, lambda o: len(o[1]), lambda o, i: setattr(o[0], "v", i)),
+    "weak proxy made": (Held, lambda o: weakref.proxy(o).v, lambda o, i: setattr(o, "v", i)),
+    "future": (torch.futures.Future, lambda o: o.done(), lambda o, i: None if o.done() else o.set_result(i)),
+    "queue": (queue.Queue, lambda o: (o.qsize(), o.empty()), lambda o, i: o.put(i)),
+    "event": (threading.Event, lambda o: o.is_set(), lambda o, i: o.set() if i % 2 else o.clear()),
+}
+
+
+@pytest.mark.parametrize("what", OBJECTS)
+def test_objects_whose_state_no_attribute_shows(what: str) -> None:
+    make, ask, change = OBJECTS[what]
+    thing = make()
+    compiled = magpy_core.compile(lambda x, o: (x * 2, ask(o)), backend="eager")
+    for call in range(9):
+        if call >= 3:
+            change(thing, call)
+        assert compiled(torch.ones(2), thing)[1] == ask(thing), f"call {call}"
 
 
 def test_the_collector_stays_as_the_region_leaves_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -355,6 +356,8 @@ class RecordingState(Observer):
                 refgraph.read(source, "type", type(value), site)
             if kind == kinds.OPAQUE and not can_peek(value):
                 refgraph.read(source, "is", value, site)
+                if type(value) in weakref.ProxyTypes:
+                    self.refuse("MP111", f"{HERE} reads a weak proxy: what it stands for can't be named.", site=site)
             elif kind == kinds.OBJECT:
                 self.native_facts(source, value, site)
         else:
@@ -471,6 +474,9 @@ class RecordingState(Observer):
         raise NotImplementedError
 
     def escape_all(self, site: Any, *trees: Any) -> None:
+        raise NotImplementedError
+
+    def lock_used(self, site: Any, obj: Any, name: str, asks: bool, fn: Any) -> None:
         raise NotImplementedError
 
     def is_data(self, value: Any) -> bool:

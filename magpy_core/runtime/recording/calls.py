@@ -406,6 +406,7 @@ class CallEvents(ArrayEvents):
         if kind in (kinds.SCALAR, kinds.IDENTITY):
             if is_a(obj, types.FunctionType) and name == "__get__":
                 return
+            self.lock_used(site, obj, name, bool(args or kwargs), fn)
             if is_a(obj, _MEMBERS) and args:
                 self.member_used(site, obj, name, args[0])
             self.escape_all(site, obj, args, kwargs)

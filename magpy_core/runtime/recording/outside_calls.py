@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextvars
 import copy
 import functools
+import threading
 import types
 from typing import Any
 
@@ -161,6 +162,12 @@ class OutsideCallEvents(BuiltinEvents):
                 self.value(source, now, site)
         elif name in ("set", "reset"):
             self.context_entry.setdefault(id(var), (var, now, site))
+
+    def lock_used(self, site: Any, obj: Any, name: str, asks: bool, fn: Any) -> None:
+        """A lock changes no result, unless it is asked whether it is held (threading asks only for those it holds)."""
+        asks = name == "locked" or (name == "acquire" and asks)
+        if asks and type(obj).__module__ == "_thread" and site.code.co_filename != threading.__file__:
+            self.host_call(site, fn, policy.UNKNOWN)
 
     def host_call(self, site: Any, fn: Any, what: str) -> None:
         if self.ops.op_depth and policy.is_decimal(fn):

@@ -108,8 +108,6 @@ class ReadEvents(DefinitionEvents):
 
     def attr_read(self, site: Any, obj: Any) -> None:
         self.site = site
-        if is_a(obj, threading.local):
-            self.thread_local(site)
         self.read_attr(obj, site.name, site)
 
     def thread_local(self, site: Any) -> None:
@@ -137,6 +135,10 @@ class ReadEvents(DefinitionEvents):
         tp = type(obj)
         if kinds.holds_memory(tp) and self.data_attribute(site, obj, name):
             return
+        if tp in weakref.ProxyTypes or is_a(obj, torch.futures.Future):
+            self.refuse("MP111", f"{HERE} reads {a_type(obj)}, which stands for what other code may change.", site=site)
+        elif issubclass(tp, threading.local):
+            self.thread_local(site)
         if name in _POINTERS and kinds.holds_memory(tp):
             self.refuse("MP102", f"{HERE} gives an array's memory to Python, where the graph can't follow.", site=site)
         if is_a(obj, torch.Tensor):
