@@ -87,9 +87,15 @@ def resolve(obj: Any, name: str, *, plain: bool = False) -> Found:
     if fb_owner is None or plain:
         return Found("absent")
     if fallback is nn.Module.__dict__.get("__getattr__") and d is not None:
-        for table in ("_parameters", "_buffers", "_modules"):
-            members = d.get(table)
-            if type(members) is dict and name in members:
-                return Found("module", value=members[name], table=table)
-        return Found("absent")
+        return member(obj, name)
     return Found("python", value=fallback, owner=fb_owner)
+
+
+def member(module: nn.Module, name: str) -> Found:
+    """Where ``nn.Module.__getattr__`` finds a parameter, buffer or submodule."""
+    d = instance_dict(module) or {}
+    for table in ("_parameters", "_buffers", "_modules"):
+        members = d.get(table)
+        if type(members) is dict and name in members:
+            return Found("module", value=members[name], table=table)
+    return Found("absent")

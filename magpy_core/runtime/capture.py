@@ -208,6 +208,10 @@ class Capture:
         w.write(self.refgraph.reads)
         self._distinct(w)
         names = [w.var(source) for source, *_ in self._recorded.tensors]
+        looked_at = {id(source) for source, *_ in self._recorded.tensors}
+        for read in self.refgraph.reads:  # tensors that no operation took: that they are there may have decided something
+            if read.op == "tensor" and id(read.source) not in looked_at:
+                w.fail_if(f"type({w.var(read.source)}) is not {w.const(read.expected)}", read.site)
         if names:
             w.lines.append(f"if not tensors({', '.join(names)}): return MISS")
             w.checks += len(names)

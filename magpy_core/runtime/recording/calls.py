@@ -196,9 +196,8 @@ class CallEvents(ArrayEvents):
 
     def at_its_end(self, cls: type, args: tuple[Any, ...], site: Any) -> None:
         """What is to happen when an object dies can't be replayed: a replay makes and drops other objects than the run."""
-        name = cls.__name__
         if kinds.has_finalizer(cls) and not policy.is_host_module(cls.__module__):  # what that does is refused as it does it
-            self.let_go(f"A {name} is made here; when its `__del__` runs, replay can't repeat.", site)
+            self.let_go(f"A {cls.__name__} is made here; when its `__del__` runs, replay can't repeat.", site)
         elif issubclass(cls, weakref.ref) and len(args) > 1 and args[1] is not None:
             self.refuse("MP110", "A weak reference is made here; when its callback runs, replay can't repeat.", site=site)
 
@@ -450,8 +449,10 @@ class CallEvents(ArrayEvents):
         self.class_fact(type(obj), name, site)
         if node is None:
             self.read_internal_attr(obj, name, found, site)
-        else:
+        elif found.where != "absent":
             self.external_attr(node, obj, name, found, site)
+        else:  # a module's tables are looked through by its ``__getattr__``
+            self.absent_attr(node, obj, name, site)
 
     def opaque_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
         module = type(obj).__module__

@@ -1406,3 +1406,25 @@ def region(x):
     p.mul_(2)
     assert x.sum() > 0, "negative"
     return p * 2
+
+
+# === buffer_asked_for_through_getattribute
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("cache", torch.ones(3))
+
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, name)
+
+    def forward(self, x):
+        if not hasattr(self, "cache"):
+            self.register_buffer("cache", torch.ones(3) * 2)
+        return x * 2
+
+
+region = M()
+
+
+def change_drop():
+    del region.cache
