@@ -40,7 +40,7 @@ def writes(node: torch.fx.Node) -> bool:
     if node.op not in ("call_function", "call_method"):
         return False
     name = name_of(node.op, node.target)
-    operator = f"__{name}__" in IN_PLACE or name == "setitem"
+    operator = f"__{name}__" in IN_PLACE or name in ("setitem", "set")  # the latter: `x.real = y`
     return "out" in node.kwargs or operator or (name.endswith("_") and not name.endswith("__")) or _told_in_place(node)
 
 

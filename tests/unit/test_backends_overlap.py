@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import magpy_core
+from magpy_core.backends.sharing import writes
 
 PLACES = [(0, 2), (0, 2), (0, 2), (0, 4), (2, 0), (1, 3), (0, 1), (0, 1), (1, 2), (4, 4), (0, 0), (3, 2)]
 
@@ -131,6 +132,13 @@ def test_views_share_memory_with_what_a_function_wrote(region: Callable[..., Any
     compiled = magpy_core.compile(region, backend="aot_eager")
     for _ in range(3):
         assert shared(compiled) == shared(region) == [True, True]
+
+
+def test_an_assigned_part_is_a_write() -> None:
+    graph = torch.fx.Graph()
+    given = graph.placeholder("x")
+    assert writes(graph.call_function(torch.Tensor.real.__set__, (given, given)))
+    assert writes(graph.call_method("add_", (given, 1))) and not writes(graph.call_method("add", (given, 1)))
 
 
 def test_detach_of_a_view_raises_after_another_tensor_did_not() -> None:
