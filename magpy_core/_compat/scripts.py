@@ -1,6 +1,6 @@
 """torch.jit's compiled code: what a scripted or traced function or method reads, changes and does, by its own graph.
 
-Key types: ScriptUse, SCRIPTED; key functions: ``script_use``, ``cpp_module``, ``script_attribute``, ``owns_method``.
+Key types: ScriptUse, SCRIPTED; key functions: ``script_use``, ``cpp_module``, ``script_attribute``, ``tracers``.
 """
 
 from __future__ import annotations
@@ -50,6 +50,12 @@ class ScriptUse:
     reads: tuple[tuple[str, ...], ...] = ()
     statistics: tuple[tuple[tuple[str, ...], tuple[str, ...] | bool], ...] = ()
     trouble: str = ""
+
+
+def tracers() -> list[Any]:
+    """The functions of torch.jit that note down the operations of what they are given."""
+    traced: Any = torch.jit._trace
+    return [traced.trace, traced.trace_module, traced._get_trace_graph, traced.ONNXTracedModule.forward]
 
 
 def cpp_module(module: Any) -> Any:

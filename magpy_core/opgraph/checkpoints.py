@@ -13,6 +13,8 @@ import torch
 import torch.fx
 from torch.utils.checkpoint import checkpoint
 
+from magpy_core._compat.fx_targets import printable_targets
+
 CHECKPOINT = "magpy_checkpoint"
 GIVEN = "magpy_checkpoint_arguments"  # of a value: the calls of ``checkpoint`` that it is an argument of
 
@@ -55,6 +57,7 @@ def _group(graph: torch.fx.Graph, members: list[torch.fx.Node], number: int) -> 
         mapping[node] = part.node_copy(node, lambda n: mapping[n])
     part.output(tuple(mapping[node] for node in outputs))
     stretch = torch.fx.GraphModule(torch.nn.Module(), part)
+    printable_targets(stretch)
     with graph.inserting_after(members[-1]):
         call = graph.call_function(_under_checkpoint(stretch, len(given)), tuple(inputs))
     after = call

@@ -65,7 +65,8 @@ class PythonReads:
         self.eager_only.append(("MP109", text, self.host.site_mark()))
         node = self.node_of(tensor)
 
-        varying = self.data_dims.get(id(tensor))
+        # where sizes of inputs vary, so may the dimensions that follow from those
+        varying = None if self.host.sizes_vary() else self.data_dims.get(id(tensor))
 
         def number(value: int, method: str, *where: int) -> int:
             if where and varying is not None and not varying & {where[0], where[0] - tensor.dim(), where[0] + tensor.dim()}:

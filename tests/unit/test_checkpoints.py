@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -45,3 +46,19 @@ def test_activations_are_computed_again() -> None:
         counts.append((counting.names.count("tanh"), counting.names.count("sin")))
     assert compiled.__magpy_region__.hits == 2
     assert counts == [(1, 0)] * 4
+
+
+def test_a_function_that_was_replaced_is_called_once_in_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fx prints `torch.tanh` by its name: in a replay that would be what stands there now, which calls the original."""
+    original = torch.tanh
+
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return original(x) * 2
+
+    module = Block()
+    compiled = magpy_core.compile(module, backend="eager")
+    x = torch.ones(2, 3)
+    for replaced in (doubled, original, doubled, original):
+        monkeypatch.setattr(torch, "tanh", replaced)
+        assert torch.equal(module(x), compiled(x))
+    assert compiled.__magpy_region__.hits == 2

@@ -317,3 +317,21 @@ def test_operators_that_compile_what_they_are_given_run_as_without_us() -> None:
     assert torch._C._len_torch_function_stack() == torch._C._len_torch_dispatch_stack() == 0
     (found,) = (f for f in region_of(compiled).findings.values() if f.code == "MP106")
     assert found.location.function.endswith("_Inner.forward") and "torch.cond or its kin" in found.message
+
+
+def test_torch_jit_trace_inside_a_region_gives_what_it_does_without_us() -> None:
+    inner = torch.nn.Linear(3, 3)
+
+    def region(x: torch.Tensor) -> tuple[str, torch.Tensor]:
+        traced = torch.jit.trace(lambda v: v.sin() * 2 + 3, (x,))
+        whole = torch.jit.trace_module(inner, {"forward": x})
+        return traced.code, traced(x) + whole(x)
+
+    compiled = magpy_core.compile(region, backend="eager")
+    for _ in range(3):
+        (code, y), (expected_code, expected) = compiled(torch.ones(2, 3)), region(torch.ones(2, 3))
+        assert code == expected_code and torch.equal(y, expected)
+    assert torch._C._len_torch_function_stack() == torch._C._len_torch_dispatch_stack() == 0
+    (found,) = (f for f in region_of(compiled).findings.values() if f.code == "MP106")
+    assert found.location.function == "region" or found.location.function.endswith(".region")
+    assert "torch.jit.trace" in found.message

@@ -21,6 +21,7 @@ from torch.amp import autocast_mode
 
 from magpy_core._compat.dynamo import bypass, compiles_for_operators
 from magpy_core._compat.parallel import PARALLEL_FORWARD
+from magpy_core._compat.scripts import tracers
 from magpy_core.findings import HERE
 from magpy_core.monitor import policy
 from magpy_core.monitor.record import OWN_DIRECTORY, is_own_file
@@ -373,6 +374,7 @@ def _known() -> dict[types.CodeType, str]:
     }
     table.update(OUTPUT_FRAMES)
     table.update(dict.fromkeys(compiles_for_operators(), "compiles_itself"))
+    table.update(dict.fromkeys(tracers(), "traces_itself"))
     table.update(dict.fromkeys(RANDOM_STATE, "random_state"))
     found = {code: handler for fn, handler in table.items() if (code := getattr(fn, "__code__", None)) is not None}
     helpers = [c for c in nn.Module.__setattr__.__code__.co_consts if is_a(c, types.CodeType)]

@@ -24,6 +24,7 @@ from magpy_core._compat.scripts import (
     script_use,
 )
 from magpy_core._compat.torch_state import put_back, put_function_mode_back, set_aside, set_function_mode_aside
+from magpy_core.findings import HERE
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
@@ -134,10 +135,18 @@ class ScriptEvents(OpaqueEvents):
     def compiles_itself(self, frame: Any) -> NoReturn:
         """torch.cond and its kin hand what they are given to a torch.compile of their own, in this frame. That works only
         where our modes are off the stack and no frame is intercepted: the recording ends here."""
+        text = "This operator (torch.cond or its kin) gives functions to torch.compile: the region can't be captured."
+        self._leave_alone(text, "Make the call outside of the region, or leave this region to torch.compile.")
+
+    def traces_itself(self, frame: Any) -> NoReturn:
+        """``torch.jit.trace`` notes down operations itself, and not the right ones where a mode runs each in its place."""
+        text = f"{HERE} records operations with torch.jit.trace, which can't be watched at the same time."
+        self._leave_alone(text, "Trace outside of the region, or leave it out: MagPy captures the function as it is.")
+
+    def _leave_alone(self, text: str, hint: str) -> NoReturn:
         self.without_shadow = self.without_shadow or set_aside(self.ops.shadow)
         self.without_functions = set_function_mode_aside(self.ops)
-        text = "This operator (torch.cond or its kin) gives functions to torch.compile: the region can't be captured."
-        self.let_go(text, None, "MP106", "Make the call outside of the region, or leave this region to torch.compile.")
+        self.let_go(text, None, "MP106", hint)
 
     def call_result(self, site: Any, result: Any) -> Any:
         if self.without_shadow and self._applied is not None and self._applied.site is site:

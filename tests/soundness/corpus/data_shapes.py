@@ -312,6 +312,19 @@ def args(i):
     return (torch.tensor([1.0, 2.0, 3.0]) if i % 3 else torch.tensor([0.0, i // 3 % 2 + 2.0, 1.0]),)
 
 
+# === one_hot_of_varying_length: nograd calls=10
+import torch.nn.functional as F
+
+
+def region(x):
+    hot = F.one_hot(x)
+    return hot.shape, hot.numel(), torch.nonzero(hot).shape, len(F.one_hot(x[1:]))
+
+
+def args(i):
+    return (torch.arange(2 + (i * 5) % 7) % (2 + i % 3),)
+
+
 # === packed_sequences: calls=8
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
