@@ -147,8 +147,8 @@ class ReplayWriter:
         tuple_text = f"({', '.join(items)}{',' if len(items) == 1 else ''})"
         cls = self.w.const(b.type)
         match b.how:
-            case "tuple" if b.type is tuple:
-                return tuple_text
+            case "tuple" if b.type is tuple:  # of literals alone, it would be the same object at every call
+                return f"(*{tuple_text},)" if items and all(isinstance(i, Const) for i in b.items) else tuple_text
             case "tuple" if hasattr(b.type, "n_sequence_fields") or b.type is torch.Size:
                 return f"{cls}({tuple_text})"
             case "tuple":

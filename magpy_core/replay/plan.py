@@ -58,6 +58,7 @@ class Planner:
         self.is_young = is_young
         self._built: dict[int, tuple[Any, Build]] = {}
         self._open: set[int] = set()  # immutable values being built: what they hold must not lead back to them
+        self.constants: dict[int, Any] = {}  # tuples and frozen sets that are constants of code
         self.active_error: BaseException | None = None
         self.outputs: dict[torch.fx.Node, None] = {}
         self.plain_array: Callable[[Any], bool] = lambda value: False  # NumPy arrays made of plain numbers
@@ -94,6 +95,8 @@ class Planner:
             return Const(value)
         if node is not None:
             return Outside(node.source)
+        if id(value) in self.constants:
+            return Const(value)
         found = self._built.get(id(value))
         if found is not None:
             if id(value) in self._open:

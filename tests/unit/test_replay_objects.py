@@ -395,3 +395,15 @@ def test_the_replay_is_readable() -> None:
     assert "list_extend(" in text and text.splitlines()[-1].startswith("return ")
     effect = code_of(c).replay.effects[0]
     assert (effect.op, effect.describe) == ("extend", "log")
+
+
+def test_tuples_are_made_anew_unless_they_are_constants_of_the_code() -> None:
+    def region(x: torch.Tensor) -> Any:
+        constant = (1, 2)
+        return constant, [(a, a) for a in range(2)] + [pair for pair in enumerate(range(2))], x + 1
+
+    compiled = magpy_core.compile(region, backend="eager")
+    results = [compiled(torch.ones(1)) for _ in range(3)]
+    assert compiled.__magpy_region__.hits == 2
+    assert all(r[0] is region(torch.ones(1))[0] for r in results)
+    assert len({id(pair) for r in results for pair in r[1]}) == 12

@@ -193,6 +193,9 @@ class RecordingState(Observer):
     def fallback_location(self) -> Location:
         raise NotImplementedError
 
+    def code_known(self, code: types.CodeType) -> None:
+        raise NotImplementedError
+
     def unsupported(self, error: Unsupported) -> None:
         if not error.code:  # the consequence of something that has been told
             self.broken = True
@@ -284,7 +287,7 @@ class RecordingState(Observer):
         if not is_a(fn, types.FunctionType) or id(fn) in self.functions_seen:
             return
         self.functions_seen.add(id(fn))
-        self.known_codes.add(fn.__code__)
+        self.code_known(fn.__code__)
         root = self.const_root(fn).source
         if not fn.__module__ or not fn.__module__.startswith("torch."):
             self.refgraph.read(self.sources.make("field", root, "__code__"), "is", fn.__code__, self.site)
@@ -474,9 +477,6 @@ class RecordingState(Observer):
         raise NotImplementedError
 
     def escape_all(self, site: Any, *trees: Any) -> None:
-        raise NotImplementedError
-
-    def lock_used(self, site: Any, obj: Any, name: str, asks: bool, fn: Any) -> None:
         raise NotImplementedError
 
     def is_data(self, value: Any) -> bool:

@@ -124,7 +124,7 @@ class CallEvents(ArrayEvents):
             self.call_instance(site, fn, args, kwargs)
 
     def call_python(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.known_codes.add(fn.__code__)
+        self.code_known(fn.__code__)
         if self.refgraph.node(fn) is not None:
             self.function_fact(fn)
             self.missing_arguments(site, fn, args, kwargs)

@@ -6,6 +6,7 @@ Key type: DefinitionEvents.
 
 from __future__ import annotations
 
+import inspect
 import types
 from typing import Any
 
@@ -50,6 +51,25 @@ class DefinitionEvents(EscapeEvents):
             for name in ("__get__", "__set__", "__delete__"):
                 if not lookup.missing(lookup.class_lookup(tp, name)[0]):
                     self.class_fact(tp, name, site)
+
+    def code_known(self, code: types.CodeType) -> None:
+        """The code of a function that is called. That of a module (``FunctionType(compile(...), names)``) runs without a
+        clone: it keeps its variables in a dict, which the monitor does not see."""
+        self.known_codes.add(code)
+        if not code.co_flags & inspect.CO_OPTIMIZED and not self.broken:
+            text = f"A function made of the code of a module, `{code.co_name}`, runs in a way the monitor can't follow."
+            self.refuse("MP111", text, hint="Put the code into a `def`.")
+
+    def code_constants(self) -> dict[int, Any]:
+        """The tuples and frozen sets that the code of functions holds: the same object at every call. By id."""
+        waiting: list[Any] = [constant for code in self.known_codes for constant in code.co_consts]
+        found: dict[int, Any] = {}
+        while waiting:
+            constant = waiting.pop()
+            if type(constant) in (tuple, frozenset) and id(constant) not in found:
+                found[id(constant)] = constant
+                waiting += constant
+        return found
 
     # -- classes -----------------------------------------------------------------------------------------------
 

@@ -359,6 +359,7 @@ class Recording(FrameEvents):
         if self.broken or self.passing:
             return None
         planner = Planner(self.refgraph, self.ops, self.scalars, self.is_young)
+        planner.constants = self.code_constants()
         planner.active_error = self.active_error
         planner.error_leaves = self.names_in_error
         planner.data_node = lambda value: self.data_node(value) if self.is_data(value) else None

@@ -112,6 +112,20 @@ def change_count():
     COUNT = COUNT % 3 + 1
 
 
+# === code_of_a_module_as_a_function
+import types
+
+count = 0
+counting = types.FunctionType(compile("count = count + 1\nprint(count)", "<string>", "exec"), globals())
+showing = types.FunctionType(compile("count * 2", "<string>", "single"), globals())
+
+
+def region(x):
+    counting()
+    showing()
+    return x + count
+
+
 # === cached_with_keywords_and_tuples
 import functools
 
