@@ -105,7 +105,7 @@ def is_decimal(fn: Any) -> bool:
 
 # Classes written in C whose objects are what they were made as, or whose state is watched otherwise.
 _STATELESS_MODULES = frozenset({
-    "struct", "_struct", "re", "_sre", "operator", "_operator", "functools", "_functools", "weakref", "_weakref", "_thread",
+    "struct", "_struct", "re", "operator", "_operator", "functools", "_functools", "weakref", "_weakref", "_thread",
     "types", "typing", "_typing", "abc", "_abc", "json", "_json", "string", "_string", "collections", "_collections",
     "numpy",
 })  # fmt: skip
@@ -121,12 +121,12 @@ def _native_base(tp: type) -> type | None:
     made by a ``class`` statement is told by its methods: extension modules make heap types too."""
     for k in tp.__mro__:
         if not k.__flags__ & (1 << 9):  # a static type
-            plain = k.__module__ in _VALUE_MODULES or k.__module__.partition(".")[0] == "torch"
+            plain = k.__module__ in _VALUE_MODULES or module_of(k).partition(".")[0] == "torch"
             # streams themselves are seen to where they are called; a class of the user's that builds on one is not
             return k if not plain and verdict(k) in (UNKNOWN, *([IO] if k is not tp else [])) else None
         for v in k.__dict__.values():
             if (type(v) in _NATIVE_METHODS and v.__objclass__ is k) or type(v).__name__ == "instancemethod":
-                module = k.__module__
+                module = module_of(k)
                 return None if module in _STATELESS_MODULES or module.split(".")[0] == "torch" else k
     return None
 

@@ -37,6 +37,8 @@ _IDENTITY_TYPES = frozenset({
     type(threading.Lock()), type(threading.RLock()),  # a lock changes no result
     type(typing.List[int]), type(typing.Union[int, str]), torch._ops.OpOverloadPacket, torch._ops.OpOverload,  # noqa: UP006, UP007
 })  # fmt: skip
+# Of these, what leads to more than it is: a metaclass's methods, the object that a method written in C is bound to.
+LEADING = (type, types.BuiltinFunctionType, types.MethodWrapperType)
 
 _PLAIN_BASES = (object, dict, list, tuple, set, collections.OrderedDict, collections.defaultdict, collections.deque)
 
@@ -46,7 +48,7 @@ def _kind_of_type(tp: type) -> int:
         return SCALAR
     if tp in _IDENTITY_TYPES or issubclass(tp, (type, enum.Enum, types.ModuleType)):
         return IDENTITY
-    if tp.__module__.startswith("numpy") and tp.__name__ in ("finfo", "iinfo"):
+    if str(tp.__module__).startswith("numpy") and tp.__name__ in ("finfo", "iinfo"):
         return IDENTITY  # one object for each dtype, which never changes
     if issubclass(tp, torch.Tensor):
         return TENSOR

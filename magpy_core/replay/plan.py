@@ -161,7 +161,7 @@ class Planner:
         base = kinds.layout_base(tp) if tp.__flags__ & (1 << 9) else tp
         if tp is types.SimpleNamespace:
             base = object
-        if base is None or kind == kinds.OPAQUE or tp.__module__.startswith(("_io", "numpy")):
+        if base is None or kind == kinds.OPAQUE or str(tp.__module__).startswith(("_io", "numpy")):
             raise Unsupported("MP110", f"A `{tp.__name__}` made inside the region leaves it; replay can't make it again.")
         build.slots = [(n, self.expression(slot_value(value, n))) for n in slot_names(tp) if not self._absent(value, n)]
         if kind == kinds.LIST:

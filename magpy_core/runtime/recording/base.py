@@ -12,6 +12,7 @@ import torch
 
 from magpy_core.findings import HERE, Finding, Location, Severity, Unsupported, Value, lookup
 from magpy_core.monitor.events import Observer
+from magpy_core.monitor.policy import module_of
 from magpy_core.monitor.positions import is_user_file, site_location, text_at
 from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import ScalarTable, Sym
@@ -44,7 +45,6 @@ class Learned:
 @dataclass
 class Branch:
     """The program's path depended on a value only the graph knows: a cut after ``last_node``.
-
     ``asserted``: no cut, as on the other side the program only raises, or as the region is to be one graph; it is looked at
     when the whole graph has run, and everything is undone if it went the other way.
     """
@@ -230,7 +230,7 @@ class RecordingState(Observer):
             name = label or getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or type(obj).__name__
             node = self.refgraph.add(obj, self.sources.const(obj, str(name)))
             if is_a(obj, type):
-                self.class_seen(obj, self.site)
+                self.identity_seen(obj, self.site)
         return node
 
     def node_for(self, obj: Any) -> Node | None:
@@ -271,7 +271,7 @@ class RecordingState(Observer):
     def not_overridden(self, tp: type, name: str, owner: type | None, site: Any) -> None:
         raise NotImplementedError
 
-    def class_seen(self, cls: type, site: Any) -> None:
+    def identity_seen(self, obj: Any, site: Any) -> None:
         raise NotImplementedError
 
     def class_shape(self, tp: type, site: Any) -> None:
@@ -289,11 +289,11 @@ class RecordingState(Observer):
         self.functions_seen.add(id(fn))
         self.code_known(fn.__code__)
         root = self.const_root(fn).source
-        if not fn.__module__ or not fn.__module__.startswith("torch."):
+        if not module_of(fn).startswith("torch."):
             self.refgraph.read(self.sources.make("field", root, "__code__"), "is", fn.__code__, self.site)
         for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
             node = self.refgraph.add(cell, self.sources.const(cell, name))
-            if name == "__class__" and node.snapshot is None and not (fn.__module__ or "").startswith("torch."):
+            if name == "__class__" and node.snapshot is None and not module_of(fn).startswith("torch."):
                 if (value := cell_value(cell)) is ABSENT:  # ``super()`` reads it, which no event shows
                     self.refuse_once("a variable from outside had no value")
                 else:
@@ -304,6 +304,8 @@ class RecordingState(Observer):
             for i, v in enumerate(fn.__defaults__):
                 if kinds.kind_of(v) not in (kinds.SCALAR, kinds.IDENTITY):
                     self.refgraph.add(v, self.sources.item(base, i))
+                elif is_a(v, kinds.LEADING):
+                    self.identity_seen(v, self.site)
         for k, v in (fn.__kwdefaults__ or {}).items():
             self.value(self.sources.item(self.sources.make("field", root, "__kwdefaults__"), k), v, self.site)
 
@@ -346,8 +348,8 @@ class RecordingState(Observer):
             refgraph.read(source, "is", value, site)
             if id(value) not in refgraph.nodes:
                 refgraph.add(value, self.sources.const(value, source.describe()))
-                if is_a(value, type):
-                    self.class_seen(value, site)
+                if is_a(value, kinds.LEADING):
+                    self.identity_seen(value, site)
             return value
         node = refgraph.nodes.get(id(value))
         if node is not None:

@@ -36,7 +36,8 @@ def taker(fn: Any) -> str:
     python_class = is_a(fn, type) and fn.__flags__ & (1 << 9)
     if python_class or is_a(class_lookup(tp, "__call__")[0], types.FunctionType):
         return ""
-    return "passes" if tp is not types.MethodWrapperType and fn in _PASSING_ON else "keeps"
+    # of other things, a weak reference's for one, the hash is that of what it stands for
+    return "passes" if tp in (type, types.BuiltinFunctionType) and fn in _PASSING_ON else "keeps"
 
 
 def read_from(fn: Any, args: tuple[Any, ...]) -> Any:

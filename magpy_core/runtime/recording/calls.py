@@ -215,7 +215,7 @@ class CallEvents(ArrayEvents):
         """An object with ``__call__``: a Python method is entered, a native one is unknown."""
         self.node_for(fn)
         raw, owner = lookup.class_lookup(type(fn), "__call__")
-        if type(fn).__module__.partition(".")[0] == "numpy":
+        if policy.module_of(type(fn)).partition(".")[0] == "numpy":
             if kinds.is_numpy_value(type(fn)):
                 self.call_numpy(site, fn, args, kwargs)
             else:  # numpy.vectorize and the like: Python is called from native code
@@ -224,7 +224,7 @@ class CallEvents(ArrayEvents):
             self.class_fact(type(fn), "__call__", site)
             if self.frame_is_library(raw.__code__):
                 self.read_deep(site, args, kwargs)
-        elif type(fn).__module__.startswith("torch"):
+        elif policy.module_of(type(fn)).startswith("torch"):
             self.pending_torch = (site, fn)
         elif policy.verdict(fn) == policy.PURE or type(fn).__module__ in ("operator", "re", "functools", "typing", "types"):
             self.escape_all(site, args, kwargs)
@@ -267,7 +267,7 @@ class CallEvents(ArrayEvents):
             self.escape_all(site, args, kwargs)
         elif name == "__call__" and is_a(fn, types.MethodWrapperType):
             self.call_class(site, owner, args, kwargs)  # ``super().__call__`` of a metaclass
-        elif issubclass(owner, torch.autograd.Function) or owner.__module__.startswith("torch"):
+        elif issubclass(owner, torch.autograd.Function) or policy.module_of(owner).startswith("torch"):
             self.pending_torch = (site, fn)
         else:
             self.host_call(site, fn, policy.verdict(fn) if policy.verdict(fn) != policy.PURE else policy.UNKNOWN)
@@ -380,7 +380,7 @@ class CallEvents(ArrayEvents):
             self.read_deep(site, args, kwargs, shallow=shallow, carry=cls in _HANDING_TYPES)
         elif kinds.is_numpy_value(cls):
             self.call_numpy(site, cls, args, kwargs)
-        elif cls.__module__.startswith("torch"):
+        elif policy.module_of(cls).startswith("torch"):
             self.read_deep(site, args, kwargs)
             if cls.__name__ == "Generator":
                 self.refuse("MP106", f"{HERE} makes a torch.Generator, whose state can't be part of a graph.", site=site)

@@ -12,7 +12,9 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.native_functions import bound_object
 from magpy_core.findings import Unsupported
+from magpy_core.monitor.policy import module_of
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
@@ -73,15 +75,21 @@ class DefinitionEvents(EscapeEvents):
 
     # -- classes -----------------------------------------------------------------------------------------------
 
-    def class_seen(self, cls: type, site: Any) -> None:
-        """A class is used as an object: the methods of a metaclass of the program's decide what anything with it does."""
-        meta: Any = type(cls)
-        if meta in self._metaclasses or meta.__module__.partition(".")[0] in (*_LIBRARY_METACLASSES, "builtins"):
+    def identity_seen(self, obj: Any, site: Any) -> None:
+        """What is guarded by its identity was read. Of a class, the methods of a metaclass of the program's decide what
+        anything with it does; a container's bound method leads to the container."""
+        if not is_a(obj, type):
+            owner = bound_object(obj)
+            if kinds.kind_of(owner) not in (kinds.IDENTITY, kinds.SCALAR):
+                self.value(self.sources.const(owner, obj.__name__), owner, site)
+            return
+        meta: Any = type(obj)
+        if meta in self._metaclasses or module_of(meta).partition(".")[0] in (*_LIBRARY_METACLASSES, "builtins"):
             return
         self._metaclasses.add(meta)
         self.class_shape(meta, site)
         for k in meta.__mro__:
-            if k.__flags__ & _HEAP_TYPE and k.__module__.partition(".")[0] not in _LIBRARY_METACLASSES:
+            if k.__flags__ & _HEAP_TYPE and module_of(k).partition(".")[0] not in _LIBRARY_METACLASSES:
                 for name, raw in list(k.__dict__.items()):
                     if kinds.kind_of(raw) == kinds.IDENTITY:
                         self.refgraph.read(self.sources.attr(self.const_root(k).source, name), "is", raw, site)
@@ -92,7 +100,7 @@ class DefinitionEvents(EscapeEvents):
     def not_overridden(self, tp: type, name: str, owner: type | None, site: Any) -> None:
         """A class of a library, whose names aren't compared, inherits this one: it must not get one of its own."""
         for k in tp.__mro__[: tp.__mro__.index(owner)] if owner is not None else ():
-            if k.__flags__ & _HEAP_TYPE and k.__module__.startswith(lookup.LIBRARIES):
+            if k.__flags__ & _HEAP_TYPE and module_of(k).startswith(lookup.LIBRARIES):
                 table = self.sources.make("dict", self.const_root(k).source, None)
                 self.refgraph.read(self.sources.item(table, name), "absent", None, site)
 
@@ -133,11 +141,11 @@ class DefinitionEvents(EscapeEvents):
         if tp in self.class_checked:
             return
         self.class_checked.add(tp)
-        if tp.__flags__ & _HEAP_TYPE and not tp.__module__.startswith(lookup.LIBRARIES):
+        if tp.__flags__ & _HEAP_TYPE and not module_of(tp).startswith(lookup.LIBRARIES):
             tree = self.sources.make("field", self.const_root(tp).source, "__mro__")
             self.refgraph.read(tree, "is", type.__getattribute__(tp, "__mro__"), site)
         for k in tp.__mro__:
-            if k.__flags__ & _HEAP_TYPE and not k.__module__.startswith(lookup.LIBRARIES):
+            if k.__flags__ & _HEAP_TYPE and not module_of(k).startswith(lookup.LIBRARIES):
                 root = self.const_root(k).source
                 self.refgraph.read(self.sources.make("dict", root, None), "names", frozenset(k.__dict__), site)
 
@@ -152,7 +160,7 @@ class DefinitionEvents(EscapeEvents):
             return
         self._special_read.add(tp)
         for k in tp.__mro__:
-            if k.__flags__ & (1 << 9) and not k.__module__.startswith("torch."):
+            if k.__flags__ & (1 << 9) and not module_of(k).startswith("torch."):
                 for name, value in list(k.__dict__.items()):
                     if name.startswith("__") and type(value) is types.FunctionType:
                         self.refgraph.read(self.sources.attr(self.const_root(k).source, name), "is", value, site)

@@ -295,7 +295,7 @@ class NativeReads(ContainerEvents):
             if self.refgraph.node(fn) is not None:
                 self.function_fact(fn)
         elif is_a(fn, type):
-            self.class_seen(fn, site)
+            self.identity_seen(fn, site)
             for name in ("__new__", "__init__"):
                 self.class_fact(fn, name, site)
         else:

@@ -28,6 +28,9 @@ _SETTINGS = (bool, int, float, str, type(None), torch.dtype)
 _HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
 
 
+_CACHED = type(functools.lru_cache(lambda: None))
+
+
 class OutsideCallEvents(BuiltinEvents):
     """What NumPy, random streams and unknown native code mean to a recording."""
 
@@ -164,7 +167,11 @@ class OutsideCallEvents(BuiltinEvents):
             self.context_entry.setdefault(id(var), (var, now, site))
 
     def lock_used(self, site: Any, obj: Any, name: str, asks: bool, fn: Any) -> None:
-        """A lock changes no result, unless it is asked whether it is held (threading asks only for those it holds)."""
+        """A lock changes no result, unless it is asked whether it is held (threading asks only for those it holds); nor does
+        a cache's count of its calls, unless it is asked for. A replay keeps no count."""
+        if name in ("cache_info", "cache_clear") and is_a(obj, _CACHED):
+            self.host_call(site, fn, policy.UNKNOWN)
+            return
         asks = name == "locked" or (name == "acquire" and asks)
         if asks and type(obj).__module__ == "_thread" and site.code.co_filename != threading.__file__:
             self.host_call(site, fn, policy.UNKNOWN)

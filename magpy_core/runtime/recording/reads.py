@@ -8,6 +8,7 @@ import enum
 import threading
 import types
 import weakref
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -378,6 +379,8 @@ class ReadEvents(DefinitionEvents):
                     place = self.sources.make("field", node.source, "default_factory")
                     self.value(place, obj.default_factory, site)
                     self.function_fact(obj.default_factory)
+                    if is_a(obj.default_factory, kinds.LEADING) and not is_a(obj.default_factory, type):
+                        self.native_callback(site, obj.default_factory, [()], ())
                 self.refgraph.snapshot(node)
                 self.mark_written(node, site)
 
@@ -397,4 +400,7 @@ class ReadEvents(DefinitionEvents):
         self.value(source, natives.item(obj, int(key)), site, self.item_store(node, int(key)))
 
     def mark_written(self, node: Node, site: Any) -> None:
+        raise NotImplementedError
+
+    def native_callback(self, site: Any, fn: Any, calls: list[tuple[Any, ...]] | None, walked: Iterable[Any]) -> None:
         raise NotImplementedError

@@ -25,6 +25,7 @@ from magpy_core._compat.scripts import (
 )
 from magpy_core._compat.torch_state import put_back, put_function_mode_back, set_aside, set_function_mode_aside
 from magpy_core.findings import HERE
+from magpy_core.monitor.policy import module_of
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
@@ -68,7 +69,7 @@ class ScriptEvents(OpaqueEvents):
         owner = lookup.class_lookup(tp, "__getattr__")[1]
         found = lookup.resolve(module, name)
         method = is_a(found.value, (ScriptMethod, CACHED_FORWARD))
-        if owner is None or not owner.__module__.startswith("torch.") or not (method or found.where == "python"):
+        if owner is None or not module_of(owner).startswith("torch.") or not (method or found.where == "python"):
             return False
         cpp = cpp_module(module)
         method = has_script_method(cpp, name)

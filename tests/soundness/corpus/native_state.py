@@ -434,3 +434,67 @@ def args(i):
 def change_limit():
     global limit
     limit += 1
+
+
+# === class_whose_module_is_no_text
+class Meta(type):
+    __module__ = None
+
+
+class Odd(metaclass=Meta):
+    __module__ = 5
+    k = 2
+
+
+odd = Odd()
+
+
+def region(x):
+    odd.n = getattr(odd, "n", 0) + 1
+    return x * odd.k + odd.n, isinstance(x, Odd), isinstance(odd, Odd)
+
+
+# === counts_of_a_cache
+import functools
+
+
+@functools.lru_cache
+def twice(n):
+    return n * 2
+
+
+def region(x):
+    return x * twice(3), twice.cache_info().hits
+
+
+# === bound_before: calls=9
+import itertools
+import keyword
+
+history = []
+note = history.append
+fresh = itertools.count().__next__
+known = keyword.iskeyword
+
+
+def region(x):
+    note(len(history))
+    return x + fresh(), known("if"), history[-1]
+
+
+# === weak_reference_to_what_has_no_hash
+import weakref
+
+m = nn.Linear(2, 2)
+
+
+class Table(dict):
+    pass
+
+
+table = Table(a=1)
+ref = weakref.ref(table)
+
+
+def region(x):
+    return m(x[:, :2]) * ref()["a"]
