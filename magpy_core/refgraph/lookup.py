@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import instance_dict, slot_value
+from magpy_core.refgraph.snapshot import instance_dict, odd_dict, slot_value
 
 _MISSING = object()
 
@@ -24,10 +24,10 @@ LIBRARIES = ("torch.", "collections", "enum", "typing", "abc")
 class Found:
     """Result of ``resolve``.
 
-    ``where``: ``instance`` (in ``obj.__dict__``), ``slot``, ``class`` (``owner.__dict__``; ``value`` is the raw class
-    attribute), ``data`` (a data descriptor on the class), ``getset`` (a C-level attribute), ``module`` (a parameter,
-    buffer or submodule: ``table`` names the dict), ``python`` (a Python ``__getattr__``/``__getattribute__`` decides),
-    ``absent``.
+    ``where``: ``instance`` (in ``obj.__dict__``), ``odd`` (likewise, where that is no plain dict), ``slot``, ``class``
+    (``owner.__dict__``; ``value`` is the raw class attribute), ``data`` (a data descriptor on the class), ``getset`` (a
+    C-level attribute), ``module`` (a parameter, buffer or submodule: ``table`` names the dict), ``python`` (a
+    ``__getattr__``/``__getattribute__`` decides), ``absent``.
     """
 
     where: str
@@ -81,6 +81,8 @@ def resolve(obj: Any, name: str, *, plain: bool = False) -> Found:
     d = instance_dict(obj)
     if d is not None and name in d:
         return Found("instance", value=d[name], owner=owner, class_value=raw)
+    if d is None and (odd := odd_dict(obj)) is not None and dict.__contains__(odd, name):
+        return Found("odd", value=dict.__getitem__(odd, name), owner=owner, class_value=raw)
     if owner is not None:
         return Found("class", value=raw, owner=owner, class_value=raw)
     fallback, fb_owner = class_lookup(tp, "__getattr__")

@@ -191,6 +191,17 @@ def instance_dict(obj: Any) -> dict[str, Any] | None:
     return d if type(d) is dict else None
 
 
+def odd_dict(obj: Any) -> dict[Any, Any] | None:
+    """The instance ``__dict__`` that is a dict of another class: the object itself, after ``self.__dict__ = self``."""
+    if is_a(obj, (type, types.FunctionType, types.BuiltinFunctionType)):
+        return None
+    try:
+        d = object.__getattribute__(obj, "__dict__")
+    except AttributeError:
+        return None
+    return d if is_a(d, dict) and type(d) is not dict else None
+
+
 _SLOTS: dict[type, tuple[str, ...]] = {}
 
 

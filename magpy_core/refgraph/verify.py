@@ -98,7 +98,7 @@ class Entry:
             case "attr":
                 return self.attrs(base).get(key, ABSENT)
             case "dict":
-                return base.__dict__ if is_a(base, (type, types.FunctionType)) else instance_dict(base)
+                return base.__dict__ if is_a(base, (type, types.FunctionType)) else object.__getattribute__(base, "__dict__")
             case "item" if source.base.kind == "dict":
                 assert source.base.base is not None
                 return self.attrs(self.value(source.base.base)).get(key, ABSENT)

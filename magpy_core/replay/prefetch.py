@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from magpy_core.guards.codegen import GuardWriter
-from magpy_core.replay.ir import Outside, Plan
+from magpy_core.replay.ir import Build, ErrorLinks, Outside, Plan, Scalar
 
 
 def prefetch(w: GuardWriter, plan: Plan) -> None:
@@ -15,27 +15,29 @@ def prefetch(w: GuardWriter, plan: Plan) -> None:
     def visit(e: Any) -> None:
         if isinstance(e, Outside):
             w.var(e.source)
-        elif isinstance(e, (list, tuple)):
-            for part in e:
-                visit(part)
-        elif isinstance(e, dict):
-            visit(list(e.values()))
-        elif hasattr(e, "sym"):
+        elif isinstance(e, Scalar):
             for leaf in e.sym.leaves():
                 if leaf.kind == "source":
                     w.var(leaf.payload)
-        elif hasattr(e, "how") and id(e) not in seen:
+        elif isinstance(e, Build) and id(e) not in seen:
             seen.add(id(e))
             visit(e.items)
             visit([v for _, v in e.attrs])
             visit([v for _, v in e.slots])
-            if e.extra is not None:
-                visit(e.extra)
+            visit(e.extra)
+        elif isinstance(e, ErrorLinks):
+            visit([e.cause, e.context, *(v for _, v in e.fields)])
+        elif type(e) in (list, tuple):
+            for part in e:
+                visit(part)
+        elif type(e) is dict:
+            visit(list(e.values()))
 
     visit(plan.result)
     for effect in plan.effects:
         visit(effect.target)
-        visit(effect.key)
+        if effect.op != "warn":  # that says where, with the globals of the module
+            visit(effect.key)
         visit(effect.value)
         if effect.op in ("set_attr", "del_attr") and isinstance(effect.target, Outside):
             w.dict_of(effect.target.source)

@@ -134,7 +134,7 @@ class CallEvents(ArrayEvents):
             self.call_random_state(site, fn, args, kwargs)
             return
         if fn is torch.nn.Module.__getattr__ and len(args) == 2 and not kwargs:
-            self.read_attr(args[0], args[1], site)
+            self.module_member(args[0], args[1], site)
             return
         if fn is copy.deepcopy and len(args) == 1 and not kwargs and self.copies(site, args[0]):
             return

@@ -303,8 +303,8 @@ class FrameEvents(UnseenCalls):
     def module_getattr(self, frame: Any) -> bool:
         module, name = frame.f_locals.get("self"), frame.f_locals.get("name")
         getter = lookup.class_lookup(type(module), "__getattribute__")[0]
-        if is_a(getter, types.FunctionType) and (node := self.refgraph.node(module)) is not None:
-            self.external_attr(node, module, name, lookup.member(module, name), self.site)
+        if is_a(getter, types.FunctionType):
+            self.module_member(module, name, self.site)
         return False  # otherwise resolved in attr_read
 
     def module_setattr(self, frame: Any) -> bool:

@@ -20,9 +20,9 @@ from magpy_core.monitor.positions import current_globals
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict, slot_value
+from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict, odd_dict, slot_value
 from magpy_core.runtime.recording.base import Slot
-from magpy_core.runtime.recording.callees import GETTERS
+from magpy_core.runtime.recording.callees import DESCRIPTOR, GETTERS
 from magpy_core.runtime.recording.definitions import DefinitionEvents
 from magpy_core.runtime.recording.wording import a_type
 
@@ -209,6 +209,9 @@ class ReadEvents(DefinitionEvents):
                 return
             self.class_shape(type(obj), site)
             self.value(self.sources.attr(node.source, name), found.value, site, self.attr_store(obj, name, node))
+        elif where == "odd":
+            self.class_shape(type(obj), site)
+            self.odd_attr(node, obj, name, site)
         elif where == "module":
             table = instance_dict(obj)[found.table]  # type: ignore[index]
             self.absent_attr(node, obj, name, site)
@@ -249,10 +252,18 @@ class ReadEvents(DefinitionEvents):
             self.data_descriptor(node, found.value, name, site)
         elif where in ("absent", "python"):
             self.absent_attr(node, obj, name, site)
-            if is_a(obj, nn.Module):
+            if where == "python":
+                self.native_getattr(obj, found.value, name, site)
+            elif is_a(obj, nn.Module):
                 for table in ("_parameters", "_buffers", "_modules"):
                     source = self.sources.attr(node.source, table)
                     self.refgraph.read(self.sources.item(source, name), "absent", None, site)
+
+    def module_member(self, module: Any, name: str, site: Any) -> None:
+        """``nn.Module.__getattr__`` itself, which the program's own ``__getattr__`` or ``__getattribute__`` asks."""
+        node = self.refgraph.node(module)
+        if node is not None:
+            self.external_attr(node, module, name, lookup.member(module, name), site)
 
     def data_descriptor(self, node: Node, raw: Any, name: str, site: Any) -> None:
         """A descriptor of the object's class gives the attribute; one in C does it unseen."""
@@ -263,8 +274,31 @@ class ReadEvents(DefinitionEvents):
         elif type(raw) is not property or raw.fget is not None:
             self.refuse("MP111", f"{HERE} reads `.{name}`, a property in C that no guard can watch.", site=site)
 
+    def native_getattr(self, obj: Any, getter: Any, name: str, site: Any) -> None:
+        """``__getattr__ = dict.__getitem__`` and the like: what C reads is shown by no event."""
+        if is_a(getter, DESCRIPTOR):
+            self.native_callback(site, getter, [(obj, name)], ())
+        elif not is_a(getter, (*_SEEN, staticmethod, classmethod)):
+            self.refuse("MP111", f"{HERE} asks {a_type(getter)} for `{name}`, which no guard can watch.", site=site)
+
+    def odd_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
+        """An attribute, or that there is none, of an object whose ``__dict__`` is a dict of another class."""
+        table = odd_dict(obj)
+        if table is not obj:
+            self.value(self.sources.make("dict", node.source, None), table, site)
+        held = self.refgraph.node(table)
+        if held is None or type(held.obj) is collections.defaultdict:
+            self.refuse("MP111", f"{HERE} reads `{name}` of {a_type(obj)}, whose `__dict__` no guard can watch.", site=site)
+        elif dict.__contains__(held.obj, name):
+            self.read_dict_item(held, name, site)
+        elif held.snapshot is None or all(key != name for key, _ in held.snapshot.content):
+            self.refgraph.read(self.item_source(held, name, "dict_item"), "absent", None, site)
+
     def absent_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
         """The instance itself has no attribute ``name`` (unless the region removed it)."""
+        if odd_dict(obj) is not None:
+            self.odd_attr(node, obj, name, site)
+            return
         if node.snapshot is not None and node.snapshot.attr(name) is not ABSENT:
             return
         if instance_dict(obj) is not None and name != "__class__":
@@ -356,6 +390,10 @@ class ReadEvents(DefinitionEvents):
         if is_a(key, weakref.ref):
             self.refuse("MP111", "A dict is asked for a weak reference, which stands for another object.", site=site)
             return
+        self.read_dict_item(node, key, site)
+
+    def read_dict_item(self, node: Node, key: Any, site: Any) -> None:
+        obj = node.obj
         key_kind = kinds.kind_of(key)
         if key_kind not in (kinds.SCALAR, kinds.IDENTITY) and self.refgraph.node(key) is None and key_kind != kinds.TUPLE:
             if key_kind == kinds.TENSOR and id(key) in self.ops.values:

@@ -15,7 +15,7 @@ from magpy_core.findings import HERE
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import ABSENT, Snapshot, instance_dict, take
+from magpy_core.refgraph.snapshot import ABSENT, Snapshot, instance_dict, odd_dict, take
 from magpy_core.replay.ir import MadeInside
 from magpy_core.runtime.recording.reads import ReadEvents
 from magpy_core.runtime.recording.wording import a_type
@@ -133,6 +133,8 @@ class WriteEvents(ReadEvents):
         node = self.writing(obj, site)
         if node is not None:
             assert node.snapshot is not None
+            if (odd := odd_dict(obj)) is not None and odd is not obj:
+                self.refuse("MP110", f"{HERE} is set on {a_type(obj)}, whose `__dict__` is no plain dict.", site=site)
             if name == "__dict__":
                 self.refuse("MP110", f"{HERE} replaces the whole `__dict__`, which replay can't repeat.", site=site)
             if is_a(lookup.class_lookup(tp, "__delattr__")[0], types.FunctionType) or (

@@ -1,0 +1,204 @@
+"""Attribute dicts: classes whose attributes are found in a dict in other ways than Python's, times uses, times changes.
+
+``class Config(dict): __getattr__ = dict.__getitem__``, ``self.__dict__ = self`` and their kin: what C code looks up shows no
+event, and must be guarded all the same. Key function: used. `python -m tests.soundness.attribute_dicts`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import functools
+import operator
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+import magpy_core
+
+
+def _classes() -> dict[str, Any]:
+    """Made anew for each region: some changes change the class."""
+
+    class Items(dict):  # type: ignore[type-arg]
+        __getattr__ = dict.__getitem__
+        __setattr__ = dict.__setitem__  # type: ignore[assignment]
+        __delattr__ = dict.__delitem__  # type: ignore[assignment]
+
+    class Get(dict):  # type: ignore[type-arg]
+        __getattr__ = dict.get
+        __setattr__ = dict.__setitem__  # type: ignore[assignment]
+
+    class SetDefault(dict):  # type: ignore[type-arg]
+        __getattr__ = dict.setdefault
+
+    class Slots(dict):  # type: ignore[type-arg]
+        __slots__ = ()
+        __getattr__ = dict.__getitem__
+        __setattr__ = dict.__setitem__  # type: ignore[assignment]
+
+    class Ordered(collections.OrderedDict):  # type: ignore[type-arg]
+        __getattr__ = collections.OrderedDict.__getitem__
+
+    class Partial(dict):  # type: ignore[type-arg]
+        __getattr__ = functools.partialmethod(dict.get, 5)
+
+    class Lambda(dict):  # type: ignore[type-arg]
+        __getattr__ = lambda s, n: operator.getitem(s, n)  # noqa: E731
+
+    class Python(dict):  # type: ignore[type-arg]
+        def __getattr__(self, name: str) -> Any:
+            return self[name]
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            self[name] = value
+
+    class Itself(dict):  # type: ignore[type-arg]
+        k = 10
+
+        def __init__(self, **entries: Any) -> None:
+            super().__init__(**entries)
+            self.__dict__ = self
+
+    class OrderedAttributes:
+        def __init__(self, **entries: Any) -> None:
+            self.__dict__ = collections.OrderedDict(entries)
+
+    class DefaultAttributes:
+        k = 7
+
+        def __init__(self, **entries: Any) -> None:
+            self.__dict__ = collections.defaultdict(int, entries)
+
+    class Fallback(nn.Module):
+        def __init__(self, **entries: Any) -> None:
+            super().__init__()
+            self.__dict__.update(entries)
+            self.lin = nn.Linear(2, 2)
+
+        def __getattr__(self, name: str) -> Any:
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                return len(name)
+
+    return {
+        c.__name__: c
+        for c in (Items, Get, SetDefault, Slots, Ordered, Partial, Lambda, Python, Itself, OrderedAttributes,
+                  DefaultAttributes, Fallback)
+    }  # fmt: skip
+
+
+CLASSES = tuple(_classes())
+
+
+def _write(c: Any) -> Any:
+    c.n = 3
+    c.v = c.v + 1
+    return c.v, c.n
+
+
+def _delete(c: Any) -> Any:
+    c.t = 1
+    del c.t
+    return hasattr(c, "t")
+
+
+def _delete_if_there(c: Any) -> Any:
+    if hasattr(c, "v"):
+        del c.v
+        return True
+    return False
+
+
+def _count(c: Any) -> Any:
+    c.q = getattr(c, "q", 0) + 1
+    return c.q
+
+
+def _made(c: Any) -> Any:
+    made = type(c)(v=c.v, w=1)
+    made.z = 9
+    return made.v, made.z, made.w
+
+
+USES: dict[str, Callable[[Any], Any]] = {
+    "read": lambda c: c.v,
+    "read what is not there": lambda c: c.nope,
+    "ask": lambda c: (getattr(c, "nope", 4), hasattr(c, "v"), hasattr(c, "nope")),
+    "read of the class": lambda c: getattr(c, "k", None),
+    "contains": lambda c: ("v" in c if isinstance(c, dict) else "v" in c.__dict__, len(vars(c))),
+    "read, then walk": lambda c: (c.v, sorted(map(str, c.items())) if isinstance(c, dict) else sorted(c.__dict__)),
+    "write": _write,
+    "delete": _delete,
+    "delete what may be there": _delete_if_there,
+    "count": _count,
+    "make": _made,
+}
+
+
+def _delete_entry(c: Any) -> None:
+    if isinstance(c, dict):
+        del c["v"]
+    else:
+        del c.v
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "item": lambda c: operator.setitem(c, "v", 50),
+    "attribute": lambda c: setattr(c, "v", 60),
+    "new attribute": lambda c: setattr(c, "nope", 9),
+    "new parameter": lambda c: setattr(c, "nope", nn.Parameter(torch.ones(2))),
+    "deleted": _delete_entry,
+    "over the class": lambda c: setattr(c, "k", 77),
+    "class attribute": lambda c: setattr(type(c), "k", 99),
+}
+
+
+def _tried(make: Callable[[], Any]) -> Any:
+    try:
+        return repr(make())
+    except Exception as error:  # the program's own: it must be the same
+        return type(error).__name__
+
+
+def _life(name: str, use: str, change: str, compiled: bool) -> list[Any]:
+    obj = _classes()[name](v=2)
+
+    def region(x: torch.Tensor) -> Any:
+        return x + 1, USES[use](obj)
+
+    target = magpy_core.compile(region, backend="eager") if compiled else region
+    seen = []
+    for call in range(7):
+        if call == 4:
+            seen.append(_tried(lambda: CHANGES[change](obj)))
+        seen.append(_tried(lambda: target(torch.ones(2))))
+    if not isinstance(obj, nn.Module):
+        held = obj if isinstance(obj, dict) else obj.__dict__
+        seen.append(repr(dict.items(held)))
+    return seen
+
+
+def used(name: str, use: str, change: str) -> str | None:
+    """How a region that uses such an object differs from plain Python, a change of the object between its calls."""
+    expected, got = _life(name, use, change, False), _life(name, use, change, True)
+    pairs = ((e, g) for e, g in zip(expected, got, strict=True) if e != g)
+    return next((f"{name}, {use}, {change}: {e} expected, {g} found" for e, g in pairs), None)
+
+
+def main() -> int:
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    warnings.simplefilter("ignore")
+    found = [used(name, use, change) for name in CLASSES for use in USES for change in CHANGES]
+    for line in filter(None, found):
+        print(line)
+    print(f"{len(found)} regions of 7 calls, {sum(f is not None for f in found)} differ")
+    return 1 if any(found) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
