@@ -6,6 +6,7 @@ Key type: DefinitionEvents.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 from typing import Any
@@ -19,9 +20,12 @@ from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import ABSENT
+from magpy_core.refgraph.source import Source
+from magpy_core.runtime.recording.base import Slot
 from magpy_core.runtime.recording.escapes import EscapeEvents
 
 _HEAP_TYPE = 1 << 9
+_PLAIN_NAMES = frozenset({"__call__", "__doc__", "__module__", "__name__", "__class__", "__dict__", "__init_subclass__"})
 # Metaclasses whose classes are not changed by changing these.
 _LIBRARY_METACLASSES = ("abc", "enum", "typing", "torch")
 # What C keeps of a class or function, or finds elsewhere than in its ``__dict__``.
@@ -31,6 +35,12 @@ _FUNCTION_TEXTS = frozenset({"__name__", "__qualname__", "__module__", "__doc__"
 _FUNCTION_PARTS = frozenset({"__defaults__", "__code__"})
 _FUNCTION_TABLES = frozenset({"__kwdefaults__", "__annotations__"})
 _HIDDEN_PARTS = frozenset({"__closure__", "__globals__", "__dict__", "__builtins__"})
+
+
+def _belongs_elsewhere(raw: Any) -> bool:
+    if is_a(raw, (types.BuiltinFunctionType, types.MethodWrapperType)):
+        return kinds.kind_of(bound_object(raw)) not in (kinds.IDENTITY, kinds.SCALAR)
+    return is_a(raw, (functools.partial, types.MethodType))
 
 
 class DefinitionEvents(EscapeEvents):
@@ -136,11 +146,33 @@ class DefinitionEvents(EscapeEvents):
                 if key not in ("__dict__", "__weakref__"):
                     self.class_value(self.sources.attr(source, key), raw, site)
 
+    def value(
+        self, source: Source, value: Any, site: Any, store: Slot | None = None, *, handed: bool = False, exact: bool = False
+    ) -> Any:
+        tp = value if is_a(value, type) else type(value)
+        if tp.__flags__ & _HEAP_TYPE and tp not in self._types:
+            self.type_seen(tp, site)
+        return super().value(source, value, site, store, handed=handed, exact=exact)
+
+    def type_seen(self, tp: type, site: Any) -> None:
+        """An object of this class is used. A special method that belongs to another object (``__len__ = entries.__len__``)
+        is called by the interpreter where no event shows it."""
+        self._types.add(tp)
+        for k in tp.__mro__:
+            if k.__flags__ & _HEAP_TYPE and not module_of(k).startswith(lookup.LIBRARIES):
+                for name, raw in list(k.__dict__.items()):
+                    if name[:2] == "__" and name not in _PLAIN_NAMES and _belongs_elsewhere(raw):
+                        text = f"`{name}` of the class `{k.__name__}` belongs to another object, which no guard watches."
+                        self.refuse("MP111", text, hint="Write it as a method that calls the other object's.", site=site)
+
+    _types: set[type]
+
     def class_shape(self, tp: type, site: Any) -> None:
         """``tp`` has the same bases, with the same names in them (a descriptor could shadow an instance)."""
         if tp in self.class_checked:
             return
         self.class_checked.add(tp)
+        self.type_seen(tp, site)
         if tp.__flags__ & _HEAP_TYPE and not module_of(tp).startswith(lookup.LIBRARIES):
             tree = self.sources.make("field", self.const_root(tp).source, "__mro__")
             self.refgraph.read(tree, "is", type.__getattribute__(tp, "__mro__"), site)

@@ -75,6 +75,7 @@ class Recording(FrameEvents):
         self._inference = []
         self._special_read = set()
         self._metaclasses = set()
+        self._types = set()
         self.not_imported = {}
         self._cached = []
         self._settings = {}

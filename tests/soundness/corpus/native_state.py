@@ -498,3 +498,32 @@ ref = weakref.ref(table)
 
 def region(x):
     return m(x[:, :2]) * ref()["a"]
+
+
+# === special_methods_of_another_object
+import functools
+import operator
+
+entries = [1, 2, 3]
+
+
+class Front:
+    __len__ = entries.__len__
+    __getitem__ = functools.partial(operator.getitem, entries)
+    __hash__ = entries.__len__
+    __int__ = entries.__len__
+
+
+class Named(dict):
+    __missing__ = {"a": 1}.get
+
+
+front, named = Front(), Named()
+
+
+def region(x):
+    return x * len(front) + front[0], int(front), hash(front), named["a"], [*front]
+
+
+def change_entries():
+    entries.insert(0, 9)
