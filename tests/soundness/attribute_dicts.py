@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import argparse
 import collections
+import copy
 import functools
+import json
 import operator
+import string
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -125,18 +128,91 @@ def _made(c: Any) -> Any:
     return made.v, made.z, made.w
 
 
+def _plain(c: Any) -> Any:
+    return c if isinstance(c, dict) else vars(c)
+
+
+def _matched(c: Any) -> Any:
+    match c:
+        case {"v": v}:
+            return v
+        case object(v=v):
+            return v
+
+
+def _augmented(c: Any) -> Any:
+    c.v += 1
+    return c.v
+
+
+def _written_in_vars(c: Any) -> Any:
+    vars(c)["vv"] = vars(c).get("vv", 0) + 1
+    return getattr(c, "vv", None)
+
+
+def _set_by_object(c: Any) -> Any:
+    object.__setattr__(c, "ov", 3)
+    return getattr(c, "ov", None)
+
+
+def _keywords(**entries: Any) -> Any:
+    return sorted(entries.items(), key=str)
+
+
+class _Wrapping:
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
 USES: dict[str, Callable[[Any], Any]] = {
     "read": lambda c: c.v,
     "read what is not there": lambda c: c.nope,
     "ask": lambda c: (getattr(c, "nope", 4), hasattr(c, "v"), hasattr(c, "nope")),
     "read of the class": lambda c: getattr(c, "k", None),
-    "contains": lambda c: ("v" in c if isinstance(c, dict) else "v" in c.__dict__, len(vars(c))),
+    "contains": lambda c: ("v" in _plain(c), len(vars(c))),
     "read, then walk": lambda c: (c.v, sorted(map(str, c.items())) if isinstance(c, dict) else sorted(c.__dict__)),
     "write": _write,
     "delete": _delete,
     "delete what may be there": _delete_if_there,
     "count": _count,
     "make": _made,
+    "keywords": lambda c: _keywords(**_plain(c)),
+    "merge": lambda c: {**_plain(c)},
+    "dict": lambda c: dict(_plain(c)),
+    "or": lambda c: dict(_plain(c) | {"q": 1}),
+    "copy": lambda c: copy.copy(c).v,
+    "deep copy": lambda c: copy.deepcopy(c).v,
+    "json": lambda c: json.dumps(_plain(c)) if not isinstance(c, nn.Module) else 0,
+    "percent": lambda c: "%(v)s" % _plain(c),  # noqa: UP031
+    "format": lambda c: "{v}".format(**_plain(c)),
+    "format, attribute": lambda c: f"{c.v}",
+    "format_map": lambda c: "{v}".format_map(_plain(c)),
+    "template": lambda c: string.Template("$v").substitute(_plain(c)),
+    "equal": lambda c: c == {"v": 2},
+    "match": _matched,
+    "itemgetter": lambda c: operator.itemgetter("v")(_plain(c)),
+    "attrgetter": lambda c: operator.attrgetter("v")(c),
+    "map of get": lambda c: list(map(_plain(c).get, ["v", "nope"])),
+    "map of getattr": lambda c: list(map(getattr, [c], ["v"])),
+    "wrapped": lambda c: _Wrapping(c).v,
+    "sorted": lambda c: sorted(_plain(c)) if isinstance(c, dict) else 0,
+    "walk": lambda c: list(c) if isinstance(c, dict) else list(vars(c)),
+    "sum of values": lambda c: sum(c.values()) if isinstance(c, dict) else 0,
+    "repr": lambda c: repr(c) if isinstance(c, dict) else 0,
+    "setdefault": lambda c: (_plain(c).setdefault("s", 3), len(_plain(c))),
+    "update": lambda c: (_plain(c).update(u=1), sorted(_plain(c))),
+    "__dict__": lambda c: c.__dict__.get("v", 0),
+    "write in vars": _written_in_vars,
+    "object.__getattribute__": lambda c: object.__getattribute__(c, "v"),
+    "object.__setattr__": _set_by_object,
+    "dict.__getitem__": lambda c: dict.__getitem__(_plain(c), "v"),
+    "augmented": _augmented,
+    "fromkeys": lambda c: sorted(type(c).fromkeys(["a"])),
+    "any": lambda c: (bool(c), any(_plain(c).values())),
+    "dir": lambda c: "v" in dir(c),
 }
 
 

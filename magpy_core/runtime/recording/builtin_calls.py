@@ -21,7 +21,7 @@ from magpy_core.monitor.record import as_set
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import instance_dict
+from magpy_core.refgraph.snapshot import instance_dict, odd_dict
 from magpy_core.runtime.recording.base import Output
 from magpy_core.runtime.recording.native_reads import NativeReads
 from magpy_core.runtime.recording.wording import a_type
@@ -235,6 +235,7 @@ class BuiltinEvents(NativeReads):
         if node is not None and not is_a(obj, (type, types.ModuleType, types.FunctionType)):
             self.getset(node, obj, "__dict__", site)
             table = instance_dict(obj)
+            table = odd_dict(obj) if table is None else table
             if fn is dir and table is not None and (names := self.refgraph.node(table)) is not None:
                 self.contents(names, site, values=False)
         elif node is not None:

@@ -25,7 +25,7 @@ from magpy_core.findings import HERE
 from magpy_core.monitor import policy
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import instance_dict, slot_names
+from magpy_core.refgraph.snapshot import instance_dict, odd_dict, slot_names
 from magpy_core.runtime.recording.callees import GETTERS
 from magpy_core.runtime.recording.containers import ContainerEvents
 
@@ -107,6 +107,10 @@ class NativeReads(ContainerEvents):
         if node is None:
             return
         d = instance_dict(obj)
+        if d is None and (odd := odd_dict(obj)) is not None:
+            self.getset(node, obj, "__dict__", site)
+            if (held := self.refgraph.node(odd)) is not None:
+                self.contents(held, site)
         if d is not None:
             self.getset(node, obj, "__dict__", site)  # the program may be given this very dict
             names = tuple(dict(d) if node.snapshot is None or node.snapshot.attrs is None else node.snapshot.attrs)

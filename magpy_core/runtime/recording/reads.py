@@ -282,17 +282,18 @@ class ReadEvents(DefinitionEvents):
             self.refuse("MP111", f"{HERE} asks {a_type(getter)} for `{name}`, which no guard can watch.", site=site)
 
     def odd_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
-        """An attribute, or that there is none, of an object whose ``__dict__`` is a dict of another class."""
-        table = odd_dict(obj)
-        if table is not obj:
-            self.value(self.sources.make("dict", node.source, None), table, site)
-        held = self.refgraph.node(table)
-        if held is None or type(held.obj) is collections.defaultdict:
-            self.refuse("MP111", f"{HERE} reads `{name}` of {a_type(obj)}, whose `__dict__` no guard can watch.", site=site)
-        elif dict.__contains__(held.obj, name):
-            self.read_dict_item(held, name, site)
-        elif held.snapshot is None or all(key != name for key, _ in held.snapshot.content):
-            self.refgraph.read(self.item_source(held, name, "dict_item"), "absent", None, site)
+        """An attribute, or that there is none, of an object whose ``__dict__`` is a dict of another class: of itself."""
+        if odd_dict(obj) is not obj:
+            self._odd(obj, site)
+        elif dict.__contains__(node.obj, name):
+            self.read_dict_item(node, name, site)
+        elif node.snapshot is None or all(key != name for key, _ in node.snapshot.content):
+            self.refgraph.read(self.item_source(node, name, "dict_item"), "absent", None, site)
+
+    def _odd(self, obj: Any, site: Any) -> None:
+        """Two objects hold one state, and the dict may make entries when a guard looks."""
+        text = f"{HERE} uses attributes of {a_type(obj)}, whose `__dict__` is no plain dict: no guard can watch them."
+        self.refuse("MP111", text, hint="Update the `__dict__` that the object has, with a plain dict.", site=site)
 
     def absent_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
         """The instance itself has no attribute ``name`` (unless the region removed it)."""
@@ -309,7 +310,11 @@ class ReadEvents(DefinitionEvents):
         """An attribute implemented in C: of a built-in object (bound method, partial, slice, range, exception)."""
         if name == "__dict__":
             d = instance_dict(obj)
-            if d is not None and self.refgraph.node(d) is None:
+            if d is None and (odd := odd_dict(obj)) is not None:
+                if odd is not obj:
+                    self._odd(obj, site)
+                self.value(self.sources.make("dict", node.source, None), odd, site)
+            elif d is not None and self.refgraph.node(d) is None:
                 snapshot = self.refgraph.snapshot(node)
                 dict_node = self.refgraph.add(d, self.sources.make("dict", node.source, None))
                 # one state under two handles: the dict's entry content is the object's entry attributes
