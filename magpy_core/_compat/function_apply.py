@@ -31,4 +31,5 @@ def starts_custom_function(code: types.CodeType, f_locals: Any) -> bool:
     """
     if _APPLY is not None or not code.co_argcount:
         return False
-    return isinstance(f_locals.get(code.co_varnames[0]), torch._C._FunctionBase)
+    # asked of the type: `isinstance` would run a ``__getattribute__`` of the program's
+    return issubclass(type(f_locals.get(code.co_varnames[0])), torch._C._FunctionBase)
