@@ -53,6 +53,8 @@ with open(f"losses{rank}.txt", "w", buffering=1) as losses:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+dist.barrier()  # a rank that ends while the other still talks to it takes that one down
+dist.destroy_process_group()
 """
 
 
@@ -85,7 +87,8 @@ def test_a_launcher_that_can_not_start_says_so(tmp_path: Path) -> None:
 def test_two_ranks_of_a_ddp_program(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(DDP)
     plain = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "train.py"]
-    subprocess.run(plain, cwd=tmp_path, env=ENV, check=True, capture_output=True, timeout=120)
+    ran = subprocess.run(plain, cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
     expected = [(tmp_path / f"losses{rank}.txt").read_text() for rank in (0, 1)]
     assert expected[0].count("\n") == 3 and expected[0] != expected[1]
     command = [sys.executable, "-m", "lsp_server.cli", "check", "train.py", "--nproc-per-node", "2"]
