@@ -22,6 +22,8 @@ from magpy_core._compat.tensor_guards import no_torch_function
 SCALAR, IDENTITY, TENSOR, LIST, TUPLE, DICT, SET, DEQUE, OBJECT, OPAQUE = range(10)
 NAMES = ("scalar", "identity", "tensor", "list", "tuple", "dict", "set", "deque", "object", "opaque")
 CONTAINERS = frozenset({LIST, TUPLE, DICT, SET, DEQUE})
+HASHED: Any = (set, frozenset, dict, type({}.keys()), type({}.items()))
+"""What finds its elements by hash."""
 MUTABLE = frozenset({LIST, DICT, SET, DEQUE, OBJECT})
 
 NUMBER_TYPES = frozenset({int, float})

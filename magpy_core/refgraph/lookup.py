@@ -11,8 +11,8 @@ from typing import Any
 
 from torch import nn
 
+from magpy_core.refgraph.fields import instance_dict, odd_dict, slot_value
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import instance_dict, odd_dict, slot_value
 
 _MISSING = object()
 

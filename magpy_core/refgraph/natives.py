@@ -30,6 +30,11 @@ def elements(obj: Any) -> Iterator[Any]:
     return iter(obj) if base is None else base.__iter__(obj)
 
 
+def keys(obj: Any) -> Iterator[Any]:
+    """The keys of a dict, the elements of a set, in any order: an OrderedDict looks each up to tell its own."""
+    return dict.__iter__(obj) if is_a(obj, dict) else elements(obj)
+
+
 def entries(obj: Any) -> list[tuple[Any, Any]]:
     """Keys and values, in the container's own order (that of an OrderedDict is not its dict's)."""
     return list(OrderedDict.items(obj) if is_a(obj, OrderedDict) else dict.items(obj))

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.refgraph import kinds, natives
+from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict, slot_names, slot_value
+from magpy_core.refgraph.hashing import quiet, quiet_keys
 from magpy_core.refgraph.kinds import is_a
-
-ABSENT: Any = type("ABSENT", (), {"__repr__": lambda self: "<absent>"})()
 
 
 @dataclass
@@ -47,9 +47,10 @@ class Snapshot:
         if kind == kinds.LIST:
             self.content = list.__getitem__(obj, slice(None))
         elif kind == kinds.DICT:
-            self.content = natives.entries(obj)
+            # an OrderedDict looks its keys up to tell their order: never mind it where the changes are not told either
+            self.content = natives.entries(obj) if quiet_keys(obj) else list(dict.items(obj))
         elif kind == kinds.SET:
-            self.content = set(natives.elements(obj))
+            self.content = set(obj)  # not of its elements: that would hash them once more
         elif kind == kinds.DEQUE:
             self.content = list(natives.elements(obj))
         elif is_a(obj, types.CellType):
@@ -77,6 +78,13 @@ class Snapshot:
         if self.slots is not None:
             return self.slots.get(name, ABSENT)
         return ABSENT
+
+    def quiet(self, forced: Sequence[tuple[str, Any]] = ()) -> bool:
+        """Whether the changes can be told, and made again, without asking keys for what the program would notice."""
+        if self.kind not in (kinds.DICT, kinds.SET):
+            return True
+        before = [key for key, _ in self.content] if self.kind == kinds.DICT else self.content
+        return quiet_keys(self.obj) and all(quiet(key) for key in (*before, *(key for _, key in forced)))
 
     def changes(self, forced: Sequence[tuple[str, Any]] = ()) -> list[Change]:
         """Entry state to state now; ``forced`` (op, key) writes are included even where they changed nothing."""
@@ -154,7 +162,7 @@ class Snapshot:
         elif self.kind == kinds.DICT:
             out += _dict_changes(self.content, self.obj)
         elif self.kind == kinds.SET:
-            now = set(natives.elements(self.obj))
+            now = set(self.obj)
             out += [Change("discard", value=v) for v in self.content - now] + [
                 Change("add", value=v) for v in now - self.content
             ]
@@ -178,68 +186,6 @@ class Snapshot:
 
 def take(obj: Any, kind: int) -> Snapshot:
     return Snapshot(obj, kind)
-
-
-def instance_dict(obj: Any) -> dict[str, Any] | None:
-    """The instance ``__dict__`` without running user code; None when there is none or it is no plain dict."""
-    if is_a(obj, (type, types.FunctionType, types.BuiltinFunctionType)):
-        return None
-    try:
-        d = object.__getattribute__(obj, "__dict__")
-    except AttributeError:
-        return None
-    return d if type(d) is dict else None
-
-
-def odd_dict(obj: Any) -> dict[Any, Any] | None:
-    """The instance ``__dict__`` that is a dict of another class: the object itself, after ``self.__dict__ = self``."""
-    if is_a(obj, (type, types.FunctionType, types.BuiltinFunctionType)):
-        return None
-    try:
-        d = object.__getattribute__(obj, "__dict__")
-    except AttributeError:
-        return None
-    return d if is_a(d, dict) and type(d) is not dict else None
-
-
-_SLOTS: dict[type, tuple[str, ...]] = {}
-
-
-# Members by which classes made in C tell the interpreter how their objects are laid out.
-_LAYOUT = frozenset({"__vectorcalloffset__", "__dictoffset__", "__weaklistoffset__"})
-
-
-def slot_names(tp: type) -> tuple[str, ...]:
-    """Names of ``__slots__`` members along the MRO of a Python class."""
-    found = _SLOTS.get(tp)
-    if found is None:
-        names = [
-            n
-            for k in tp.__mro__
-            if k.__flags__ & (1 << 9)
-            for n, v in k.__dict__.items()
-            if is_a(v, types.MemberDescriptorType) and n not in _LAYOUT
-        ]
-        found = _SLOTS[tp] = tuple(names)
-    return found
-
-
-def slot_value(obj: Any, name: str) -> Any:
-    for k in type(obj).__mro__:
-        member: Any = k.__dict__.get(name)
-        if is_a(member, types.MemberDescriptorType):
-            try:
-                return member.__get__(obj, type(obj))
-            except AttributeError:
-                return ABSENT
-    return ABSENT
-
-
-def cell_value(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return ABSENT
 
 
 def _sequence_changes(old: list[Any], new: list[Any]) -> list[Change]:

@@ -13,9 +13,9 @@ from typing import Any
 
 from magpy_core._compat.tensor_guards import no_torch_function
 from magpy_core.refgraph import kinds, natives
+from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict
 from magpy_core.refgraph.graph import Node, Read, RefGraph
 from magpy_core.refgraph.kinds import is_a, same_scalar
-from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict
 from magpy_core.refgraph.source import Source
 
 ROOTS = frozenset({"arg", "kwarg", "const"})

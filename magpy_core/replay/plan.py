@@ -18,9 +18,11 @@ from magpy_core.findings import Unsupported
 from magpy_core.opgraph.arrays import array_like, view_parts
 from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import ScalarTable
-from magpy_core.refgraph import kinds
+from magpy_core.refgraph import kinds, natives
+from magpy_core.refgraph.fields import ABSENT, instance_dict, slot_names, slot_value
 from magpy_core.refgraph.graph import Node, RefGraph
-from magpy_core.refgraph.snapshot import ABSENT, Change, instance_dict, slot_names, slot_value
+from magpy_core.refgraph.hashing import quiet_keys
+from magpy_core.refgraph.snapshot import Change
 from magpy_core.replay.ir import (
     ActiveError,
     Build,
@@ -42,6 +44,7 @@ _ERROR_FIELDS: dict[type, tuple[str, ...]] = {
     ImportError: ("name", "path"), ModuleNotFoundError: ("name", "path"), BaseExceptionGroup: (), ExceptionGroup: (),
 }  # fmt: skip
 _NOUNS = {type: "class", types.FunctionType: "function"}
+_LOUD = "A dict or a set is changed or made here whose keys hash or compare by code of their own: replay would run it again."
 # Of what is guarded by identity: made anew, it is as good as the first.
 _EQUAL_ANYWAY = (types.GenericAlias, types.UnionType, re.Pattern, types.CodeType)
 
@@ -167,6 +170,8 @@ class Planner:
         if kind == kinds.LIST:
             build.how = "list"
             build.items = [self.expression(v) for v in list.__iter__(value)]
+        elif kind in (kinds.DICT, kinds.SET) and not quiet_keys(value):
+            raise Unsupported("MP110", _LOUD)
         elif kind == kinds.DICT:
             build.how = "dict"
             pairs = collections.OrderedDict.items(value) if isinstance(value, collections.OrderedDict) else dict.items(value)
@@ -175,7 +180,7 @@ class Planner:
                 build.extra = self.expression(value.default_factory)
         elif kind == kinds.SET:
             build.how = "frozenset" if isinstance(value, frozenset) else "set"
-            build.items = [self.expression(v) for v in value]
+            build.items = [self.expression(v) for v in natives.elements(value)]
         elif kind == kinds.DEQUE:
             build.how = "deque"
             build.items = [self.expression(v) for v in value]
@@ -236,6 +241,8 @@ class Planner:
             assert node.snapshot is not None
             if node.source.kind == "dict" and not _of_function(node):
                 continue  # an object's own __dict__: the object's node has the same changes
+            if not node.snapshot.quiet(node.forced):
+                raise Unsupported("MP110", _LOUD)
             for change in node.snapshot.changes(node.forced):
                 if self._echo(node, change):
                     continue

@@ -311,16 +311,14 @@ class Capture:
         raise AssertionError(f"no node for {source!r}")
 
     def _distinct(self, w: GuardWriter) -> None:
-        """An object the region writes, or copies, must not be one of the other objects of its type that it uses."""
+        """What the region writes, copies, compares or hashes is none of the other objects of its type that it uses."""
         groups: dict[type, list[Any]] = {}
         for node in self.refgraph.nodes.values():
-            if node.source.kind != "const" and node.kind not in (0, 1, 2):
+            if (node.source.kind != "const" and node.kind not in (0, 1, 2)) or (node.kind == 2 and node.addressed):
                 groups.setdefault(type(node.obj), []).append(node)
         for tp, nodes in groups.items():
-            if (
-                len(nodes) > 1
-                and tp is not tuple
-                and (tp in PEEKABLE or any(n.snapshot is not None or n.addressed for n in nodes))
+            if len(nodes) > 1 and (
+                tp in PEEKABLE or any((n.snapshot is not None and tp is not tuple) or n.addressed for n in nodes)
             ):
                 nodes = [
                     n

@@ -178,12 +178,13 @@ class Walk:
 
     def contents(self, path: str, a: Any, b: Any) -> None:
         if is_a(a, (list, tuple, collections.deque)):
-            if len(a) != len(b):
-                self.say(path, f"length {len(a)} != {len(b)} ({short(a)} != {short(b)})")
+            xs, ys = items(a), items(b)
+            if len(xs) != len(ys):
+                self.say(path, f"length {len(xs)} != {len(ys)} ({short(a)} != {short(b)})")
                 return
             if is_a(a, collections.deque) and a.maxlen != b.maxlen:
                 self.say(path, "maxlen differs")
-            for i, (x, y) in enumerate(zip(tuple(a), tuple(b), strict=True)):
+            for i, (x, y) in enumerate(zip(xs, ys, strict=True)):
                 self.values(f"{path}[{i}]", x, y)
         elif is_a(a, (dict, types.MappingProxyType)):
             self.dicts(path, a, b)
@@ -202,14 +203,21 @@ class Walk:
             self.values(path + ".default_factory", a.default_factory, b.default_factory)
 
     def dicts(self, path: str, a: Any, b: Any) -> None:
-        ka, kb = list(a), list(b)
+        kind = mapping_of(a)
+        if kind is not mapping_of(b):
+            self.say(path, f"{type(a).__name__} != {type(b).__name__}")
+            return
+        ka, kb = list(kind.__iter__(a)), list(kind.__iter__(b))
         if len(ka) != len(kb):
-            extra = [short(k) for k in ka if k not in b][:4], [short(k) for k in kb if k not in a][:4]
+            extra = (
+                [short(k) for k in ka if not kind.__contains__(b, k)][:4],
+                [short(k) for k in kb if not kind.__contains__(a, k)][:4],
+            )
             self.say(path, f"{len(ka)} keys != {len(kb)} keys (only left {extra[0]}, only right {extra[1]})")
             return
         for x, y in zip(ka, kb, strict=True):
             self.values(f"{path} key {short(x)}", x, y)
-            self.values(f"{path}[{short(x)}]", a[x], b[y])
+            self.values(f"{path}[{short(x)}]", kind.__getitem__(a, x), kind.__getitem__(b, y))
 
     def sets(self, path: str, a: Any, b: Any) -> None:
         if len(a) != len(b):
@@ -345,6 +353,17 @@ def short(value: Any) -> str:
     if is_a(value, (list, tuple, set, dict)):
         return f"{type(value).__name__} of {len(value)}"
     return type(value).__name__
+
+
+def items(value: Any) -> tuple[Any, ...]:
+    """What a list, tuple or deque holds, whatever its class says."""
+    base = next(kind for kind in (list, tuple, collections.deque) if is_a(value, kind))
+    return tuple(base.__iter__(value))
+
+
+def mapping_of(value: Any) -> Any:
+    """The class whose own methods show what a dict or mapping proxy holds, whatever its class says."""
+    return next(kind for kind in (collections.OrderedDict, dict, types.MappingProxyType) if is_a(value, kind))
 
 
 def cell(c: Any) -> Any:

@@ -188,7 +188,7 @@ class _Walk:
             self.out.append((path, v))
         elif issubclass(tp, dict):
             self.out.append((path, v))
-            self._all(path, [(f"[{k!r}]", x) for k, x in dict.items(v)], depth)
+            self._all(path, [(f"[{_key(i, k)}]", x) for i, (k, x) in enumerate(dict.items(v))], depth)
         elif issubclass(tp, (list, tuple, collections.deque)):
             if not issubclass(tp, tuple):
                 self.out.append((path, v))
@@ -238,6 +238,11 @@ class _Walk:
         for name in slots_of(type(v)):
             if (x := slot_value(v, name)) is not _EMPTY:
                 self.visit(f"{path}.{name}", x, depth + 1)
+
+
+def _key(i: int, key: Any) -> str:
+    """A dict's key in a path: what a program's object says of itself is the program's own code."""
+    return repr(key) if type(key) in (str, int, float, bool, tuple, type(None)) else f"{type(key).__name__} key {i}"
 
 
 def _items(v: Any) -> list[Any]:

@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from magpy_core.refgraph import kinds
+from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import bounded_repr, kind_of, same_scalar
 from magpy_core.refgraph.lookup import resolve
-from magpy_core.refgraph.snapshot import ABSENT, Change, take
+from magpy_core.refgraph.snapshot import Change, take
 from magpy_core.refgraph.source import SourceTable, peek
 
 

@@ -16,19 +16,17 @@ from magpy_core.monitor.policy import module_of
 from magpy_core.monitor.positions import is_user_file, site_location, text_at
 from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import ScalarTable, Sym
-from magpy_core.refgraph import kinds, natives
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict
 from magpy_core.refgraph.graph import Node, RefGraph
 from magpy_core.refgraph.iterators import can_peek
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import class_lookup
-from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import MadeInside
 from magpy_core.runtime.recording.places import Place, Places
-from magpy_core.runtime.recording.wording import a_type
 
 _OF_TYPES = frozenset({"__dict__", "__weakref__", "__doc__", "__module__"})
-_PY_CONTENT_LIMIT = 20_000  # elements of one container that a guard may watch
 
 
 @dataclass
@@ -110,6 +108,9 @@ class RecordingState(Observer):
         self.gone = False  # the recording has ended before the run
         self.passing = ""  # why this run, though not the next one, can't be captured
         self.site: Any = None  # the site of the event being handled (or the last one)
+        self.quiet_keys: dict[
+            int, bool
+        ] = {}  # whether the dicts and sets read so far can be looked into again, by id of the node
         self.settled: dict[int, Sym] = {}  # numbers that branches made so far have fixed, by id
         self.restores: list[Callable[[], None]] = []
         self.written_sites: dict[int, list[Any]] = {}
@@ -373,83 +374,7 @@ class RecordingState(Observer):
     def native_facts(self, source: Source, value: Any, site: Any) -> None:
         raise NotImplementedError
 
-    def contents(self, node: Node, site: Any, values: bool = True, *, carry: bool = False) -> None:
-        """The whole (entry) content of an external container is read: length, order, keys and elements.
-
-        ``carry``: the elements reach the program one by one (iteration, unpacking, a copy), so numbers among them may be
-        symbolic; otherwise native code reads them, and their exact values count.
-        """
-        obj = node.obj
-        content = node.snapshot.content if node.snapshot is not None else None
-        if node.contents_read and values:
-            if not carry:
-                self.escape_all(site, obj if content is None else content)
-            return
-        if node.kind in (kinds.LIST, kinds.TUPLE, kinds.DEQUE):
-            items = content if content is not None else list(natives.elements(obj))
-            self.refgraph.read(self.sources.make("len", node.source, None), "eq", len(items), site)
-            how = "list_item" if node.kind == kinds.LIST else "item"
-            pairs = [(i, v, how) for i, v in enumerate(items)]
-        elif node.kind == kinds.DICT:
-            entries = content if content is not None else natives.entries(obj)
-            self.refgraph.read(node.source, "keys", tuple(k for k, _ in entries), site)
-            pairs = []
-            for i, (k, v) in enumerate(entries):
-                if kinds.kind_of(k) not in (kinds.SCALAR, kinds.IDENTITY) and self.refgraph.node(k) is None:
-                    self.value(self.sources.make("key_at", node.source, i), k, site)
-                pairs.append((k, v, "dict_item"))
-        elif node.kind == kinds.SET:
-            self.refgraph.read(node.source, "elements", tuple(natives.elements(obj) if content is None else content), site)
-            node.contents_read = True
-            return
-        else:
-            return
-        if not values:
-            return
-        node.contents_read = True
-        if len(pairs) > _PY_CONTENT_LIMIT:
-            self.refuse(
-                "MP111", f"{HERE} reads {a_type(obj)} of {len(pairs)} elements whole: too many for guards.", site=site
-            )
-            return
-        for k, v, how in pairs:
-            self.value(self.item_source(node, k, how), v, site, self.item_store(node, k), exact=not carry)
-
-    def item_source(self, node: Node, key: Any, how: str) -> Source:
-        """Source of one element; a key that is itself an object from outside is part of the path."""
-        key = kinds.plain_key(key)
-        if kinds.kind_of(key) != kinds.SCALAR:
-            key_node = self.refgraph.node(key) if kinds.kind_of(key) != kinds.IDENTITY else None
-            place = self.sources.const(key, kinds.bounded_repr(key)) if key_node is None else key_node.source
-            return self.sources.make(how, node.source, place)
-        return self.sources.make(how, node.source, key)
-
-    def item_store(self, node: Node, key: Any) -> Slot | None:
-        obj, kind, key = node.obj, node.kind, kinds.plain_key(key)
-        if self._written_over(node, key):
-            return None
-        if kind == kinds.LIST:
-
-            def set_list(v: Any) -> None:
-                if node.snapshot is not None and node.snapshot.content[key] is list.__getitem__(obj, key):
-                    node.snapshot.content[key] = v
-                list.__setitem__(obj, key, v)
-
-            return Slot(lambda: list.__getitem__(obj, key) if -len(obj) <= key < len(obj) else None, set_list)
-        if kind == kinds.DICT:
-
-            def set_dict(v: Any) -> None:
-                if node.snapshot is not None:
-                    old = dict.get(obj, key)
-                    node.snapshot.content = [
-                        (k, v if e is old and (k is key or k == key) else e) for k, e in node.snapshot.content
-                    ]
-                dict.__setitem__(obj, key, v)
-
-            return Slot(lambda: dict.get(obj, key), set_dict)
-        return None
-
-    def _written_over(self, node: Node, key: Any) -> bool:
+    def written_over(self, node: Node, key: Any) -> bool:
         """Whether the region has written there, if only what was there: then it is no place to put a copy of what was."""
         table = instance_dict(node.obj) if node.kind == kinds.OBJECT else None
         handles = [node, self.refgraph.node(table) if table is not None else None]
@@ -459,7 +384,7 @@ class RecordingState(Observer):
 
     def attr_store(self, obj: Any, name: str, node: Node | None) -> Slot | None:
         d = obj.__dict__ if is_a(obj, types.ModuleType) else instance_dict(obj)
-        if d is None or (node is not None and self._written_over(node, name)):
+        if d is None or (node is not None and self.written_over(node, name)):
             return None
 
         def set_attr(v: Any) -> None:

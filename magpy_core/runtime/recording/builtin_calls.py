@@ -20,8 +20,8 @@ from magpy_core.monitor import policy
 from magpy_core.monitor.record import as_set
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup, natives
+from magpy_core.refgraph.fields import instance_dict, odd_dict
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import instance_dict, odd_dict
 from magpy_core.runtime.recording.base import Output
 from magpy_core.runtime.recording.native_reads import NativeReads
 from magpy_core.runtime.recording.wording import a_type

@@ -72,6 +72,8 @@ class ContainerEvents(WriteEvents):
         if name not in _LOOKS_AT_NONE:
             depth = 0 if name in _TAKING or all(is_a(a, dict) for a in args) else 1
             self.read_deep(site, args, kwargs, shallow=depth, carry=name in _HANDING and kind in _ORDERED)
+        if kind == kinds.SET or (kind == kinds.DICT and (name == "move_to_end" or (node is None and name in _KEYED))):
+            self.identified(site, node is not None, *(args if kind == kinds.SET else args[:1]))
         if node is None:
             return
         if node.kind == kinds.DICT and name in policy.KEYED_READS and args:
@@ -176,6 +178,8 @@ class ContainerEvents(WriteEvents):
         seen: set[int] = set()
         if not shallow and site is not self.handed_on:
             self.getters_handed(args, kwargs, site)
+        if carry:
+            self.identified(site, False, *args)
         stack = [(a, 0) for a in (*args, *kwargs.values())]
         budget = 50_000
         while stack:
@@ -183,6 +187,7 @@ class ContainerEvents(WriteEvents):
             kind = kinds.kind_of(v)
             if kind not in kinds.CONTAINERS or id(v) in seen:
                 self.memory_read(site, v)
+                self.identified(site, False, v)
                 if kind == kinds.OBJECT:
                     self.operator_facts(v, site)
                     if is_a(v, types.SimpleNamespace) and id(v) not in seen:
@@ -198,6 +203,7 @@ class ContainerEvents(WriteEvents):
             seen.add(id(v))
             node = nodes.get(id(v))
             if node is not None:
+                node.addressed |= kind == kinds.TUPLE
                 self.contents(node, site, carry=carry)
             budget -= natives.length(v)
             if budget < 0:

@@ -17,9 +17,9 @@ from magpy_core._compat.native_functions import bound_object
 from magpy_core.findings import Unsupported
 from magpy_core.monitor.policy import module_of
 from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import ABSENT
 from magpy_core.refgraph.source import Source
 from magpy_core.runtime.recording.base import Slot
 from magpy_core.runtime.recording.escapes import EscapeEvents

@@ -20,7 +20,8 @@ from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
-from magpy_core.runtime.recording.base import RecordingState, memory_owner
+from magpy_core.runtime.recording.base import memory_owner
+from magpy_core.runtime.recording.contents import ContentReads
 from magpy_core.runtime.recording.wording import a_type
 
 # What the C state of objects of these classes is made of. SimpleNamespace has a ``__dict__``, which is looked at.
@@ -30,7 +31,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-class EscapeEvents(RecordingState):
+class EscapeEvents(ContentReads):
     """What escapes the graph, and which memory is watched."""
 
     def memory_read(self, site: Any, *values: Any) -> bool:

@@ -127,6 +127,7 @@ class FlowEvents(ValueEvents):
         if self.scalars:
             self.site = site
             self.escape_all(site, key)
+        self.identified(site, False, key)
 
     def match(self, site: Any, subject: Any) -> None:
         self.site = site

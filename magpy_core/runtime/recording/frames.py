@@ -26,8 +26,8 @@ from magpy_core.findings import HERE
 from magpy_core.monitor import policy
 from magpy_core.monitor.record import OWN_DIRECTORY, is_own_file
 from magpy_core.refgraph import lookup
+from magpy_core.refgraph.fields import instance_dict
 from magpy_core.refgraph.kinds import is_a, is_numpy_value
-from magpy_core.refgraph.snapshot import instance_dict
 from magpy_core.runtime.recording.opaque import RANDOM_STATE
 from magpy_core.runtime.recording.output import OUTPUT_FRAMES
 from magpy_core.runtime.recording.unseen_calls import UnseenCalls

@@ -24,8 +24,8 @@ import torch
 from magpy_core.findings import HERE
 from magpy_core.monitor import policy
 from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.fields import instance_dict, odd_dict, slot_names
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import instance_dict, odd_dict, slot_names
 from magpy_core.runtime.recording.callees import GETTERS
 from magpy_core.runtime.recording.containers import ContainerEvents
 

@@ -35,8 +35,10 @@ from magpy_core.opgraph.made import (
     set_seed,
 )
 from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.hashing import quiet
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.flow import FlowEvents
+from magpy_core.runtime.recording.wording import a_type
 
 _METHODS = ("forward", "backward", "setup_context", "vjp", "jvp", "vmap")
 _IN_CALL = ("forward", "setup_context")  # what runs when the function is applied
@@ -207,7 +209,8 @@ class OpaqueEvents(FlowEvents):
     def _takes_modules(self, cls: Any, modules: list[Any], site: Any) -> bool:
         """Whether a function can be given these modules again: they are the program's, and as they were at entry."""
         nodes = [self.refgraph.node(module) for module in modules]
-        changed = any(n.snapshot is not None and n.snapshot.changes(n.forced) for n in self.refgraph.written())
+        written = [(n.snapshot, n.forced) for n in self.refgraph.written() if n.snapshot is not None]
+        changed = any(not before.quiet(forced) or before.changes(forced) for before, forced in written)
         if changed or self.field_writes or any(node is None for node in nodes):
             self.refuse("MP107", f"The autograd.Function `{cls.__name__}` may read what the region has changed.", site=site)
             return False
@@ -352,6 +355,11 @@ class OpaqueEvents(FlowEvents):
         """A function wrapped by ``functools.lru_cache``."""
         if self.ops.op_depth or self._applied is not None:
             return  # part of the node that is being made
+        loud = next((a for a in (*args, *kwargs.values()) if not quiet(a)), None)
+        if loud is not None:
+            text = f"{HERE} hands {a_type(loud)} to a cache, which hashes or compares it by code of its own once more."
+            self.refuse("MP111", text, site=site)
+            return
         self.const_root(fn)
         wrapped = getattr(fn, "__wrapped__", None)
         self.function_fact(wrapped)

@@ -19,8 +19,8 @@ from magpy_core.findings import HERE, Value
 from magpy_core.monitor import policy
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.draws import is_hidden
+from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import ABSENT
 from magpy_core.runtime.recording.builtin_calls import BuiltinEvents
 
 CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)

@@ -17,10 +17,10 @@ from torch import nn
 from magpy_core._compat.tensor_guards import no_torch_function
 from magpy_core.findings import HERE
 from magpy_core.monitor.positions import current_globals
-from magpy_core.refgraph import kinds, lookup, natives
+from magpy_core.refgraph import hashing, kinds, lookup, natives
+from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict, odd_dict, slot_value
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import ABSENT, cell_value, instance_dict, odd_dict, slot_value
 from magpy_core.runtime.recording.base import Slot
 from magpy_core.runtime.recording.callees import DESCRIPTOR, GETTERS
 from magpy_core.runtime.recording.definitions import DefinitionEvents
@@ -373,6 +373,8 @@ class ReadEvents(DefinitionEvents):
             self.class_fact(type(obj), "__getitem__", site)
         node = self.node_for(obj)
         if node is None:
+            if is_a(obj, dict):
+                self.identified(site, False, key)
             return
         if node.kind == kinds.DICT:
             self.read_dict_key(node, key, site)
@@ -392,6 +394,8 @@ class ReadEvents(DefinitionEvents):
             "__getitem__" in type(obj).__dict__
         ):
             return  # a Python override runs; its own reads are seen
+        if not self.asked_quietly(node, site, key) or not hashing.hashable(key):
+            return
         if is_a(key, weakref.ref):
             self.refuse("MP111", "A dict is asked for a weak reference, which stands for another object.", site=site)
             return

@@ -21,9 +21,9 @@ from magpy_core.opgraph.scalars import Sym
 from magpy_core.opgraph.shadow import ShadowRecorder
 from magpy_core.opgraph.shapes import ShapeTracker
 from magpy_core.refgraph import kinds, verify
+from magpy_core.refgraph.fields import ABSENT, instance_dict
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import ABSENT, instance_dict
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import MadeInside, Plan
 from magpy_core.replay.plan import Planner

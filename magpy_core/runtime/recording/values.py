@@ -48,6 +48,8 @@ class ValueEvents(CallEvents):
             if site.name == "%" and is_a(lhs, str):
                 self.escape_all(site, rhs)
         in_place = site.name is not None and site.name.endswith("=")
+        if is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED):
+            self.identified(site, True, lhs, rhs)
         for side, v in (("l", lhs), ("r", rhs)):
             kind = kinds.kind_of(v)
             if kind in (kinds.SCALAR, kinds.IDENTITY):
@@ -187,6 +189,8 @@ class ValueEvents(CallEvents):
         if self.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             return
         self.escape_all(site, lhs, rhs)
+        if is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED):
+            self.identified(site, True, lhs, rhs)
         for v in (lhs, rhs):
             kind = kinds.kind_of(v)
             if type(v) is types.MethodType or (kind not in (kinds.SCALAR, kinds.IDENTITY) and type(v).__flags__ & (1 << 9)):
@@ -260,6 +264,8 @@ class ValueEvents(CallEvents):
         if type(item) is types.MethodType:
             self.operator_facts(item, site)
         node = self.node_for(container)
+        if is_a(container, kinds.HASHED):
+            self.identified(site, node is not None or not is_a(container, (set, frozenset, dict)), item)
         if node is None:
             return
         if is_a(item, weakref.ref) and node.kind == kinds.SET:  # a guard on its object would keep that alive

@@ -13,9 +13,10 @@ from torch import nn
 from magpy_core._compat.tensor_guards import mode_depth
 from magpy_core.findings import HERE
 from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.fields import ABSENT, instance_dict, odd_dict
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import ABSENT, Snapshot, instance_dict, odd_dict, take
+from magpy_core.refgraph.snapshot import Snapshot, take
 from magpy_core.replay.ir import MadeInside
 from magpy_core.runtime.recording.reads import ReadEvents
 from magpy_core.runtime.recording.wording import a_type
@@ -194,6 +195,8 @@ class WriteEvents(ReadEvents):
         self.class_fact(type(obj), "__setitem__", site)
         node = self.writing(obj, site)
         if node is None:
+            if is_a(obj, dict):
+                self.identified(site, False, key)
             return
         if node.kind == kinds.DICT or (node.kind == kinds.LIST and type(key) is int):
             if node.kind == kinds.LIST:

@@ -1,0 +1,74 @@
+"""Fields: what an object holds outside of its container's elements, read without running any of its code.
+
+Key functions: instance_dict, slot_names, slot_value, cell_value.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from magpy_core.refgraph.kinds import is_a
+
+ABSENT: Any = type("ABSENT", (), {"__repr__": lambda self: "<absent>"})()
+
+
+def instance_dict(obj: Any) -> dict[str, Any] | None:
+    """The instance ``__dict__`` without running user code; None when there is none or it is no plain dict."""
+    d = _own_dict(obj)
+    return d if type(d) is dict else None
+
+
+def odd_dict(obj: Any) -> dict[Any, Any] | None:
+    """The instance ``__dict__`` that is a dict of another class: the object itself, after ``self.__dict__ = self``."""
+    d = _own_dict(obj)
+    return d if is_a(d, dict) and type(d) is not dict else None
+
+
+def _own_dict(obj: Any) -> Any:
+    if is_a(obj, (type, types.FunctionType, types.BuiltinFunctionType)):
+        return None
+    try:
+        return object.__getattribute__(obj, "__dict__")
+    except AttributeError:
+        return None
+
+
+_SLOTS: dict[type, tuple[str, ...]] = {}
+
+
+# Members by which classes made in C tell the interpreter how their objects are laid out.
+_LAYOUT = frozenset({"__vectorcalloffset__", "__dictoffset__", "__weaklistoffset__"})
+
+
+def slot_names(tp: type) -> tuple[str, ...]:
+    """Names of ``__slots__`` members along the MRO of a Python class."""
+    found = _SLOTS.get(tp)
+    if found is None:
+        names = [
+            n
+            for k in tp.__mro__
+            if k.__flags__ & (1 << 9)
+            for n, v in k.__dict__.items()
+            if is_a(v, types.MemberDescriptorType) and n not in _LAYOUT
+        ]
+        found = _SLOTS[tp] = tuple(names)
+    return found
+
+
+def slot_value(obj: Any, name: str) -> Any:
+    for k in type(obj).__mro__:
+        member: Any = k.__dict__.get(name)
+        if is_a(member, types.MemberDescriptorType):
+            try:
+                return member.__get__(obj, type(obj))
+            except AttributeError:
+                return ABSENT
+    return ABSENT
+
+
+def cell_value(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ABSENT

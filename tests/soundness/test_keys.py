@@ -1,0 +1,22 @@
+"""Keys that hash and compare in ways of their own: a sample in every run of the tests, all of them when ``slow``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.soundness.keys import KEYS, OPS, keyed
+
+TRIPLES = [(kind, which, op) for kind in KEYS for op in OPS for which in ("same", "equal", "missing")]
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.mark.parametrize("start", range(8))
+def test_a_sample(start: int) -> None:
+    assert [line for triple in TRIPLES[start * 7 :: 97] if (line := keyed(*triple)) is not None] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(KEYS))
+def test_all(kind: str) -> None:
+    assert [line for triple in TRIPLES if triple[0] == kind and (line := keyed(*triple)) is not None] == []
