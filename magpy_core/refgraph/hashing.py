@@ -49,6 +49,14 @@ def hashable(key: Any) -> bool:
     return True
 
 
+def same_key(a: Any, b: Any) -> bool:
+    """Whether a dict takes one quiet key for the other: ``1``, ``1.0`` and ``True`` are one."""
+    try:
+        return a is b or (hash(a) == hash(b) and bool(a == b))
+    except TypeError:
+        return False
+
+
 def quiet_keys(container: Any) -> bool:
     """The same of everything that a dict or a set holds."""
     return all(type(key) is str or quiet(key) for key in natives.keys(container))

@@ -12,7 +12,7 @@ from typing import Any
 
 from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict, slot_names, slot_value
-from magpy_core.refgraph.hashing import quiet, quiet_keys
+from magpy_core.refgraph.hashing import quiet, quiet_keys, same_key
 from magpy_core.refgraph.kinds import is_a
 
 
@@ -79,6 +79,10 @@ class Snapshot:
             return self.slots.get(name, ABSENT)
         return ABSENT
 
+    def entry(self, key: Any) -> Any:
+        """What a dict held for a quiet key, or ABSENT."""
+        return dict(self.content).get(key, ABSENT)
+
     def quiet(self, forced: Sequence[tuple[str, Any]] = ()) -> bool:
         """Whether the changes can be told, and made again, without asking keys for what the program would notice."""
         if self.kind not in (kinds.DICT, kinds.SET):
@@ -94,6 +98,8 @@ class Snapshot:
         out = self._moved_items(forced) or self._differences(self._moved_attributes(forced))
         if any(c.op == "replace" for c in out):
             return out
+        if self.kind == kinds.DICT:
+            _by_written_keys(out, forced)
         done = {(c.op, _name(c.key)) for c in out}
         for op, key in forced:
             if (op, _name(key)) in done:
@@ -212,6 +218,14 @@ def _deque_changes(old: list[Any], new: list[Any], maxlen: int | None) -> list[C
 
 def _name(key: Any) -> Any:
     return key if is_a(key, (str, int)) else id(key)
+
+
+def _by_written_keys(changes: list[Change], forced: Sequence[tuple[str, Any]]) -> None:
+    """A dict that had ``1`` keeps it when ``1.0`` is set; one that a replay finds without takes the key of the program."""
+    for change in changes:
+        if change.op == "set_item":
+            written = (key for op, key in forced if op == "set_item" and same_key(key, change.key))
+            change.key = next(written, change.key)
 
 
 def _in_order_of_writes(changes: list[Change], forced: Sequence[tuple[str, Any]]) -> list[Change]:

@@ -152,7 +152,7 @@ class Entry:
             node = self.graph.node(obj)
             if node is None or node.snapshot is None:
                 return dict.get(obj, key, ABSENT)
-            return next((v for k, v in node.snapshot.content if k is key or (type(k) is type(key) and k == key)), ABSENT)
+            return node.snapshot.entry(key)
         if kinds.kind_of(obj) not in kinds.CONTAINERS:
             return _UNKNOWN
         elements = self.elements(obj)

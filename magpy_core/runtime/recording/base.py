@@ -16,7 +16,7 @@ from magpy_core.monitor.policy import module_of
 from magpy_core.monitor.positions import is_user_file, site_location, text_at
 from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import ScalarTable, Sym
-from magpy_core.refgraph import kinds
+from magpy_core.refgraph import hashing, kinds
 from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict
 from magpy_core.refgraph.graph import Node, RefGraph
 from magpy_core.refgraph.iterators import can_peek
@@ -380,7 +380,7 @@ class RecordingState(Observer):
         handles = [node, self.refgraph.node(table) if table is not None else None]
         if node.source.kind == "dict":
             handles += [n for n in self.refgraph.written() if n.source is node.source.base]
-        return any(k is key or (type(k) is type(key) and k == key) for n in handles if n for _, k in n.forced)
+        return any(hashing.same_key(k, key) for n in handles if n for _, k in n.forced)
 
     def attr_store(self, obj: Any, name: str, node: Node | None) -> Slot | None:
         d = obj.__dict__ if is_a(obj, types.ModuleType) else instance_dict(obj)

@@ -9,6 +9,7 @@ from typing import Any
 from magpy_core.findings import HERE
 from magpy_core.monitor import policy
 from magpy_core.refgraph import kinds, natives
+from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.iterators import can_peek, peek, underlying
 from magpy_core.refgraph.kinds import is_a
@@ -161,9 +162,9 @@ class ContainerEvents(WriteEvents):
             assert node.snapshot is not None
             for key in [key for op, key in node.forced if op.endswith("_item")]:
                 source = self.item_source(node, key, "dict_item")
-                entry = [v for k, v in node.snapshot.content if k is key or (type(k) is type(key) and k == key)]
-                if entry:
-                    self.refgraph.read(source, "type", type(entry[0]), site)
+                entry = node.snapshot.entry(key)
+                if entry is not ABSENT:
+                    self.refgraph.read(source, "type", type(entry), site)
                 else:
                     self.refgraph.read(source, "absent", None, site)
 

@@ -131,7 +131,7 @@ class ContentReads(RecordingState):
                 if node.snapshot is not None:
                     old = dict.get(obj, key)
                     node.snapshot.content = [
-                        (k, v if e is old and (k is key or k == key) else e) for k, e in node.snapshot.content
+                        (k, v if e is old and hashing.same_key(k, key) else e) for k, e in node.snapshot.content
                     ]
                 dict.__setitem__(obj, key, v)
 

@@ -412,9 +412,8 @@ class ReadEvents(DefinitionEvents):
         present = dict.__contains__(obj, key)
         source = self.item_source(node, key, "dict_item")
         if node.snapshot is not None:
-            entry = next((v for k, v in node.snapshot.content if k is key or (type(k) is type(key) and k == key)), ABSENT)
             now = dict.get(obj, key, ABSENT)
-            if entry is not now:
+            if node.snapshot.entry(key) is not now:
                 return
         if present:
             self.value(source, dict.__getitem__(obj, key), site, self.item_store(node, key))
