@@ -397,6 +397,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
 
     def _record(self, func: Callable[..., Any], result: Any, info: Any) -> Any:
         name, fx_args, fx_kwargs, tensors, versions = info
+        if result is NotImplemented:  # ``x == "text"``: Python goes on to the other side, or to identity
+            return result
         if name in ("set_data", FLAG):
             self._record_assignment(name, fx_args, tensors[0])
             return result

@@ -12,7 +12,7 @@ from typing import Any
 
 from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict, slot_names, slot_value
-from magpy_core.refgraph.hashing import quiet, quiet_keys, same_key
+from magpy_core.refgraph.hashing import hashable, quiet, quiet_keys, same_key
 from magpy_core.refgraph.kinds import is_a
 
 
@@ -92,6 +92,8 @@ class Snapshot:
 
     def changes(self, forced: Sequence[tuple[str, Any]] = ()) -> list[Change]:
         """Entry state to state now; ``forced`` (op, key) writes are included even where they changed nothing."""
+        if self.kind in (kinds.DICT, kinds.SET):
+            forced = [(op, key) for op, key in forced if hashable(key)]  # a list as a key: nothing was written
         if self.kind == kinds.DEQUE and self.obj.maxlen is not None and {op for op, _ in forced} == {"append"}:
             # what a full deque pushed out can't be told from the difference alone: one value may be there twice
             return [Change("extend", value=[v for _, v in forced])]

@@ -20,6 +20,7 @@ import json
 import math
 import operator
 import os
+import re
 import statistics
 import typing
 import warnings
@@ -215,7 +216,7 @@ def _life(name: str, use: str, change: str, compiled: bool, calls: int = 6) -> l
         LOG.clear()
         try:
             y, value = target(torch.ones(1))
-            got = y.item(), repr(value)
+            got = y.item(), re.sub(" at 0x[0-9a-f]*", "", repr(value))
         except Exception as error:
             got = 0, type(error).__name__
         plain = object.__getattribute__

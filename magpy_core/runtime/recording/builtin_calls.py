@@ -135,6 +135,7 @@ class BuiltinEvents(NativeReads):
             return
         node = self.refgraph.node(obj)
         if fn is hash and kind == kinds.OBJECT:
+            self.operator_facts(obj, site)
             raw, _ = lookup.class_lookup(type(obj), "__hash__")
             if is_a(raw, types.FunctionType):
                 self.class_fact(type(obj), "__hash__", site)

@@ -283,7 +283,7 @@ class CallEvents(ArrayEvents):
         if what == policy.TORCH and setter_name(fn) is not None and not self.ops.op_depth:
             self.setting_written(site, fn, args, kwargs)
         elif what == policy.TORCH:
-            self.pending_torch = (site, fn)
+            self.torch_called(site, fn, args)
         elif what == policy.PURE:
             if fn in CARRYING and self.carries(args, kwargs):
                 self.escape_raising(fn, args, site)

@@ -76,6 +76,8 @@ class ContainerEvents(WriteEvents):
         if kind == kinds.SET or (kind == kinds.DICT and (name == "move_to_end" or (node is None and name in _KEYED))):
             self.identified(site, node is not None, *(args if kind == kinds.SET else args[:1]))
         if node is None:
+            if name in _COMPARING:
+                self.identified(site, False, obj, *args)
             return
         if node.kind == kinds.DICT and name in policy.KEYED_READS and args:
             self.read_dict_key(node, args[0], site)

@@ -42,6 +42,9 @@ class ContentReads(RecordingState):
         )
         return False
 
+    def operator_facts(self, obj: Any, site: Any) -> None:
+        raise NotImplementedError
+
     def identified(self, site: Any, asked: bool, *values: Any, depth: int = 3) -> None:
         """Objects and tensors from outside are compared or hashed: by what they are, wherever their class says nothing else.
 
@@ -52,6 +55,8 @@ class ContentReads(RecordingState):
             kind = kinds.kind_of(value)
             if depth and (kind in _HELD or is_a(value, _KEYS)):
                 self.identified(site, asked, *natives.elements(value), depth=depth - 1)
+            if kind == kinds.OBJECT:
+                self.operator_facts(value, site)
             if kind not in _BY_IDENTITY or (node := self.refgraph.node(value)) is None:
                 continue
             if asked and kind != kinds.TUPLE:

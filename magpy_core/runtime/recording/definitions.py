@@ -60,9 +60,20 @@ class DefinitionEvents(EscapeEvents):
         """A descriptor of a class of the user's does what that class's methods say."""
         tp = type(raw)
         if tp.__flags__ & (1 << 9) and kinds.kind_of(raw) == kinds.OBJECT:
+            self.class_shape(tp, site)  # it may become one
             for name in ("__get__", "__set__", "__delete__"):
                 if not lookup.missing(lookup.class_lookup(tp, name)[0]):
                     self.class_fact(tp, name, site)
+
+    def passed_over(self, tp: type, name: str, site: Any) -> None:
+        """An object has the attribute itself, and its class has one of that name, which is no data descriptor so far."""
+        raw, owner = lookup.class_lookup(tp, name)
+        if owner is None or not owner.__flags__ & _HEAP_TYPE or module_of(owner).startswith(lookup.LIBRARIES):
+            return
+        root = self.const_root(owner)
+        if root.snapshot is None or root.snapshot.attr(name) is raw:
+            self.refgraph.read(self.sources.attr(root.source, name), "type", type(raw), site)
+            self.descriptor_fact(raw, site)
 
     def code_known(self, code: types.CodeType) -> None:
         """The code of a function that is called. That of a module (``FunctionType(compile(...), names)``) runs without a
@@ -142,6 +153,7 @@ class DefinitionEvents(EscapeEvents):
         elif name in _CLASS_TREE:
             self.refgraph.read(self.sources.make("field", source, name), "is", type.__getattribute__(cls, name), site)
         elif name == "__dict__":
+            self.class_shape(cls, site)
             for key, raw in list(cls.__dict__.items()):
                 if key not in ("__dict__", "__weakref__"):
                     self.class_value(self.sources.attr(source, key), raw, site)
@@ -199,6 +211,17 @@ class DefinitionEvents(EscapeEvents):
                         self.function_fact(value)
 
     _special_read: set[type]
+
+    def operands(self, site: Any, *values: Any) -> None:
+        """Beside a tensor, or given to torch: an object's class may have, or get, a method that decides what happens."""
+        for value in values:
+            if kinds.kind_of(value) == kinds.OBJECT and not module_of(type(value)).startswith("torch"):
+                self.operator_facts(value, site)
+
+    def torch_called(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
+        """The operator recorder is about to see a call of torch's."""
+        self.operands(site, *args)
+        self.pending_torch = (site, fn)
 
     def text_of_definition(self, obj: Any, site: Any) -> None:
         """Native code makes text of a class or function: it has its name in it."""

@@ -57,6 +57,12 @@ def _plain_numbers(data: Any) -> bool:
     return all(type(v) in (int, float, bool) or (type(v) in (list, tuple) and _plain_numbers(v)) for v in data)
 
 
+def _numpy_numbers(data: Any) -> bool:
+    """Numbers, some of them of NumPy's types."""
+    plain = (int, float, bool)
+    return all(type(v) in plain or (kinds.is_number_of_numpy(v) and type(v.item()) in plain) for v in data)
+
+
 @dataclass
 class _Applied:
     """A call that is one node: its site, what was prepared for it, the effects before it. ``void``: the node gives nothing,
@@ -260,9 +266,13 @@ class OpaqueEvents(FlowEvents):
         if all(type(a) is int for a in args) or (len(args) == 1 and type(args[0]) is torch.Size):
             size = tuple(args[0]) if args and type(args[0]) is torch.Size else args or (0,)  # of nothing: no elements
             self.apply_as(site, torch.empty, (size,), {"dtype": dtype, "device": _CPU})
-        elif len(args) == 1 and type(args[0]) in (list, tuple, range) and _plain_numbers(args[0]):
+        elif (
+            len(args) == 1
+            and type(args[0]) in (list, tuple, range)
+            and (_plain_numbers(args[0]) or (_numpy_numbers(args[0]) and not any(map(self.is_data, args[0]))))
+        ):
             self.escape_all(site, args)
-            data = list(args[0]) if type(args[0]) is range else args[0]
+            data = [v.item() if kinds.is_number_of_numpy(v) else v for v in args[0]]
             self.apply_as(site, torch.tensor, (data,), {"dtype": dtype, "device": _CPU})
         elif len(args) == 1 and self.is_plain_array(args[0]):
             self.apply_as(site, again(legacy(cls), (Kept(args[0].copy()),), {}), (), {})

@@ -208,6 +208,7 @@ class ReadEvents(DefinitionEvents):
             if node.snapshot is not None and entry is not found.value:
                 return
             self.class_shape(type(obj), site)
+            self.passed_over(type(obj), name, site)
             self.value(self.sources.attr(node.source, name), found.value, site, self.attr_store(obj, name, node))
         elif where == "odd":
             self.class_shape(type(obj), site)

@@ -38,6 +38,7 @@ class ValueEvents(CallEvents):
         if self.data_operator(site, lhs, rhs):
             return
         if self.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
+            self.operands(site, lhs, rhs)
             return
         if self.scalars:
             for v in (lhs, rhs):
@@ -187,10 +188,10 @@ class ValueEvents(CallEvents):
         if self.data_compared(site, lhs, rhs):
             return
         if self.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
+            self.operands(site, lhs, rhs)
             return
         self.escape_all(site, lhs, rhs)
-        if is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED):
-            self.identified(site, True, lhs, rhs)
+        self.identified(site, is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED), lhs, rhs)
         for v in (lhs, rhs):
             kind = kinds.kind_of(v)
             if type(v) is types.MethodType or (kind not in (kinds.SCALAR, kinds.IDENTITY) and type(v).__flags__ & (1 << 9)):
@@ -267,6 +268,7 @@ class ValueEvents(CallEvents):
         if is_a(container, kinds.HASHED):
             self.identified(site, node is not None or not is_a(container, (set, frozenset, dict)), item)
         if node is None:
+            self.identified(site, False, item, container)
             return
         if is_a(item, weakref.ref) and node.kind == kinds.SET:  # a guard on its object would keep that alive
             self.refuse("MP111", "A set is asked for a weak reference, which stands for another object.", site=site)

@@ -131,6 +131,7 @@ class WriteEvents(ReadEvents):
         raw, owner = lookup.class_lookup(tp, name)
         if owner is not None and owner.__flags__ & (1 << 9):
             self.class_fact(tp, name, site)
+            self.passed_over(tp, name, site)
         node = self.writing(obj, site)
         if node is not None:
             assert node.snapshot is not None
