@@ -1,9 +1,9 @@
 """Expressions of random programs, by the kind of value they give.
 
-A kind is a letter: ``t`` a (2, 3) float tensor, ``n`` a number, ``i`` a small int, ``b`` a truth, ``s`` a str, ``L`` a list of
-numbers, ``D`` a dict of numbers by str, ``O`` an object of a class of the program, ``f`` a function of a number to a
-number, ``h`` one of a tensor to a tensor. ``FORMS`` has templates in which ``{t}``, ``{n}``, ... stand for further expressions.
-Key type: Expressions.
+A kind is a letter: ``t`` a (2, 3) float tensor, ``n`` a number, ``i`` a small int, ``b`` a truth, ``s`` a str, ``L`` a list
+of numbers, ``D`` a dict of numbers by str, ``O`` an object of a class of the program, ``f`` a function of a number to a
+number, ``h`` one of a tensor to a tensor. ``FORMS`` has templates in which ``{t}``, ``{n}``, ... stand for further
+expressions. Key type: Expressions.
 """
 
 from __future__ import annotations

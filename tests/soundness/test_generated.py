@@ -1,0 +1,24 @@
+"""Programs written at random, under random changes: a few in every run of the tests, more of them when ``slow``."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.soundness.generated.run import try_program
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_few(seed: int) -> None:
+    assert try_program(seed, 1, Counter())
+
+
+@pytest.mark.slow
+def test_more_and_how_many_are_captured() -> None:
+    total: Counter[str] = Counter()
+    assert [seed for seed in range(100, 250) if not try_program(seed, 2, total)] == []
+    assert total["programs"] > 120
+    assert total["programs captured"] > total["programs"] // 5
