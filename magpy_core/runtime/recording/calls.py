@@ -199,13 +199,13 @@ class CallEvents(ArrayEvents):
         if kinds.has_finalizer(cls) and not policy.is_host_module(cls.__module__):  # what that does is refused as it does it
             self.let_go(f"A {cls.__name__} is made here; when its `__del__` runs, replay can't repeat.", site)
         elif issubclass(cls, weakref.ref) and len(args) > 1 and args[1] is not None:
-            self.refuse("MP110", "A weak reference is made here; when its callback runs, replay can't repeat.", site=site)
+            self.let_go("A weak reference is made here; when its callback runs, replay can't repeat.", site)
 
     def call_weakref(self, site: Any, fn: Any) -> None:
-        node = self.refgraph.node(fn)
-        target = weakref.ref.__call__(fn)
-        if node is None:
+        if (node := self.refgraph.node(fn)) is None:
+            self.let_live(fn, site)
             return
+        target = weakref.ref.__call__(fn)
         if self.only_kept_by_us(target):
             del target
             self.let_go("A weak reference is asked for what the region has let go of.", site)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import types
+import weakref
 from typing import Any, NoReturn
 
 import torch
@@ -82,6 +83,16 @@ class WriteEvents(ReadEvents):
         self.calls.clear()
         self.pending_call = self.pending_torch = None
         raise Gone(text)
+
+    def let_live(self, reference: Any, site: Any) -> None:
+        """A weak reference that the region has made is asked: what it stands for must live no longer for our lists of it."""
+        self._young = None
+        for held in (self.refgraph.assumed_internal, self.only_inside):
+            for key in [key for key, kept in held.items() if self.is_young(kept[0])]:
+                del held[key]
+        if is_a(weakref.ref.__call__(reference), torch.Tensor):
+            text = f"{HERE} asks a weak reference for a tensor, which lives longer while it is recorded."
+            self.let_go(text, site, "MP111", hint="Keep the tensor itself.")
 
     def write_attr(self, obj: Any, name: str, site: Any, *, deleted: bool = False, native: bool = False) -> None:
         before = (instance_dict(obj) or {}).get(name) if self.refgraph.node(obj) is not None else None

@@ -1115,3 +1115,63 @@ def region(x):
         return x * None
     except TypeError as error:
         return str(error)
+
+
+# === weak_reference_to_what_is_gone
+class Held:
+    def __init__(self):
+        self.k = 1
+
+
+def region(x):
+    o = Held()
+    r = weakref.ref(o)
+    o.k = 2
+    del o
+    return x * (2 if r() is None else 3)
+
+
+# === equal_keys_of_other_types
+d = {1: 2.0, "n": 0}
+
+
+def region(x):
+    d["n"] = 1
+    d[1.0] += 1
+    return x * d[True]
+
+
+def change_key():
+    d.clear()
+    d.update({1.0: 5.0, "n": 0})
+
+
+# === object_in_a_set
+class Element:
+    pass
+
+
+first, second = Element(), Element()
+members = {first}
+current = first
+
+
+def region(x):
+    return x * 2 if current in members else x * 3
+
+
+def change_current():
+    global current
+    current = second
+
+
+# === list_as_a_key: calls=4
+table = {"a": 1}
+
+
+def region(x, key=[1]):
+    try:
+        return x * table[key]
+    except TypeError:
+        table.setdefault("b", 2)
+        return x * 3
