@@ -150,6 +150,7 @@ class WriteEvents(ReadEvents):
                 self.refuse("MP110", f"{HERE} is set on {a_type(obj)}, whose `__dict__` is no plain dict.", site=site)
             if name == "__dict__":
                 self.refuse("MP110", f"{HERE} replaces the whole `__dict__`, which replay can't repeat.", site=site)
+            asked = deleted
             if is_a(lookup.class_lookup(tp, "__delattr__")[0], types.FunctionType) or (
                 lookup.is_data_descriptor(raw) and not is_a(raw, types.MemberDescriptorType)
             ):
@@ -161,21 +162,29 @@ class WriteEvents(ReadEvents):
             node.forced.append(("del_attr" if deleted else "set_attr", name))
         if node is not None and is_a(obj, nn.Module):
             d = instance_dict(obj) or {}
+            deletes = asked and lookup.class_lookup(tp, "__delattr__")[0] is nn.Module.__delattr__
+            if deletes:  # which of its tables that takes it from, no event shows
+                self.class_fact(tp, "__delattr__", site)
+                self.presence(node, name, site)
             for table in _MODULE_TABLES:
                 members = d.get(table)
                 if members is not None:
                     table_node = self.refgraph.add(members, self.sources.attr(node.source, table))
-                    self.refgraph.snapshot(table_node)
+                    before = self.refgraph.snapshot(table_node)
                     self.mark_written(table_node, site)
                     table_node.forced.append(("maybe_item", name))
+                    if deletes and table_node.kind == kinds.DICT:
+                        entry = before.entry(name)
+                        held: tuple[str, Any] = ("absent", None) if entry is ABSENT else ("type", type(entry))
+                        self.refgraph.read(self.sources.item(table_node.source, name), *held, site)
 
     def _sets_by_python(self, obj: Any, raw: Any) -> bool:
-        """Whether an attribute is set by the program's own code: its ``__setattr__``, a descriptor, a property."""
+        """Whether an attribute is set by the program's own code: its ``__setattr__``, a descriptor, a property (one without
+        a setter raises, and nothing is written)."""
         by_class, _ = lookup.class_lookup(type(obj), "__setattr__")
         if is_a(by_class, types.FunctionType):
             return by_class is not nn.Module.__setattr__
-        by_descriptor = raw.fset if is_a(raw, property) else lookup.class_lookup(type(raw), "__set__")[0]
-        return is_a(by_descriptor, types.FunctionType)
+        return is_a(raw, property) or is_a(lookup.class_lookup(type(raw), "__set__")[0], types.FunctionType)
 
     def presence(self, node: Node, name: str, site: Any) -> None:
         """An attribute is deleted, which raises where there is none."""

@@ -1175,3 +1175,50 @@ def region(x, key=[1]):
     except TypeError:
         table.setdefault("b", 2)
         return x * 3
+
+
+# === attribute_without_a_setter
+class ReadOnly:
+    def __init__(self):
+        self.__dict__["k"] = 1
+
+    k = property(lambda self: 5)
+
+
+o = ReadOnly()
+
+
+def region(x):
+    try:
+        o.k = 3
+    except AttributeError:
+        return x * 2
+    return x * 3
+
+
+def change_instance():
+    o.__dict__["k"] = 9
+
+
+def change_nothing_left():
+    o.__dict__.pop("k", None)
+
+
+# === module_attribute_deleted
+m = nn.Linear(3, 3)
+
+
+def region(x):
+    try:
+        del m.extra
+    except AttributeError:
+        return x * 3
+    return x * 2
+
+
+def change_parameter():
+    m.extra = nn.Parameter(torch.ones(1))
+
+
+def change_plain():
+    m.extra = 4
