@@ -14,6 +14,7 @@ import functools
 import sys
 import types
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -353,6 +354,14 @@ def short(value: Any) -> str:
     if is_a(value, (list, tuple, set, dict)):
         return f"{type(value).__name__} of {len(value)}"
     return type(value).__name__
+
+
+def told(found: Sequence[str | None], calls: int) -> int:
+    """Print what a product's regions of so many calls showed; the exit status."""
+    for line in filter(None, found):
+        print(line)
+    print(f"{len(found)} regions of {calls} calls, {sum(line is not None for line in found)} differ")
+    return 1 if any(found) else 0
 
 
 def items(value: Any) -> tuple[Any, ...]:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import torch
 
 import magpy_core
+from tests.soundness.compare import told
 
 RUNS: list[str] = []
 """What the classes below note whenever they are asked."""
@@ -400,10 +401,7 @@ def main() -> int:
     warnings.simplefilter("ignore")
     whiches = ("same", "equal", "missing")
     found = [keyed(kind, which, op) for kind in args.key or KEYS for which in whiches for op in args.op or OPS]
-    for line in filter(None, found):
-        print(line)
-    print(f"{len(found)} regions of 7 calls, {sum(f is not None for f in found)} differ")
-    return 1 if any(found) else 0
+    return told(found, 7)
 
 
 if __name__ == "__main__":

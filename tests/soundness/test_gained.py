@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soundness.gained import CHANGES, METHODS, USES, gained
+from tests.soundness.gained import TRIPLES, gained
 
-TRIPLES = [(method, use, change) for use in USES for method in METHODS for change in CHANGES]
 # what was wrong once
 KNOWN = [
     ("__add__", "r tensor", "gained"), ("__radd__", "tensor +", "by the base"), ("__eq__", "in list", "lost"),
@@ -17,9 +16,9 @@ KNOWN = [
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.mark.parametrize("start", range(4))
+@pytest.mark.parametrize("start", range(2))
 def test_a_sample(start: int) -> None:
-    assert [line for triple in TRIPLES[start * 83 :: 331] if (line := gained(*triple)) is not None] == []
+    assert [line for triple in TRIPLES[start * 83 :: 463] if (line := gained(*triple)) is not None] == []
 
 
 def test_what_was_wrong_once() -> None:

@@ -11,9 +11,9 @@ TRIPLES = [(kind, which, op) for kind in KEYS for op in OPS for which in ("same"
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.mark.parametrize("start", range(8))
+@pytest.mark.parametrize("start", range(4))
 def test_a_sample(start: int) -> None:
-    assert [line for triple in TRIPLES[start * 7 :: 97] if (line := keyed(*triple)) is not None] == []
+    assert [line for triple in TRIPLES[start * 7 :: 389] if (line := keyed(*triple)) is not None] == []
 
 
 @pytest.mark.slow
