@@ -372,7 +372,7 @@ def items(value: Any) -> tuple[Any, ...]:
 
 def mapping_of(value: Any) -> Any:
     """The class whose own methods show what a dict or mapping proxy holds, whatever its class says."""
-    return next(kind for kind in (collections.OrderedDict, dict, types.MappingProxyType) if is_a(value, kind))
+    return next((kind for kind in (collections.OrderedDict, dict) if is_a(value, kind)), type(value))
 
 
 def cell(c: Any) -> Any:
