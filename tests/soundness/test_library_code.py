@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import logging
 import reprlib
+import sys
 import types
 import typing
 from collections.abc import Callable
@@ -134,3 +136,24 @@ def test_same_as_plain_python(case: str, change: bool, numbers: tuple[int, ...])
             seen.append((result, shown(thing)))
         outcomes.append(seen)
     assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("way", [importlib.import_module, __import__])
+def test_a_module_imported_by_name_is_replaced(way: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def give(value: float) -> None:
+        made = types.ModuleType("replaced_module")
+        made.factor = value  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, made.__name__, made)
+
+    def region(x: torch.Tensor) -> torch.Tensor:
+        return x * way("replaced_module").factor
+
+    compiled = magpy_core.compile(region, backend="eager")
+    seen = []
+    for value in (2.0, 2.0, 5.0):
+        give(value)
+        seen += [compiled(torch.ones(1)).item() for _ in range(2)]
+    monkeypatch.delitem(sys.modules, "replaced_module")
+    with pytest.raises(ModuleNotFoundError):
+        compiled(torch.ones(1))
+    assert seen == [2.0, 2.0, 2.0, 2.0, 5.0, 5.0]

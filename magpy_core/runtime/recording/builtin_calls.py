@@ -124,6 +124,16 @@ class BuiltinEvents(NativeReads):
         if len(args) >= 2 and is_a(args[1], str):
             self.write_attr(args[0], args[1], site, deleted=fn is delattr)
 
+    def import_name(self, site: Any, name: str) -> None:
+        raise NotImplementedError
+
+    def b_import(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        given = dict(zip(("name", "globals", "locals", "fromlist", "level"), args, strict=False)) | kwargs
+        if is_a(given.get("name"), str) and not given.get("level"):
+            self.import_name(site, given["name"])
+        else:
+            self.host_call(site, fn, policy.UNKNOWN)
+
     def b_id(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) != 1:
             return
@@ -341,6 +351,7 @@ def numpy_print_options() -> str:
 
 SPECIAL: dict[Any, str] = {
     len: "b_len", isinstance: "b_isinstance", issubclass: "b_isinstance", getattr: "b_getattr", hasattr: "b_getattr",
+    __import__: "b_import",
     setattr: "b_setattr", delattr: "b_setattr", id: "b_id", hash: "b_id", repr: "b_repr", ascii: "b_repr", format: "b_repr",
     sorted: "b_iterate", sum: "b_iterate", min: "b_iterate", max: "b_iterate", any: "b_iterate", all: "b_iterate",
     iter: "b_iterate", functools.reduce: "b_iterate", next: "b_next", vars: "b_vars", dir: "b_vars", print: "b_print",

@@ -237,6 +237,9 @@ class FrameEvents(UnseenCalls):
     def import_call(self, frame: Any) -> bool:
         """``importlib.import_module``, as lazily loading packages call it."""
         if self.paused_code is None:
+            name, package = frame.f_locals.get("name"), frame.f_locals.get("package")
+            if is_a(name, str) and (package or not name.startswith(".")):
+                self.import_name(self.site, importlib.util.resolve_name(name, package))
             self.paused_code = frame.f_code
         return False
 
