@@ -1,4 +1,5 @@
-"""Special methods that come and go: a sample in every run of the tests, all of them when ``slow``."""
+"""Special methods that come and go: a sample in every run of the tests, a tenth of them when
+``slow``, all by ``python -m tests.soundness.gained``."""
 
 from __future__ import annotations
 
