@@ -245,9 +245,11 @@ class RecordingState(Observer):
                 self.assume_internal(obj)
         return node
 
+    keeps_objects = True  # until one is watched for its end
+
     def assume_internal(self, obj: Any) -> None:
         """``obj`` has no source: the region must have made it, which is checked at exit."""
-        if id(obj) not in self.refgraph.assumed_internal:
+        if self.keeps_objects and id(obj) not in self.refgraph.assumed_internal:
             self.refgraph.assumed_internal[id(obj)] = (obj, self.site)
 
     def class_fact(self, tp: type, name: str, site: Any) -> None:

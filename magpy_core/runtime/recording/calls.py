@@ -199,7 +199,7 @@ class CallEvents(ArrayEvents):
         if kinds.has_finalizer(cls) and not policy.is_host_module(cls.__module__):  # what that does is refused as it does it
             self.let_go(f"A {cls.__name__} is made here; when its `__del__` runs, replay can't repeat.", site)
         elif issubclass(cls, weakref.ref) and len(args) > 1 and args[1] is not None:
-            self.let_go("A weak reference is made here; when its callback runs, replay can't repeat.", site)
+            self.watched_die("A weak reference is made here; when its callback runs, replay can't repeat.", site)
 
     def call_weakref(self, site: Any, fn: Any) -> None:
         if (node := self.refgraph.node(fn)) is None:

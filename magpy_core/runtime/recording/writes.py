@@ -84,6 +84,12 @@ class WriteEvents(ReadEvents):
         self.pending_call = self.pending_torch = None
         raise Gone(text)
 
+    def watched_die(self, text: str, site: Any) -> None:
+        """Something is to happen when an object dies: no capture comes of it, and from now on no list of ours keeps any."""
+        self.refuse("MP110", text, site=site)
+        self.keeps_objects = False
+        self.refgraph.assumed_internal.clear()
+
     def let_live(self, reference: Any, site: Any) -> None:
         """A weak reference that the region has made is asked: what it stands for must live no longer for our lists of it."""
         self._young = None
