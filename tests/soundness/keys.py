@@ -252,6 +252,14 @@ def _two_written(s: Store, k: Any) -> Any:
     return len(made), made.setdefault(k, 4)
 
 
+def _written_then_read(s: Store, k: Any) -> Any:
+    s.other["a"] = s.other.get("a", 0.0)
+    s.other[k] = 3.0
+    read = s.other["a"] + len(s.other)
+    s.other["a"] += 1
+    return read
+
+
 def _two_added(s: Store, k: Any) -> Any:
     seen: set[Any] = set()
     seen.add(s.held)
@@ -333,6 +341,7 @@ OPS: dict[str, Callable[[Store, Any], Any]] = {
     "two as items": lambda s, k: {s.held: 1}[k],
     "two written": _two_written,
     "two added": _two_added,
+    "written, then read": _written_then_read,
     "two of a list": lambda s, k: (len(set([s.held, k])), len(frozenset((k, s.held)))),
     "two from keys": lambda s, k: len(dict.fromkeys([s.held, k])),
     "two counted": lambda s, k: len(collections.Counter([s.held, k])),

@@ -108,9 +108,7 @@ class RecordingState(Observer):
         self.gone = False  # the recording has ended before the run
         self.passing = ""  # why this run, though not the next one, can't be captured
         self.site: Any = None  # the site of the event being handled (or the last one)
-        self.quiet_keys: dict[
-            int, bool
-        ] = {}  # whether the dicts and sets read so far can be looked into again, by id of the node
+        self.quiet_keys: dict[int, bool] = {}  # whether a dict or a set may be looked into again, by id of its node
         self.settled: dict[int, Sym] = {}  # numbers that branches made so far have fixed, by id
         self.restores: list[Callable[[], None]] = []
         self.written_sites: dict[int, list[Any]] = {}

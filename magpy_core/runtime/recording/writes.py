@@ -226,6 +226,8 @@ class WriteEvents(ReadEvents):
                 self.identified(site, False, key)
             return
         if node.kind == kinds.DICT or (node.kind == kinds.LIST and type(key) is int):
+            if not self.asked_quietly(node, site, key):
+                return  # nor may it be compared with what is read or written later
             if node.kind == kinds.LIST:
                 assert node.snapshot is not None
                 self.refgraph.read(self.sources.make("len", node.source, None), "eq", len(node.snapshot.content), site)
