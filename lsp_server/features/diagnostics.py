@@ -85,6 +85,10 @@ class Board:
     def runs(self) -> Iterable[RunFindings]:
         return tuple(self._runs.values())
 
+    def known(self) -> Iterable[RunFindings]:
+        """What is shown, and what will be once its program is loaded."""
+        return tuple(self._all())
+
     def edited(self, document: Document, edits: list[LineEdit]) -> bool:
         return any([run.tracker.edited(document, edits) for run in self._all()])
 

@@ -84,6 +84,7 @@ class MagpyServer(LanguageServer):
         self._publish_timer: asyncio.TimerHandle | None = None
         self._pumps: dict[int, OutputPump] = {}
         self._told: set[str] = set()
+        self._asking = asyncio.Lock()
         self._stale: dict[int, bool] = {}
 
     # What the client can do
@@ -137,9 +138,10 @@ class MagpyServer(LanguageServer):
                 self.window_show_message(types.ShowMessageParams(types.MessageType.Warning, f"MagPy: {problem}."))
 
     async def settings_changed(self) -> None:
-        """Severities apply to what is already shown."""
-        for found in self.board.runs():
-            found.settings = await self.settings_for(found.uri)
+        """Severities apply to what is already shown, and to runs that have nothing to show yet."""
+        async with self._asking:  # an answer to an older question must not come last
+            for found in self.board.known():
+                found.settings = await self.settings_for(found.uri)
         self.changed(self.board.keys())
         for run in self.runs.latest():
             if not run.state.active:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,23 @@ async def test_each_folder_has_its_own_settings(server: Client, lab: Lab, tmp_pa
     assert len(server.diagnostics(first)) == 1
 
 
+async def test_settings_that_change_while_a_program_is_loaded(client: Client, lab: Lab) -> None:
+    """An editor may read a folder's settings after the first check of one of its files."""
+    lab.gate("loaded")
+    lab.scenario('note("starting", "yes")\ngate("loaded")\nhello()\nfinding("MP102", 5, 29, 43, "found")\nend()')
+    uri = client.open(lab.program)
+    _, answer = client.begin_command("magpy.check", {"uri": uri})
+    await client.status(state="starting")
+    before = _questions(client)
+    client.settings = {**client.settings, "severity": {"MP102": "error"}}
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    await client.until(lambda: _questions(client) > before, "the server asks anew")
+    await client.sync()
+    await asyncio.to_thread(lab.open_gate, "loaded")
+    assert (await answer)["findings"]["error"] == 1
+    await client.diagnostics_where(uri, lambda d: [x["severity"] for x in d] == [1], "as they are now")
+
+
 async def test_nothing_runs_in_an_untrusted_workspace(server: Client, lab: Lab) -> None:
     lab.scenario(OK)
     await server.initialize(folder=lab.folder, options={"trusted": False, "settings": {"interpreter": str(lab.python)}})
@@ -182,6 +200,10 @@ async def test_nothing_runs_in_an_untrusted_workspace(server: Client, lab: Lab) 
     server.notify("magpy/trust", {"trusted": False})
     assert (await answer)["state"] == "cancelled"
     assert lab.processes() == []
+
+
+def _questions(client: Client) -> int:
+    return len(client.all("workspace/configuration"))
 
 
 def _saved(client: Client, uri: str) -> None:

@@ -89,16 +89,18 @@ export async function keepsFoldersApart(window, { workspace, tiny }) {
   const program = readFileSync(tiny, "utf8");
   const roots = join(workspace, "roots");
   const severities = { north: "error", south: "information" };
+  const entrypoint = (name) => ({ "magpy.entrypoints": [{ name: `the ${name}`, program: "train.py" }] });
   for (const [name, severity] of Object.entries(severities)) {
     put(roots, `${name}/train.py`, program.replace("torch.manual_seed(0)", `print("${name}")\n    torch.manual_seed(0)`));
-    settings(join(roots, name), { "magpy.severity": { MP101: severity }, "magpy.args": [], "magpy.steps": name === "north" ? 2 : 5 });
+    settings(join(roots, name), { "magpy.severity": { MP101: severity }, "magpy.args": [], "magpy.steps": name === "north" ? 2 : 5, ...entrypoint(name) });
   }
   put(roots, "pair.code-workspace", JSON.stringify({ folders: [{ path: "north" }, { path: "south" }] }));
-  await window.goTo({ workspace: join(roots, "pair.code-workspace"), file: join(roots, "north", "train.py") });
+  await window.goToWorkspace({ workspace: join(roots, "pair.code-workspace"), file: join(roots, "north", "train.py"), root: "south" });
   await window.status(/^\s*MagPy\s*$/);
   for (const [name, status, severity, steps] of [["north", /1 error/, "error", 2], ["south", /^\s*MagPy\s*$/, "info", 5]]) {
     await window.openFile(`${name}/train.py`);
     await window.goToEnd();
+    await window.lens(`Check the ${name}`).waitFor(); // the folder's settings are known
     await window.palette("MagPy: Check This File");
     await window.lens(/Checking… \(click to cancel\)/).waitFor();
     await window.lens(/^Check$/).waitFor({ timeout: LONG });

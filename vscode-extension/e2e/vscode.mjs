@@ -128,6 +128,22 @@ export class Window {
     await this.page.locator(".monaco-editor .view-line").first().waitFor();
   }
 
+  /**
+   * Shows what a `workspace` file names, `root` among it. On a busy machine VS Code opens about one workspace in four
+   * without its folders, whatever extensions it has, and stays so; loaded once more it has them.
+   */
+  async goToWorkspace({ workspace, file, root }) {
+    const shown = this.page.locator(".explorer-folders-view .monaco-list-row", { hasText: root }).first();
+    for (let left = 3; left > 0; left -= 1) {
+      await this.goTo({ workspace, file });
+      if (await shown.waitFor({ timeout: PATIENCE / 4 }).then(() => true, () => false)) {
+        return;
+      }
+      console.log(`VS Code opened ${basename(workspace)} without its folders`);
+    }
+    throw new Error(`VS Code never showed ${root} of ${workspace}`);
+  }
+
   async shot(name) {
     await this.page.screenshot({ path: join(this.shots, `${name}.png`), animations: "disabled" });
   }
