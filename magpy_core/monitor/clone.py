@@ -438,6 +438,8 @@ _BY_NAME: Final[dict[str, Rewriter]] = {
     "WITH_EXCEPT_START": _with_except,
     "IMPORT_NAME": _import_name,
     "IMPORT_FROM": _named("import_from", 1),
+    "CHECK_EXC_MATCH": _simple("caught", 2, 1),
+    "CHECK_EG_MATCH": _simple("caught", 2, 1),
     "RAISE_VARARGS": _raise,
     "YIELD_VALUE": _simple("yield_", 1),
     "RETURN_VALUE": _simple("return_", 1),

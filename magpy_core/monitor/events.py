@@ -155,6 +155,9 @@ class Observer:
     def raise_(self, site: Site, exc: object) -> None:
         """``raise exc``; for a bare ``raise``, the exception being handled (None if there is none)."""
 
+    def caught(self, site: Site, error: object, classes: object) -> None:
+        """``except classes``: whether it takes ``error``; ``classes`` is a class or a tuple of classes."""
+
     def yield_(self, site: Site, value: object) -> None:
         """A generator hands ``value`` to whoever resumed it."""
 

@@ -356,6 +356,7 @@ HOOKS: Final[dict[str, Handler]] = {
             "contains",
             "extend",
             "format",
+            "caught",
         )
     },
     "item_write": _event3("item_write"),

@@ -41,6 +41,7 @@ _OF_PROCESS = frozenset({
     "getuid", "geteuid", "getgid", "getegid", "getloadavg", "sched_getaffinity", "sched_yield", "sysconf", "strerror",
     "putenv", "unsetenv", "chdir",
 })  # fmt: skip
+ERROR_WRITES = frozenset({"add_note", "with_traceback", "__setstate__"})  # of BaseException, written in C
 _CLOCKS = frozenset({"now", "today", "utcnow"})
 _TORCH_MODULES = ("torch", "torch._C", "torch._C._nn", "torch._C._fft", "torch._C._linalg", "torch._C._special", "torch._VF")
 

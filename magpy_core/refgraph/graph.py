@@ -75,6 +75,7 @@ class RefGraph:
     _seen: set[tuple[int, str]] = field(default_factory=set)
     assumed_internal: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     guarded: dict[int, Source] = field(default_factory=dict)
+    errors: list[tuple[Node, Any]] = field(default_factory=list)  # exceptions from outside, their tracebacks
     watch: Callable[[Snapshot], None] | None = None  # is told of each snapshot, and may refuse that it is kept
 
     def node(self, obj: Any) -> Node | None:
@@ -85,6 +86,8 @@ class RefGraph:
         node = self.nodes.get(id(obj))
         if node is None:
             node = self.nodes[id(obj)] = Node(obj, source, kinds.kind_of(obj))
+            if kinds.is_a(obj, BaseException):
+                self.errors.append((node, obj.__traceback__))
         return node
 
     def read(self, source: Source, op: str, expected: Any, site: Any) -> bool:

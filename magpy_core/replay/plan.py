@@ -217,11 +217,8 @@ class Planner:
         build.items = [self.expression(a) for a in error.args]
         build.attrs = self._attrs(error)
         context = error.__context__
-        if context is self.active_error:
-            # raised while nothing of the region's own was being handled; one that was never raised has no context at all
-            linked: Expr = Const(None) if error.__traceback__ is None else ActiveError()
-        else:
-            linked = self.expression(context)
+        # the first: raised while nothing of the region's own was being handled, and its traceback was taken off
+        linked = ActiveError() if context is not None and context is self.active_error else self.expression(context)
         held = tuple((n, self.expression(getattr(error, n))) for n in fields or () if getattr(error, n) is not None)
         build.extra = ErrorLinks(self.expression(error.__cause__), linked, error.__suppress_context__, held)
 
@@ -311,14 +308,8 @@ class Planner:
                 out.append(Effect("log", None, caller, value, "a log record", [output.site]))
         return out
 
-    def plan(
-        self, result: Any, raises: bool, contents: Callable[[Node], None], items: Iterable[Any], fields: Iterable[Any]
-    ) -> Plan:
-        """The whole plan; raises Unsupported when something can't be replayed."""
-        if raises and self.refgraph.node(result) is not None and (
-            result.__cause__ is not None or result.__context__ not in (None, self.active_error)
-        ):  # fmt: skip
-            raise Unsupported("MP110", "An exception object from outside is raised while another one is handled.")
+    def plan(self, result: Any, contents: Callable[[Node], None], items: Iterable[Any], fields: Iterable[Any]) -> Plan:
+        """The whole plan of a run that returned; raises Unsupported when something can't be replayed."""
         expr = self.expression(result)
         effects = self.effects(contents)
         for tensor, name, value, site in fields:
@@ -326,7 +317,7 @@ class Planner:
                 Effect("set_field", self.expression(tensor), name, self.expression(value), f".{name} of a tensor", [site])
             )
         effects += self.calls(items)
-        return Plan(expr, raises, effects, list(self.outputs))
+        return Plan(expr, False, effects, list(self.outputs))
 
 
 def _of_function(node: Node) -> bool:

@@ -251,6 +251,8 @@ class Capture:
             for branch in self._assertions if last else self._branches[i : i + 1]:
                 expr = w.scalar(branch.sym, lambda node: values[node])
                 w.lines.append(f"if not same({expr}, {w.const(branch.outcome)}): {undo}return MISS  # {_note(branch.site)}")
+        if self._plan.raises and not (self._branches or self._assertions):
+            w.lines = []  # nothing else decides whether it raises
         writer = ReplayWriter(w, values)
         writer.targets = {key: self._object_of(t.source) for key, t in rw_targets.items()}
         result, effects = writer.values(self._plan)
@@ -261,12 +263,8 @@ class Capture:
         failed += ["except BaseException:", f"    {undo}raise"] if undo else []
         graph_lines = [*before_lines, "try:", *(f"    {line}" for line in graph_lines or ["pass"]), *failed]
         w.lines += [line for lines in effects for line in lines]
-        if self._plan.raises:
-            # raising would make the caller's active exception the context, in place of the region's own
-            w.lines += [f"context = {result}.__context__", "try:", f"    raise {result}", "finally:",
-                        f"    {result}.__context__ = context"]  # fmt: skip
-        else:
-            w.lines.append(f"return {result}")
+        # plain Python raises with a traceback of its own frames
+        w.lines.append(f"{undo}return AGAIN" if self._plan.raises else f"return {result}")
         replay_lines = w.lines
         return self._compile_text(w, guard_lines, gather, graph_lines, replay_lines, count)
 

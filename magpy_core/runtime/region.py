@@ -136,10 +136,6 @@ class Region:
                 except CaptureFailed as failure:
                     self._drop(capture, failure)
                     result = AGAIN  # not from here: what the program raises must have no context of ours
-                except Exception:
-                    self.hits += 1  # the recorded exception, raised again
-                    capture.hits += 1
-                    raise
                 if result is AGAIN:
                     return self.target(*args, **kwargs)
                 if result is not MISS:

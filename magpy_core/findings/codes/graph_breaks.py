@@ -346,7 +346,8 @@ def forward(self, x, mask):
 The region made an object that its caller gets to see (it is returned, or stored in an outside object), and a
 replay, which skips the Python that made it, has to make an equal one. MagPy can do that for tensors, numbers,
 strings, the built-in containers, dataclasses, named tuples, enums and plain Python classes. This object is
-something else: an open file, a lock, a running generator, a native object, a class with a metaclass of its own.
+something else: an open file, a lock, a running generator, a native object, a class with a metaclass of its own, an
+exception that was raised and caught (it holds the frames it went through).
 
 Without the object the result would be wrong, so the region runs as plain Python.
 

@@ -420,7 +420,7 @@ class CallEvents(ArrayEvents):
             self.hands_on(site, sorted, (obj,), kwargs)
         if kind in kinds.CONTAINERS:
             self.container_method(site, obj, name, args, kwargs)
-        elif self.pickles(type(obj), args):
+        elif self.pickles(type(obj), args) or (name in policy.ERROR_WRITES and self.refgraph.node(obj) is not None):
             self.host_call(site, fn, policy.UNKNOWN)
         elif is_a(obj, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
             self.read_iterator(obj, site)

@@ -109,6 +109,10 @@ class FlowEvents(ValueEvents):
             self.escape_data(obj, site)
         self.iterate(site, obj)
 
+    def caught(self, site: Any, error: Any, classes: Any) -> None:
+        """``except classes``: the classes of a tuple decide, which may be another one."""
+        self.read_deep(site, (classes,), {}) if is_a(classes, tuple) else self.read_type(error, site)
+
     def extend(self, site: Any, target: Any, iterable: Any) -> None:
         self.site = site
         if self.is_data(iterable):

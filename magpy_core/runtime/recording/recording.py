@@ -25,7 +25,7 @@ from magpy_core.refgraph.fields import ABSENT, instance_dict
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
-from magpy_core.replay.ir import MadeInside, Plan
+from magpy_core.replay.ir import Const, MadeInside, Plan
 from magpy_core.replay.plan import Planner
 from magpy_core.runtime.recording.base import Learned, memory_owner
 from magpy_core.runtime.recording.frames import FrameEvents
@@ -355,23 +355,40 @@ class Recording(FrameEvents):
                 return None
             text = " ".join(str(error).split())[:120]
             said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-            self.note("MP307", f"The region leaves by an exception (`{said}`), which a replay raises again.",
+            self.note("MP307", f"The region leaves by an exception (`{said}`); such a call runs as plain Python.",
                       place=self.places.raised(error))  # fmt: skip
+            return Plan(Const(None), True, [], [])
+        self.errors_raised()
         if self.broken or self.passing:
             return None
         planner = Planner(self.refgraph, self.ops, self.scalars, self.is_young)
         planner.constants = self.code_constants()
         planner.active_error = self.active_error
-        planner.error_leaves = self.names_in_error
+        planner.error_leaves = self.error_leaves
         planner.data_node = lambda value: self.data_node(value) if self.is_data(value) else None
         planner.plain_array = lambda value: (
             type(value).__name__ == "ndarray" and self.is_plain_array(value) and self.is_plain_array(memory_owner(value))
         )
-        plan = planner.plan(
-            result if error is None else error, error is not None, self.whole_content, self.outputs, self.field_writes
-        )
+        plan = planner.plan(result, self.whole_content, self.outputs, self.field_writes)
         self.canonical_numbers()
         return plan
+
+    def errors_raised(self) -> None:
+        """An exception from outside that was raised has another traceback now, and perhaps another context."""
+        for node, entry in self.refgraph.errors:
+            if node.obj.__traceback__ is not entry:
+                text = f"A `{type(node.obj).__name__}` from outside is raised and caught, so that its traceback grows."
+                self.refuse("MP110", text, place=self.places.raised(node.obj))
+
+    def error_leaves(self, error: BaseException) -> None:
+        """Replay can make an exception again, but no frames for its traceback to show."""
+        if error.__traceback__ is None:
+            self.names_in_error(error)
+            return
+        text = f"A `{type(error).__name__}` that was raised inside is kept; replay can't make its traceback again."
+        hint = "Keep its text, or `error.with_traceback(None)`."
+        self.refuse("MP110", text, hint=hint, place=self.places.raised(error))
+        raise Unsupported("", "told")
 
     def whole_content(self, node: Node) -> None:
         node.contents_read = False
@@ -380,6 +397,7 @@ class Recording(FrameEvents):
     def release(self) -> None:
         """Forget what only the run itself needed: a capture must keep neither tensors nor the user's objects alive."""
         self.refgraph.assumed_internal.clear()
+        self.refgraph.errors.clear()
         self.scalars.forget_addresses()
         self._memos.clear()
         self._functions.clear()
