@@ -316,10 +316,10 @@ class DefinitionEvents(EscapeEvents):
         if name == "__dict__":
             self.globals_root(d)
             return
-        root = self.const_root(module, module.__name__)
-        before = root.snapshot.attr(name) if root.snapshot is not None else d.get(name, ABSENT)
-        if before is not d.get(name, ABSENT):
-            return
+        root, written = self.const_root(module, module.__name__), self.refgraph.node(d)
+        if written is not None and written.snapshot is not None:  # as functions of the module's write it, too
+            if written.snapshot.entry(name) is not d.get(name, ABSENT):
+                return
         if name in d:
             self.value(self.sources.attr(root.source, name), d[name], site, None)
             self.function_fact(d[name])

@@ -22,7 +22,8 @@ from torch.amp import autocast_mode
 from magpy_core._compat.dynamo import bypass, compiles_for_operators
 from magpy_core._compat.parallel import PARALLEL_FORWARD
 from magpy_core._compat.scripts import tracers
-from magpy_core.findings import HERE
+from magpy_core._compat.state_changers import state_changers
+from magpy_core.findings import HERE, Value
 from magpy_core.monitor import policy
 from magpy_core.monitor.record import OWN_DIRECTORY, is_own_file
 from magpy_core.refgraph import lookup
@@ -318,7 +319,16 @@ class FrameEvents(UnseenCalls):
             self.write_attr(module, name, self.site, native=True)
         return False
 
-    # -- autocast ----------------------------------------------------------------------------------------------
+    # -- modes ----------------------------------------------------------------------------------------------
+
+    def state_changed(self, frame: Any) -> bool:
+        """What torch does is not the same from here on, and no replay would change it so."""
+        mode = type(frame.f_locals.get("mode")).__module__  # that a dispatch mode is put in force with
+        if not self.ops.op_depth and not mode.startswith(("magpy_core", "torch._subclasses", "torch.utils.checkpoint")):
+            name = _STATE_CHANGERS[frame.f_code]
+            self.refuse("MP106", f"{HERE} changes how torch works (`{name}`), which a graph can't do.",
+                        values=(Value("call", name),), hint="Do it around the region.")  # fmt: skip
+        return False
 
     def autocast_enter(self, frame: Any) -> bool:
         ctx = frame.f_locals.get("self")
@@ -381,7 +391,9 @@ def _known() -> dict[types.CodeType, str]:
     table.update(dict.fromkeys(RANDOM_STATE, "random_state"))
     found = {code: handler for fn, handler in table.items() if (code := getattr(fn, "__code__", None)) is not None}
     helpers = [c for c in nn.Module.__setattr__.__code__.co_consts if is_a(c, types.CodeType)]
+    found |= dict.fromkeys(_STATE_CHANGERS, "state_changed")
     return found | dict.fromkeys(helpers, "module_getattr")  # the tables that they look into are known, too
 
 
+_STATE_CHANGERS = state_changers()
 _KNOWN = _known()

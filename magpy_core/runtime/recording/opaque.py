@@ -313,6 +313,8 @@ class OpaqueEvents(FlowEvents):
             if self.calls[i][0] is site:
                 del self.calls[i:]
                 break
+        if self.pending_torch is not None and self.pending_torch[0] is site:
+            self.torch_call_missed()  # before an operator's recording would count for it
         if self.data_calls and self.data_calls[-1][0] is site:
             return self.data_returned(site, result)
         applied = self._applied

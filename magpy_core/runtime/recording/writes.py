@@ -135,10 +135,13 @@ class WriteEvents(ReadEvents):
             if obj is F and mode_depth()[0]:  # a default device: torch asks its functions for themselves, by their names
                 self.refuse("MP106", f"{HERE} replaces `{name}` of torch.nn.functional while a default device is set.",
                             hint="Replace it outside the region.", site=site)  # fmt: skip
-            root = self.const_root(obj, obj.__name__)
-            self.refgraph.snapshot(root)
-            self.mark_written(root, site)
-            root.forced.append(("set_attr", name))
+            if self._sets_by_python(obj, lookup.class_lookup(type(obj), name)[0]):  # torch.backends.cudnn.enabled
+                root = self.const_root(obj, obj.__name__)
+                self.refgraph.snapshot(root)
+                self.mark_written(root, site)
+                root.forced.append(("set_attr", name))
+            else:
+                self.global_changed(obj.__dict__, name, site)
             return
         if is_a(obj, torch.jit.ScriptModule):
             self.refuse("MP112", f"{HERE} sets `{name}` of a torch.jit module, which replay can't repeat.", site=site)
@@ -255,13 +258,15 @@ class WriteEvents(ReadEvents):
 
     def _global_change(self, site: Any) -> None:
         self.site = site
-        g = self.globals_of(site.code)
+        self.global_changed(self.globals_of(site.code), site.name, site)
+
+    def global_changed(self, g: dict[str, Any], name: str, site: Any) -> None:
         root = self.globals_root(g)
         self.refgraph.snapshot(root)
         # later reads of the name see the region's own value: every site of it has to be looked at again
-        self._global_sites = {s for s in self._global_sites if s.name != site.name}
+        self._global_sites = {s for s in self._global_sites if s.name != name}
         self.mark_written(root, site)
-        root.forced.append(("set_item", site.name))
+        root.forced.append(("set_item", name))
 
     def cell_write(self, site: Any, cell: Any, value: Any) -> None:
         node = self.refgraph.node(cell)

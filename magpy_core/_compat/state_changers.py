@@ -1,0 +1,51 @@
+"""Functions of torch, in Python, that change how torch works from then on, in ways that no graph holds.
+
+Their frames are not monitored: they are in files that are otherwise a thin layer over operators. Key function:
+``state_changers``.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import torch
+import torch.autograd.profiler
+import torch.nn.attention
+import torch.utils.checkpoint
+from torch.utils import _python_dispatch
+
+_PLACES: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (torch, ("set_default_tensor_type", "set_default_dtype", "set_default_device", "use_deterministic_algorithms",
+             "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_warn_always")),
+    (torch.compiler, ("set_stance", "set_default_backend", "set_enable_guard_collectives")),
+    (torch.utils.checkpoint, ("set_checkpoint_early_stop",)),
+    (torch.nn.attention, ("_sdpa_kernel",)),
+    (_python_dispatch, ("_push_mode",)),
+)  # fmt: skip
+_ENTERED: tuple[tuple[Any, str, str], ...] = (
+    (torch.autograd.grad_mode, "set_multithreading_enabled", "__init__"),
+    (torch.autograd.grad_mode, "enforce_grad_layout_policy", "__init__"),
+    (torch.autograd.grad_mode, "_force_original_view_tracking", "__init__"),
+    (torch.autograd.profiler, "emit_itt", "__enter__"),
+    (torch.autograd.profiler, "emit_nvtx", "__enter__"),
+    (torch.autograd.profiler, "profile", "_start_trace"),
+    (torch.utils.checkpoint, "GraphExecGroup", "__enter__"),
+)
+
+
+def state_changers() -> dict[types.CodeType, str]:
+    """Their code, and how a program calls them; not every torch has all of them."""
+    found: dict[types.CodeType, str] = {}
+    for module, names in _PLACES:
+        for name in names:
+            fn: Any = getattr(module, name, None)
+            while hasattr(fn, "__wrapped__"):
+                fn = fn.__wrapped__
+            if isinstance(fn, types.FunctionType):
+                found[fn.__code__] = f"{module.__name__}.{name.removeprefix('_')}"
+    for module, owner, name in _ENTERED:
+        method = vars(getattr(module, owner, object)).get(name)
+        if isinstance(method, types.FunctionType):
+            found[method.__code__] = f"{module.__name__}.{owner}"
+    return found
