@@ -131,6 +131,8 @@ class Entry:
             return node.snapshot.attrs
         if is_a(obj, type):
             return dict(obj.__dict__)
+        if is_a(obj, types.ModuleType):
+            return dict(self.pairs(obj.__dict__))
         if is_a(obj, types.FunctionType):
             return dict(self.pairs(obj.__dict__))
         return instance_dict(obj) or {}

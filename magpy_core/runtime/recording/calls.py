@@ -392,10 +392,10 @@ class CallEvents(ArrayEvents):
     def call_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
         kind = kinds.kind_of(obj)
         if name in ("__setattr__", "__delattr__") and args and is_a(args[0], str):
-            if not is_a(obj, type):
-                node = self.writing(obj, site)
-                if node is not None:
-                    node.forced.append(("set_attr", args[0]))
+            if is_a(obj, type):
+                self.write_attr(obj, args[0], site)
+            elif (node := self.writing(obj, site)) is not None:
+                node.forced.append(("set_attr", args[0]))
             return
         if name == "__getattribute__" and args and is_a(args[0], str):
             self.raw_attr(obj, args[0], site)

@@ -227,7 +227,7 @@ class ReadEvents(DefinitionEvents):
                             return
                     self.value(self.sources.item(source, name), found.value, site)
                     return
-                self.refgraph.read(self.sources.item(source, name), "absent", None, site)
+                self.absent_member(node, obj, earlier, name, site)
         elif where == "slot":
             if node.snapshot is not None and entry is not found.value:
                 return
@@ -257,8 +257,7 @@ class ReadEvents(DefinitionEvents):
                 self.native_getattr(obj, found.value, name, site)
             elif is_a(obj, nn.Module):
                 for table in ("_parameters", "_buffers", "_modules"):
-                    source = self.sources.attr(node.source, table)
-                    self.refgraph.read(self.sources.item(source, name), "absent", None, site)
+                    self.absent_member(node, obj, table, name, site)
 
     def module_member(self, module: Any, name: str, site: Any) -> None:
         """``nn.Module.__getattr__`` itself, which the program's own ``__getattr__`` or ``__getattribute__`` asks."""
@@ -306,6 +305,13 @@ class ReadEvents(DefinitionEvents):
         if instance_dict(obj) is not None and name != "__class__":
             base = self.sources.make("dict", node.source, None)
             self.refgraph.read(self.sources.item(base, name), "absent", None, site)
+
+    def absent_member(self, node: Node, module: Any, table: str, name: str, site: Any) -> None:
+        """A module's table has no ``name`` (unless the region took it out)."""
+        held = self.refgraph.node((instance_dict(module) or {}).get(table))
+        if held is None or held.snapshot is None or held.snapshot.entry(name) is ABSENT:
+            source = self.sources.item(self.sources.attr(node.source, table), name)
+            self.refgraph.read(source, "absent", None, site)
 
     def getset(self, node: Node, obj: Any, name: str, site: Any) -> None:
         """An attribute implemented in C: of a built-in object (bound method, partial, slice, range, exception)."""
