@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _warnings
 import abc
+import builtins
 import collections
 import copy
 import functools
@@ -15,14 +16,16 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.class_bodies import Body, class_body
 from magpy_core.findings import HERE
 from magpy_core.monitor import policy
 from magpy_core.monitor.record import as_set
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.refgraph import kinds, lookup, natives
-from magpy_core.refgraph.fields import instance_dict, odd_dict
+from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict, odd_dict
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.base import Output
+from magpy_core.runtime.recording.callees import BUILTIN_FUNCTION
 from magpy_core.runtime.recording.native_reads import NativeReads
 from magpy_core.runtime.recording.wording import a_type
 
@@ -233,6 +236,43 @@ class BuiltinEvents(NativeReads):
         if args:
             self.advance(args[0], site)
 
+    def b_build_class(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        """The body of a class statement runs without events: what it takes from outside is guarded before it begins."""
+        body = class_body(args[0].__code__)
+        if body is None or not self._follows(args[0], body, site):
+            self.refuse("MP111", f"The body of the class `{args[1]}` does more than define: the monitor can't follow it.",
+                        hint="Define the class outside of the region.", site=site)  # fmt: skip
+
+    def _follows(self, fn: types.FunctionType, body: Body, site: Any) -> bool:
+        """Whether all that a class body makes follows from what is guarded now."""
+        for name, *attributes in body.chains:
+            self.global_value(fn.__globals__, name, site)
+            value = fn.__globals__.get(name, getattr(builtins, name, ABSENT))
+            for attribute in attributes:
+                if not is_a(value, (type, types.ModuleType)):
+                    return False
+                self.read_attr(value, attribute, site)
+                value = getattr(value, attribute, ABSENT)
+            if not (body.moves or self._inert(value, site)):
+                return False
+        cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+        for name in body.outer:
+            if name in cells:
+                self.cell_read(site, cells[name])
+                if not (body.moves or self._inert(cell_value(cells[name]), site)):
+                    return False
+        return True
+
+    def _inert(self, value: Any, site: Any) -> bool:
+        """Whether nothing but guarded values can come of whatever a class body does with it."""
+        kind = kinds.kind_of(value)
+        if kind == kinds.SCALAR:
+            self.escape_all(site, value)
+            return True
+        if is_a(value, BUILTIN_FUNCTION):
+            return policy.verdict(value) in (policy.PURE, policy.TORCH)
+        return kind == kinds.IDENTITY or type(value).__module__ == "typing"
+
     def b_vars(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if not args:
             return
@@ -355,7 +395,7 @@ SPECIAL: dict[Any, str] = {
     setattr: "b_setattr", delattr: "b_setattr", id: "b_id", hash: "b_id", repr: "b_repr", ascii: "b_repr", format: "b_repr",
     sorted: "b_iterate", sum: "b_iterate", min: "b_iterate", max: "b_iterate", any: "b_iterate", all: "b_iterate",
     iter: "b_iterate", functools.reduce: "b_iterate", next: "b_next", vars: "b_vars", dir: "b_vars", print: "b_print",
-    _warnings.warn: "b_warn",
+    _warnings.warn: "b_warn", builtins.__build_class__: "b_build_class",
     sys.getrecursionlimit: "b_process", sys.getswitchinterval: "b_process", gc.isenabled: "b_process",
     gc.enable: "b_collector", gc.disable: "b_collector",
 }  # fmt: skip

@@ -1007,3 +1007,99 @@ def change_bases():
 
 def change_both():
     Item.__bases__ = (Second, First)
+
+
+# === class_body_with_effects: plain
+log = []
+
+
+def region(x):
+    class Local:
+        log.append("body")
+        scale = len(log)
+
+    return x * Local.scale
+
+
+# === class_body_reads
+GAIN = 2.0
+settings = {"a": 1.0}
+
+
+class Config:
+    width = 3.0
+
+
+config = Config()
+
+
+def region(x):
+    n = x.shape[0] + 1
+
+    class Local(Config):
+        gain = GAIN
+        size = n
+        config = config
+
+        def scale(self):
+            return self.gain * self.size * self.width
+
+        @property
+        def both(self):
+            return self.config.width + GAIN
+
+        class Inner:
+            kept = GAIN
+
+    return x * Local().scale() + Local().both * Local.Inner.kept
+
+
+def change_gain():
+    global GAIN
+    GAIN = 5.0
+
+
+def change_width():
+    Config.width = 7.0
+
+
+def change_config():
+    config.width = 9.0
+
+
+# === class_body_computes
+GAIN = 2.0
+table = {"a": 1.0}
+
+
+def region(x):
+    class Local:
+        gain = GAIN * 2 + 1
+        text = f"{GAIN}"
+        kinds = (int, float)
+
+        @staticmethod
+        def scale(y):
+            return y * Local.gain
+
+    return Local.scale(x) + len(Local.text)
+
+
+def change_gain():
+    global GAIN
+    GAIN = 50.0
+
+
+# === class_body_reads_data: plain
+table = {"a": 1.0}
+
+
+def region(x):
+    class Local:
+        gain = table["a"]
+
+    return x * Local.gain
+
+
+def change_table():
+    table["a"] = 4.0
