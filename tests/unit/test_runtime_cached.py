@@ -39,3 +39,23 @@ def test_a_call_that_fills_a_cache_is_no_graph_break() -> None:
     for _ in range(3):
         torch.testing.assert_close(compiled(torch.ones(3)), torch.tensor([0.0, 2.0, 4.0]))
     assert (region_of(compiled).recordings, region_of(compiled).hits) == (2, 1)
+
+
+def test_a_cache_that_makes_room_in_every_call() -> None:
+    """Of two keys and room for one: each call fills it twice, which a replay must, too."""
+
+    @functools.lru_cache(maxsize=1)
+    def table(n: int) -> torch.Tensor:
+        return torch.arange(n) + 0.5
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x + table(2).sum() * table(3).sum()
+
+    expected = [f(torch.ones(1) * i) for i in range(5)]
+    info = table.cache_info()
+    table.cache_clear()
+    compiled = magpy_core.compile(f, backend="eager", fullgraph=True)
+    for i, want in enumerate(expected):
+        torch.testing.assert_close(compiled(torch.ones(1) * i), want)
+    assert table.cache_info() == info
+    assert region_of(compiled).hits == 3

@@ -38,6 +38,8 @@ class Learned:
     exact: set[str] = field(default_factory=set)
     set_up: set[str] = field(default_factory=set)
     """What earlier calls did that no replay can, and that a program may do once, to set itself up."""
+    evicting: set[str] = field(default_factory=set)
+    """Functions whose cache had to make room in a recorded call."""
 
 
 @dataclass

@@ -376,8 +376,10 @@ class OpaqueEvents(FlowEvents):
         wrapped = getattr(fn, "__wrapped__", None)
         self.function_fact(wrapped)
         self.escape_all(site, args, kwargs)
-        if any(is_a(a, torch.Tensor) for a in (*args, *kwargs.values())) and self._reads_entry_state([wrapped], site):
-            # its cache asks which tensor it is, which is another one at each call: a node that asks the cache, and fills it
+        asked_anew = any(is_a(a, torch.Tensor) for a in (*args, *kwargs.values())) or _name(fn) in self.learned.evicting
+        if asked_anew and self._reads_entry_state([wrapped], site):
+            # its cache asks which tensor it is, which is another one at each call, or has made room for something else: a
+            # node that asks the cache, and fills it
             text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which a compiled graph can't do."
             self.ops.eager_only.append(("MP106", text, site))
             self.apply_as(site, caching(fn), args, kwargs, checked=True)
@@ -390,6 +392,8 @@ class OpaqueEvents(FlowEvents):
         if after.misses != before.misses:
             # the run filled the cache: the next one finds the value there
             self.refuse_once(f"`{getattr(fn, '__name__', 'A cached function')}` filled its cache in this call.")
+            if before.currsize == before.maxsize:
+                self.learned.evicting.add(_name(fn))
             return
         if kinds.kind_of(result) == kinds.TENSOR and self.ops.values.get(id(result)) is not None:
             return
@@ -478,3 +482,7 @@ class OpaqueEvents(FlowEvents):
 _FORK_RNG = inspect.unwrap(torch.random.fork_rng).__code__
 # The functions of torch.random, whatever they are wrapped in.
 RANDOM_STATE = tuple(f for f in map(inspect.unwrap, vars(torch.random).values()) if is_a(f, types.FunctionType))
+
+
+def _name(fn: Any) -> str:
+    return f"{getattr(fn, '__module__', '')}.{getattr(fn, '__qualname__', '')}"
