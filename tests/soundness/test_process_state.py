@@ -136,3 +136,26 @@ def test_the_collector_stays_as_the_region_leaves_it() -> None:
     gc.enable()
     assert compiled(torch.ones(2))[1:] == (True, False) and not gc.isenabled()
     assert compiled(torch.ones(2))[1:] == (False, False) and not gc.isenabled()
+
+
+@pytest.mark.parametrize("left", ["acquire", "release", "both"])
+def test_a_lock_that_a_region_leaves(left: str) -> None:
+    """What others see of it: at every call, held or free as plain Python leaves it."""
+    lock = threading.Lock()
+
+    def region(x: torch.Tensor) -> torch.Tensor:
+        if left != "release":
+            lock.acquire()
+        if left != "acquire":
+            lock.release()
+        return x + 1
+
+    compiled = magpy_core.compile(region, backend="eager")
+    for _ in range(4):
+        if left == "release":
+            lock.acquire()
+        assert compiled(torch.ones(1)).item() == 2
+        assert lock.locked() == (left == "acquire")
+        if left == "acquire":
+            lock.release()
+    assert bool(magpy_core.captures(compiled)) == (left == "both")

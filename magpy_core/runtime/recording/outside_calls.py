@@ -173,8 +173,21 @@ class OutsideCallEvents(BuiltinEvents):
             self.host_call(site, fn, policy.UNKNOWN)
             return
         asks = name == "locked" or (name == "acquire" and asks)
-        if asks and type(obj).__module__ == "_thread" and site.code.co_filename != threading.__file__:
+        if type(obj).__module__ != "_thread" or site.code.co_filename == threading.__file__:
+            return
+        if asks:
             self.host_call(site, fn, policy.UNKNOWN)
+        elif name in ("acquire", "release"):
+            count, _, _ = self.locks_held.get(id(obj), (0, obj, site))
+            self.locks_held[id(obj)] = count + (1 if name == "acquire" else -1), obj, site
+
+    locks_held: dict[int, tuple[int, Any, Any]]
+
+    def locks_left(self) -> None:
+        """At exit: a lock that the region leaves to others to release, or has released for them."""
+        for count, _, site in self.locks_held.values():
+            if count:
+                self.refuse("MP110", f"{HERE} leaves a lock held or released, which no replay would.", site=site)
 
     def host_call(self, site: Any, fn: Any, what: str) -> None:
         if self.ops.op_depth and policy.is_decimal(fn):

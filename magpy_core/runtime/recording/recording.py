@@ -71,6 +71,7 @@ class Recording(FrameEvents):
         self._location = location
         self.refgraph.watch = self.keeps
         self._global_sites = set()
+        self.locks_held = {}
         self._autocast = []
         self._inference = []
         self._special_read = set()
@@ -359,6 +360,7 @@ class Recording(FrameEvents):
                       place=self.places.raised(error))  # fmt: skip
             return Plan(Const(None), True, [], [])
         self.errors_raised()
+        self.locks_left()
         if self.broken or self.passing:
             return None
         planner = Planner(self.refgraph, self.ops, self.scalars, self.is_young)
@@ -398,6 +400,7 @@ class Recording(FrameEvents):
         """Forget what only the run itself needed: a capture must keep neither tensors nor the user's objects alive."""
         self.refgraph.assumed_internal.clear()
         self.refgraph.errors.clear()
+        self.locks_held.clear()
         self.scalars.forget_addresses()
         self._memos.clear()
         self._functions.clear()
