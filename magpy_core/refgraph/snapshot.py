@@ -36,12 +36,13 @@ class Change:
 class Snapshot:
     """Shallow copy of one object's own state."""
 
-    __slots__ = ("attrs", "content", "kind", "obj", "slots")
+    __slots__ = ("attrs", "content", "kind", "obj", "order", "slots")
 
     def __init__(self, obj: Any, kind: int) -> None:
         self.obj = obj
         self.kind = kind
         self.content: Any = None
+        self.order: tuple[Any, ...] = ()  # of a set, whose copy may have another one
         self.attrs: dict[str, Any] | None = None
         self.slots: dict[str, Any] | None = None
         if kind == kinds.LIST:
@@ -51,6 +52,7 @@ class Snapshot:
             self.content = natives.entries(obj) if quiet_keys(obj) else list(dict.items(obj))
         elif kind == kinds.SET:
             self.content = set(obj)  # not of its elements: that would hash them once more
+            self.order = tuple(natives.elements(obj))
         elif kind == kinds.DEQUE:
             self.content = list(natives.elements(obj))
         elif is_a(obj, types.CellType):

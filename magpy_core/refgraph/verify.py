@@ -147,6 +147,8 @@ class Entry:
         """The content of a sequence or set."""
         node = self.graph.node(obj)
         content = node.snapshot.content if node is not None and node.snapshot is not None else None
+        if node is not None and node.snapshot is not None and node.kind == kinds.SET:
+            return list(node.snapshot.order)
         return list(natives.elements(obj)) if content is None else content  # a tuple's snapshot holds none
 
     def item(self, obj: Any, key: Any) -> Any:

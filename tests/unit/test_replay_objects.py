@@ -407,3 +407,20 @@ def test_tuples_are_made_anew_unless_they_are_constants_of_the_code() -> None:
     assert compiled.__magpy_region__.hits == 2
     assert all(r[0] is region(torch.ones(1))[0] for r in results)
     assert len({id(pair) for r in results for pair in r[1]}) == 12
+
+
+def test_a_set_whose_copy_has_another_order() -> None:
+    """A table that is larger than it needs to be: its elements are guarded in its own order."""
+    items = set(range(100))
+    items -= set(range(100)) - {1, 8, 16}
+    assert tuple(items) != tuple(set(items))
+
+    def f(x: torch.Tensor) -> Any:
+        items.discard(99)
+        return x * 2, tuple(items)
+
+    compiled = magpy_core.compile(f, backend="eager", fullgraph=True)
+    for _ in range(3):
+        assert compiled(X)[1] == tuple(items)
+    (capture,) = magpy_core.captures(compiled)
+    assert capture.hits == 2

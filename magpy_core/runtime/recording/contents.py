@@ -93,7 +93,8 @@ class ContentReads(RecordingState):
                 pairs.append((k, v, "dict_item"))
             self.identified(site, False, *(k for k, _ in entries))
         elif node.kind == kinds.SET:
-            self.refgraph.read(node.source, "elements", tuple(natives.elements(obj) if content is None else content), site)
+            entry = tuple(natives.elements(obj)) if node.snapshot is None else node.snapshot.order
+            self.refgraph.read(node.source, "elements", entry, site)
             node.contents_read = True
             return
         else:
