@@ -252,7 +252,7 @@ class Capture:
                 expr = w.scalar(branch.sym, lambda node: values[node])
                 w.lines.append(f"if not same({expr}, {w.const(branch.outcome)}): {undo}return MISS  # {_note(branch.site)}")
         if self._plan.raises and not (self._branches or self._assertions):
-            w.lines = []  # nothing else decides whether it raises
+            w.lines, before_lines, undo = [], [], ""  # nothing else decides whether it raises: the graph need not run
         writer = ReplayWriter(w, values)
         writer.targets = {key: self._object_of(t.source) for key, t in rw_targets.items()}
         result, effects = writer.values(self._plan)
