@@ -14,6 +14,7 @@ import gc
 import os
 import sys
 import threading
+import types
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -39,7 +40,8 @@ def _memory() -> torch.Tensor:
     return torch.frombuffer(space, dtype=torch.int64)
 
 
-def _word(address: int) -> int:
+def word(address: int) -> int:
+    """The 64 bits at an address, as a signed number."""
     return int(ctypes.c_int64.from_address(address).value)
 
 
@@ -75,7 +77,7 @@ def _probe() -> bool:
     obj = Probe()
     obj.first = 1  # type: ignore[attr-defined]
     own = obj.__dict__
-    if _word(id(obj) + _TYPE) != id(Probe) or not _points_at(obj, own):
+    if word(id(obj) + _TYPE) != id(Probe) or not _points_at(obj, own):
         return False
 
     def by_attribute() -> None:
@@ -93,11 +95,11 @@ def _probe() -> bool:
         lambda: own.__delitem__("z"), lambda: own.clear(),
     ]  # fmt: skip
     for write in writes:
-        before = _word(id(own) + _TAG)
-        if _word(id(own) + _TAG) != before:
+        before = word(id(own) + _TAG)
+        if word(id(own) + _TAG) != before:
             return False
         write()
-        if _word(id(own) + _TAG) == before:
+        if word(id(own) + _TAG) == before:
             return False
     found = class_dict(Probe)
     if found is None or not _class_writes_show(Probe, found):
@@ -124,15 +126,15 @@ def _class_writes_show(cls: Any, own: dict[str, Any]) -> bool:
         del cls.added
 
     for write in (by_setting, by_setting_again, by_type_setattr, by_deleting):
-        before = _word(id(own) + _TAG)
+        before = word(id(own) + _TAG)
         write()
-        if _word(id(own) + _TAG) == before:
+        if word(id(own) + _TAG) == before:
             return False
     return True
 
 
 def _points_at(obj: Any, own: Any) -> bool:
-    return bool(type(obj).__flags__ & _MANAGED_DICT) and _word(id(obj) + _DICT_POINTER) == id(own)
+    return bool(type(obj).__flags__ & _MANAGED_DICT) and word(id(obj) + _DICT_POINTER) == id(own)
 
 
 def instance_dict(obj: Any) -> dict[str, Any] | None:
@@ -152,6 +154,16 @@ def class_dict(cls: type) -> dict[str, Any] | None:
     return behind[0] if len(behind) == 1 and type(behind[0]) is dict else None
 
 
+def names_of(value: Any) -> dict[str, Any] | None:
+    """The dict of a class's, a module's or a namespace's names, where tags show what is written to it. None for others, and
+    for the names of the script that runs: each line of its loops writes there."""
+    if issubclass(type(value), type):
+        return class_dict(value)
+    own = types.ModuleType.__getattribute__(value, "__dict__") if issubclass(type(value), types.ModuleType) else value
+    main = sys.modules.get("__main__")
+    return own if type(own) is dict and own is not getattr(main, "__dict__", None) else None
+
+
 def type_is_fixed(value: Any) -> bool:
     """Whether ``value`` can't be given another class: an instance of a class that no class statement made."""
     return not type(value).__flags__ & _HEAP_TYPE and type(value) is not type(sys)
@@ -161,8 +173,9 @@ class Watch:
     """Tells whether instances still have their class and their ``__dict__``, and no dict was written to.
 
     ``objects`` are instances with a ``__dict__`` each, or None in its place where only the class counts. ``tables`` are
-    dicts that the watched ``__dict__``s hold: while those are unchanged they live. ``classes`` are dicts of classes
-    (``class_dict``), which the watch keeps. Objects are not kept alive: when one of
+    dicts that the watched ``__dict__``s hold: while those are unchanged they live. ``names`` are dicts of classes
+    (``class_dict``) and modules, which the watch keeps. ``slots`` are addresses (``slot_words.py``) in objects that whoever
+    made the watch keeps. Objects are not kept alive: when one of
     them dies the watch is ``dead`` for good, before its memory is given back, and calls ``on_death``.
     Raises Unwatchable for an object whose header does not say what it should.
     """
@@ -172,7 +185,8 @@ class Watch:
         objects: Sequence[tuple[Any, dict[str, Any] | None]],
         tables: Sequence[dict[Any, Any]],
         on_death: Callable[[], None] | None = None,
-        classes: Sequence[dict[str, Any]] = (),
+        names: Sequence[dict[str, Any]] = (),
+        slots: Sequence[int] = (),
     ) -> None:
         self.dead = False
         me = weakref.ref(self)
@@ -184,7 +198,7 @@ class Watch:
                 if on_death is not None:
                     on_death()
 
-        headers: list[int] = []
+        headers: list[int] = list(slots)
         tags: list[int] = []
         self._refs: list[weakref.ref[Any]] = []
         for obj, own in objects:
@@ -201,8 +215,8 @@ class Watch:
         for table in tables:
             if type(table) is not dict and type(table) is not OrderedDict:
                 raise Unwatchable(f"a {type(table).__name__} changes without a trace")
-        self._kept = tuple(classes)
-        tags += [id(own) + _TAG for own in classes]
+        self._kept = tuple(names)
+        tags += [id(own) + _TAG for own in names]
         # in this order: what one of them finds unchanged keeps alive what the next one reads
         self._parts = [_Words(headers), _Words(tags), _Words([id(t) + _TAG for t in tables])]
 
@@ -219,8 +233,8 @@ class Watch:
         return True
 
     def changed(self) -> tuple[list[int], list[int]]:
-        """Which ``__dict__``s were written to (positions among the objects that have one, and after them the classes), or,
-        if none was, which tables. Nothing at all when a class or ``__dict__`` was replaced or an object died."""
+        """Which ``__dict__``s were written to (positions among the objects that have one, and after them ``names``), or,
+        if none was, which tables. Nothing at all when a class, a ``__dict__`` or a slot got another or an object died."""
         headers, tags, tables = self._parts
         if self.dead or headers.differences():
             return [], []

@@ -10,6 +10,7 @@ import re
 import types
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Container, Sequence
+from operator import is_
 from types import FunctionType
 from typing import Any
 
@@ -35,13 +36,15 @@ def same_keys(container: Any, expected: tuple[Any, ...]) -> bool:
     """Same keys or elements in the same order, each identical or equal in type and value."""
     if natives.length(container) != len(expected):
         return False
+    if type(container) in _NATIVE and all(map(is_, container, expected)):
+        return True
     return all(a is b or (type(a) is type(b) and kinds.kind_of(a) == kinds.SCALAR and a == b)
                for a, b in zip(natives.elements(container), expected, strict=True))  # fmt: skip
 
 
 def same_elements(container: Any, expected: tuple[Any, ...]) -> bool:
     """A set's elements in the recorded iteration order."""
-    return same_keys(tuple(natives.elements(container)), expected)
+    return same_keys(container if type(container) in _NATIVE else tuple(natives.elements(container)), expected)
 
 
 def names_changed(namespace: Any, state: list[Any]) -> bool:
@@ -68,6 +71,7 @@ def nth(container: Any, index: int) -> Any:
     raise IndexError(index)
 
 
+_NATIVE = (dict, set, frozenset, tuple, OrderedDict)
 _PLAIN_DICTS = (OrderedDict, defaultdict, Counter)
 
 
@@ -154,6 +158,7 @@ class GuardWriter:
         self._entries_at = 0
         self.reads_of: dict[int, Sequence[Read]] = {}  # index of a line in ``lines`` -> the reads that it checks
         self._reading: Sequence[Read] = ()
+        self._distinct: dict[int, list[Source]] = {}  # index of a line -> what must be different objects there
         self._types: dict[int, type] = {}  # what ``type`` checks have fixed so far: source -> type
 
     # -- names -------------------------------------------------------------------------------------------------
@@ -301,14 +306,17 @@ class GuardWriter:
             lines += [f"for d in ({', '.join(names)},):", f"    if {' or '.join(asked)}: {self.miss}"]
         return lines
 
-    def without(self, lines: list[str], covered: Container[int]) -> list[str]:
-        """The guard's ``lines``, once written, but for the checks of nothing but ``covered`` reads (by id)."""
+    def without(self, lines: list[str], covered: Container[int], stays: Callable[[Source], bool]) -> list[str]:
+        """The guard's ``lines``, once written, but for the checks of nothing but ``covered`` reads (by id), and of nothing
+        but objects that stay the same ones."""
         entries = self._entry_lines(frozenset())
         start, end = self._entries_at, self._entries_at + len(entries)
         out: list[str] = []
         for i, line in enumerate(lines):
             reads = self.reads_of.get(i)
             if reads is not None and all(id(r) in covered for r in reads):
+                continue
+            if i in self._distinct and all(map(stays, self._distinct[i])):
                 continue
             if i == start:
                 out += self._entry_lines(covered)
@@ -425,6 +433,7 @@ class GuardWriter:
     def distinct(self, sources: list[Source]) -> None:
         """No two of these are one object."""
         names = [self.var(s) for s in sources]
+        self._distinct[len(self.lines)] = sources
         self.fail_if(f"len({{{', '.join(f'id({n})' for n in names)}}}) != {len(names)}", None)
 
     # -- scalars -----------------------------------------------------------------------------------------------

@@ -1,10 +1,12 @@
 """The first level of a guard: the part of it that holds as long as no watched dict is written to.
 
-Most of what a deep model's guard looks at lies in the ``__dict__`` of its modules and in the tables these hold. Once all
-of it has been checked, it stays true until one of those dicts is written to, or an object gets another class or another
-``__dict__``; dict version tags tell (``_compat/dict_tags.py``). What is left of the guard then: the ways to the roots (which
-must be the same objects), and what tags do not show (globals, lists, cells, slots, tensors' own properties). The full guard
-stays the truth: whatever looks different here is decided there. Key type: FirstLevel.
+Most of what a deep model's guard looks at lies in the ``__dict__`` of its modules and in the tables these hold, in the names
+of Python's modules and classes, and in the code, defaults and cells of functions. Once all of it has been checked, it stays
+true until one of those dicts is written to, an object gets another class or another ``__dict__``, or a function, class or
+cell gets another value; dict version tags (``_compat/dict_tags.py``) and words of memory (``_compat/slot_words.py``) tell.
+What is left of the guard then: the ways to the roots (which must be the same objects), and what neither shows (lists, sets,
+slots, tensors' own properties). The full guard stays the truth: whatever looks different here is decided there.
+Key type: FirstLevel.
 """
 
 from __future__ import annotations
@@ -16,14 +18,15 @@ from typing import Any
 import torch
 
 from magpy_core._compat import dict_tags
-from magpy_core._compat.dict_tags import Watch, class_dict, instance_dict, type_is_fixed
+from magpy_core._compat.dict_tags import Watch, instance_dict, names_of, type_is_fixed
+from magpy_core._compat.slot_words import slot
 from magpy_core.guards.codegen import HOOK_DICTS, GuardWriter, drop_unused
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Read
 from magpy_core.refgraph.source import Source
 
 _ROOTS = frozenset({"const", "arg", "kwarg", "attr", "item", "dict_item", "list_item", "cell"})
-_STEPS = frozenset({"attr", "dict", "item", "dict_item", "list_item", "cell", "len"})
+_STEPS = frozenset({"attr", "dict", "item", "dict_item", "list_item", "cell", "len", "field"})
 _TUPLES = (tuple, torch.Size)
 _ENOUGH = 150  # checks less, from which on the tags cost less than what they save
 _NAMESPACE = ".__dict__"
@@ -44,7 +47,9 @@ class FirstLevel:
         self._known: dict[tuple[str, int], bool] = {}
         self._namespaces: dict[int, dict[str, Any]] = {}
         self._objects: list[tuple[Source, Any]] = []
-        self._classes: list[tuple[str, dict[str, Any]]] = []
+        self._names: list[tuple[str, dict[str, Any]]] = []
+        self._slots: list[int] = []
+        self._kept = {id(read.source): read.expected for read in reads if read.op in ("is", "identity")}
         self._tables: list[tuple[str, dict[Any, Any]]] = []
         self._roots: list[tuple[Source, int]] = []
         self._own_paths: list[str] = []  # of the objects with a namespace, in their order
@@ -56,18 +61,19 @@ class FirstLevel:
     def watch(self, on_death: Any) -> Watch:
         """Begins now. Raises Unwatchable."""
         objects = [(value, self._namespaces.get(id(source))) for source, value in self._objects]
-        classes = [own for _, own in self._classes]
-        return Watch(objects, [table for _, table in self._tables], on_death, classes)
+        names = [own for _, own in self._names]
+        return Watch(objects, [table for _, table in self._tables], on_death, names, self._slots)
 
     def forget(self) -> None:
         """Let go of the objects surveyed; what is needed of them later are their paths and addresses."""
         self._own_paths = [s.path + _NAMESPACE for s, _ in self._objects if id(s) in self._namespaces]
-        self._own_paths += [path for path, _ in self._classes]
+        self._own_paths += [path for path, _ in self._names]
         self._table_paths = [path for path, _ in self._tables]
         self._values.clear()
         self._namespaces.clear()
         self._objects.clear()
-        self._classes.clear()
+        self._names.clear()
+        self._kept.clear()
         self._tables.clear()
         self.fixed.clear()
 
@@ -89,7 +95,7 @@ class FirstLevel:
         """The lines of a guard that are left, and the values of its fixed variables; None when it isn't worth it."""
         if len(self.covered) < (1 if dict_tags.eagerly() else _ENOUGH):
             return None
-        left = writer.without(lines, self.covered)
+        left = writer.without(lines, self.covered, self._stays)
         fixed: dict[str, Any] = {}
         for source, table in self.fixed:
             name = writer.name_of(source)
@@ -129,6 +135,8 @@ class FirstLevel:
             inside = self._value(base)
             if source.kind in ("item", "len") and type(inside) not in (dict, list, *_TUPLES):
                 raise LookupError(source.path)
+            if source.kind == "field" and slot(inside, source.key) is None:
+                raise LookupError(source.path)
             found = source.step(inside)
         self._values[id(source)] = found
         return found
@@ -148,7 +156,7 @@ class FirstLevel:
         if op in ("is", "identity", "tensor"):
             return self._held(source)
         if op == "names":
-            return source.kind == "dict" and source.base is not None and self._class(source.base)
+            return source.kind == "dict" and source.base is not None and self._fixed_names(source.base)
         if op == "absent":
             return source.base is not None and _is_key(source.key) and self._contents(source.base)
         if op in ("keys", "truth"):
@@ -157,6 +165,8 @@ class FirstLevel:
             return self._hooks(source)
         if op == "is_source":
             return self._held(source) and self._held(expected)
+        if op.startswith("is_not_source"):
+            return self._stays(source) and self._stays(expected)
         return False
 
     def _once(self, what: str, source: Source) -> bool:
@@ -179,6 +189,8 @@ class FirstLevel:
             return False
         if source.kind == "attr":
             return self._namespace(base)
+        if source.kind in ("field", "cell"):
+            return self._slot(source, base)
         if (
             source.kind in ("item", "len")
             and base.kind != "dict"
@@ -187,6 +199,25 @@ class FirstLevel:
         ):
             return True
         return source.kind in ("item", "dict_item") and self._contents(base)
+
+    def _slot(self, source: Source, base: Source) -> bool:
+        """Whether a word of memory tells that a function, class or cell holds the same value: one that the guard keeps
+        alive, as its address could be another's else, or a dict, whose tag is another then too."""
+        found = slot(base.key, source.key or "cell_contents") if base.kind == "const" else None
+        if found is None:
+            return False
+        address, value = found
+        kept = self._kept.get(id(source), self) is value
+        if not kept and not (source.key == "__kwdefaults__" and self._add_table(source.path, value)):
+            return False
+        self._slots.append(address)
+        return True
+
+    def _stays(self, source: Source) -> bool:
+        """Whether what is at ``source`` is one object as long as the tags are, and the roots found so far."""
+        if source.kind == "dict":
+            return id(source.base) in self._namespaces
+        return self._held(source) or self._known.get(("watched", id(source)), False)
 
     def _contents(self, source: Source) -> bool:
         """Whether the contents of the dict at ``source`` are fixed."""
@@ -214,18 +245,18 @@ class FirstLevel:
         return True
 
     def _namespace(self, source: Source) -> bool:
-        return (self._watched(source) and id(source) in self._namespaces) or self._class(source)
+        return (self._watched(source) and id(source) in self._namespaces) or self._fixed_names(source)
 
-    def _class(self, source: Source) -> bool:
-        """Whether this is a class, and the names in it are fixed."""
-        return self._once("class", source)
+    def _fixed_names(self, source: Source) -> bool:
+        """Whether this is a class, a module, or the dict of a module's names, and the names in it are fixed."""
+        return self._once("names", source)
 
-    def _class_now(self, source: Source) -> bool:
+    def _names_now(self, source: Source) -> bool:
         path = source.path + _NAMESPACE
-        own = class_dict(self._value(source)) if source.kind == "const" and kinds.is_a(self._value(source), type) else None
+        own = names_of(source.key) if source.kind == "const" else None
         if own is None or path in self._volatile:
             return False
-        self._classes.append((path, own))
+        self._names.append((path, own))
         return True
 
     def _table(self, source: Source, *, keys: bool = True) -> bool:
@@ -235,8 +266,12 @@ class FirstLevel:
 
     def _table_now(self, source: Source) -> bool:
         base = source.base
+        if source.kind == "const":
+            return type(source.key) is dict and self._fixed_names(source)
+        if source.kind == "field":
+            return source.key == "__kwdefaults__" and self._held(source)
         in_namespace = source.kind == "attr" or (
-            source.kind in ("item", "dict_item") and base is not None and base.kind == "dict"
+            source.kind in ("item", "dict_item") and base is not None and base.kind in ("dict", "const")
         )
         return in_namespace and self._held(source) and self._add_table(source.path, self._value(source))
 

@@ -212,7 +212,7 @@ def _tensors(value: Any, depth: int = 0) -> list[torch.Tensor]:
 
 def _compared(world: World) -> dict[str, Any]:
     visible = world.program.visible(world)
-    visible["__ambient_after__"] = world.namespace.get("__ambient_after__")
+    visible["__ambient_after__"] = world.ambient_after
     return visible
 
 

@@ -441,7 +441,7 @@ def surroundings(world: World) -> Iterator[None]:
             yield
         finally:
             # what the program itself changed is part of its effects
-            world.namespace["__ambient_after__"] = (
+            world.ambient_after = (
                 torch.get_default_dtype(),
                 torch.is_grad_enabled(),
                 torch.is_autocast_enabled("cpu"),

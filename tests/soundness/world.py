@@ -103,6 +103,7 @@ class World:
         self.module = types.ModuleType(world_module(program))
         self.side = side
         self.ambient: dict[str, Any] = {}
+        self.ambient_after: tuple[Any, ...] | None = None  # not among the program's names, which stay as they are
         self.rewrite: dict[str, Callable[[Arguments], Arguments]] = {}  # changes of the arguments in force, by name
         self.handles: list[Any] = []  # of hooks that changes added
         self.namespace = self.module.__dict__

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
+import types
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +17,7 @@ from torch import nn
 import magpy_core
 from magpy_core._compat import dict_tags
 from magpy_core._compat.dict_tags import Unwatchable, Watch
+from magpy_core._compat.slot_words import slot
 from magpy_core.guards.first_level import FirstLevel
 
 pytestmark = pytest.mark.skipif(not dict_tags.supported(), reason="this Python has no dict version tags")
@@ -189,6 +192,136 @@ def test_changes_of_classes_are_seen(change: str) -> None:
     CLASS_CHANGES[change](Net)
     for _ in range(6):
         torch.testing.assert_close(compiled(X), net(X), rtol=0, atol=0)
+
+
+_LIBRARY = """
+import math
+table = {"k": 2.0}
+settings = type("Settings", (), {})()
+settings.low = 3.0
+scale = 4.0
+def offset(x, a=1.0, *, b=2.0):
+    return x * a + b
+def other_offset(x, a=7.0, *, b=9.0):
+    return x * 3 + a + b
+def make(factor):
+    def inner(x):
+        return helper(x) * factor
+    def helper(x):
+        return x + 1
+    def change(fn):
+        nonlocal helper
+        helper = fn
+    return inner, change
+inner, change = make(2.0)
+class Net(nn.Module):
+    def forward(self, x):
+        x = offset(x) * scale + table["k"] + settings.low + math.pi
+        return inner(x) + max(1.0, 2.0)
+"""
+
+
+def _kwdefaults(lib: Any) -> None:
+    lib.offset.__kwdefaults__["b"] = 11.0
+
+
+def _replaced_kwdefaults(lib: Any) -> None:
+    lib.offset.__kwdefaults__ = None
+    lib.offset.__kwdefaults__ = {"b": 12.0}
+
+
+LIBRARY_CHANGES: dict[str, Callable[[Any], None]] = {
+    "global": lambda lib: setattr(lib, "scale", 5.0),
+    "global through its dict": lambda lib: vars(lib).update(scale=6.0),
+    "global of another type": lambda lib: setattr(lib, "scale", 4),
+    "global deleted and set": lambda lib: (delattr(lib, "scale"), setattr(lib, "scale", 8.0)),
+    "built-in shadowed": lambda lib: setattr(lib, "max", min),
+    "module replaced": lambda lib: setattr(lib, "math", types.SimpleNamespace(pi=1.0)),
+    "table": lambda lib: setattr(lib, "table", {"k": 9.0}),
+    "table's entry": lambda lib: lib.table.update(k=9.0),
+    "object": lambda lib: setattr(lib.settings, "low", 13.0),
+    "function": lambda lib: setattr(lib, "offset", lib.other_offset),
+    "code": lambda lib: setattr(lib.offset, "__code__", lib.other_offset.__code__),
+    "defaults": lambda lib: setattr(lib.offset, "__defaults__", (5.0,)),
+    "keyword default": _kwdefaults,
+    "keyword defaults": _replaced_kwdefaults,
+    "cell": lambda lib: lib.change(lambda x: x * 17),
+    "cell's function's code": lambda lib: setattr(
+        lib.inner.__closure__[1].cell_contents, "__code__", (lambda x: x * 19).__code__
+    ),
+}
+
+
+@pytest.mark.parametrize("change", LIBRARY_CHANGES)
+def test_changes_of_modules_functions_and_cells_are_seen(change: str) -> None:
+    lib: Any = types.ModuleType("library_of_test_first_level")
+    vars(lib)["nn"] = nn
+    exec(_LIBRARY, vars(lib))
+    net = nn.Sequential(deep(), *(lib.Net() for _ in range(5)))
+    compiled, capture = armed(net, X)
+    left = [read for read in capture._tagged._reads if id(read) not in capture._tagged._level.covered]
+    assert not [read for read in left if read.source.kind in ("field", "cell") and read.op in ("is", "identity")]
+    assert not [read for read in left if read.source.path.startswith("<globals of ") and read.op != "tensor"], left
+    for _ in range(2):
+        torch.testing.assert_close(compiled(X), net(X), rtol=0, atol=0)
+    LIBRARY_CHANGES[change](lib)
+    for _ in range(6):
+        torch.testing.assert_close(compiled(X), net(X), rtol=0, atol=0)
+    assert capture._tagged._level is None or capture.hits < 8, "nothing saw the change"
+
+
+def test_the_names_of_the_script_that_runs_are_left_to_the_full_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    lib: Any = types.ModuleType("__main__")
+    vars(lib)["nn"] = nn
+    exec(_LIBRARY, vars(lib))
+    monkeypatch.setitem(sys.modules, "__main__", lib)
+    net = nn.Sequential(deep(), *(lib.Net() for _ in range(5)))
+    _, capture = armed(net, X)
+    level = capture._tagged._level
+    for i in range(5):
+        lib.loop_variable = i
+        assert capture.matches((X,), {})
+    assert capture._tagged._level is level, "a loop at the script's top level ends no first level"
+    lib.scale = 5.0
+    assert not capture.matches((X,), {})
+
+
+OWNERS: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "__code__": lambda: (lib_function(), (lambda: 3).__code__),
+    "__defaults__": lambda: (lib_function(), (7,)),
+    "__kwdefaults__": lambda: (lib_function(), {"b": 7}),
+    "__bases__": lambda: (type("C", (Plain,), {}), (Other,)),
+    "cell_contents": lambda: (types.CellType(1), 2),
+}
+
+
+def lib_function() -> Any:
+    def function(a: int = 1, *, b: int = 2) -> int:
+        return a + b
+
+    return function
+
+
+@pytest.mark.parametrize("name", OWNERS)
+def test_a_word_tells_what_a_function_class_or_cell_holds(name: str) -> None:
+    owner, other = OWNERS[name]()
+    read = {"__bases__": "__mro__"}.get(name, name)
+    found = slot(owner, read)
+    assert found is not None and found[1] is getattr(owner, read)
+    watch = Watch([], [], slots=[found[0]])
+    assert watch.holds() and watch.holds()
+    setattr(owner, name, other)
+    assert not watch.holds() and watch.changed() == ([], [])
+    again = slot(owner, read)
+    assert again is not None and again[1] is getattr(owner, read) and again[0] == found[0]
+
+
+def test_no_word_for_what_is_not_there() -> None:
+    assert slot(lambda: 1, "__name__") is None and slot(3, "real") is None and slot(print, "__code__") is None
+    found = slot(lambda: 1, "__defaults__")
+    assert found is not None and found[1] is None
+    with pytest.raises(ValueError, match="empty"):
+        slot(types.CellType(), "cell_contents")
 
 
 def test_most_of_the_guard_is_left_out() -> None:
