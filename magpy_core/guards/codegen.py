@@ -38,7 +38,7 @@ def same_keys(container: Any, expected: tuple[Any, ...]) -> bool:
         return False
     if type(container) in _NATIVE and all(map(is_, container, expected)):
         return True
-    return all(a is b or (type(a) is type(b) and kinds.kind_of(a) == kinds.SCALAR and a == b)
+    return all(a is b or (type(a) is type(b) and kinds.kind_of(a) == kinds.SCALAR and same_scalar(a, b))
                for a, b in zip(natives.elements(container), expected, strict=True))  # fmt: skip
 
 

@@ -24,7 +24,9 @@ METADATA_CALLS = frozenset({
 SHAPE_GETTERS = frozenset({"shape"})
 SHAPE_CALLS = frozenset({"size", "numel", "nelement", "stride", "__len__", "storage_offset"})
 # One edge of a tensor object read through C: guarded as a field of the tensor.
-FIELD_GETTERS = frozenset({"grad", "is_leaf", "grad_fn", "retains_grad", "_backward_hooks"})
+FIELD_GETTERS = frozenset({
+    "grad", "is_leaf", "grad_fn", "retains_grad", "_backward_hooks", "_base", "_post_accumulate_grad_hooks",
+})  # fmt: skip
 SCALAR_READS = frozenset({"item", "__float__", "__int__", "__index__", "__complex__"})
 TRUTH_READS = frozenset({"__bool__", "is_nonzero", "equal", "allclose", "__contains__"})
 OPAQUE_READS = frozenset({

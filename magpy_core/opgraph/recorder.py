@@ -386,7 +386,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         if what == "shape" and fns.function_name(func) == "storage_offset":
             if not known:
                 self.host.read_offset(self.guard_tensor(tensor), result)
-            elif is_view(tensor):
+            elif is_view(tensor) or any(storage_key(t) == storage_key(tensor) for t, _ in self.guarded.values()):
                 raise Unsupported("MP106", f"{HERE} reads where a view begins in its storage, which a graph can't give.")
             return result
         if what == "shape":

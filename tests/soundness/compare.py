@@ -36,6 +36,14 @@ def is_a(value: Any, classes: Any) -> bool:
     return issubclass(type(value), classes)
 
 
+def _shown(tensor: torch.Tensor, name: str) -> Any:
+    """A view made in inference mode, whose base was written since, shows no history: it raises."""
+    try:
+        return getattr(tensor, name)
+    except RuntimeError as error:
+        return str(error)
+
+
 class Walk:
     """One comparison. ``out`` collects the differences as text, each with the access path."""
 
@@ -313,7 +321,7 @@ class Walk:
 
     def tensors(self, path: str, a: torch.Tensor, b: torch.Tensor) -> None:
         for name in ("dtype", "device", "layout", "shape", "requires_grad", "is_leaf"):
-            x, y = getattr(a, name), getattr(b, name)
+            x, y = _shown(a, name), _shown(b, name)
             if x != y:
                 self.say(path, f"{name} {x} != {y}")
                 return
@@ -325,9 +333,9 @@ class Walk:
                 x, y = a.detach(), b.detach()
                 if not self.equal(x, y):
                     self.say(path, f"values differ: {x.flatten()[:4].tolist()} != {y.flatten()[:4].tolist()}")
-        if (a.grad_fn is None) != (b.grad_fn is None):
+        if (_shown(a, "grad_fn") is None) != (_shown(b, "grad_fn") is None):
             self.say(path, "only one has a grad_fn")
-        if a.is_leaf:
+        if _shown(a, "is_leaf") is True:
             self.values(path + ".grad", a.grad, b.grad)
         if a.__dict__ or b.__dict__:
             self.dicts(path + ".__dict__", a.__dict__, b.__dict__)

@@ -125,7 +125,7 @@ def call(world: World, fn: Callable[..., Any], i: int, args: tuple[Any, ...], kw
         root.removeHandler(handler)
         _log_everything()  # the program may have set another level
     out.rng, out.python_rng, out.numpy_rng = torch.get_rng_state(), random.getstate(), _numpy_stream()
-    out.text = text.getvalue()
+    out.text = _ONCE.sub("", text.getvalue())
     out.warned = [(w.category.__name__, str(w.message), *_place(w)) for w in warned]
     if "nograd" not in world.program.options and out.error is None:
         out.grad_error = _backward(out.result)
@@ -153,6 +153,8 @@ def _numpy_stream() -> Any:
 
 
 _NATIVE = ("", 0)
+_ONCE = re.compile(r"^UserWarning: .*\(Triggered internally at .*\)\n", re.M)
+"""What torch's native code warns of once in the life of a process, as it prints it where warnings are errors."""
 
 
 _OF_NUMPY = re.compile(

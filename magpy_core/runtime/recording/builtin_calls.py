@@ -37,6 +37,8 @@ _ITERATORS: dict[int, Any] = {
     kinds.LIST: list.__iter__, kinds.TUPLE: tuple.__iter__, kinds.DEQUE: collections.deque.__iter__,
     kinds.SET: lambda s: (frozenset if is_a(s, frozenset) else set).__iter__(s),
 }  # fmt: skip
+# Classes whose instances are also tensors that carry this mark.
+_MARKING: dict[type, str] = {type(torch.nn.Parameter): "_is_param", type(torch.nn.Buffer): "_is_buffer"}
 _COPIED = frozenset({list, tuple, dict, set, frozenset, collections.OrderedDict})
 
 
@@ -104,8 +106,11 @@ class BuiltinEvents(NativeReads):
                 raw, _ = lookup.class_lookup(type(args[0]), "__class__")
                 if is_a(raw, property):
                     self.class_fact(type(args[0]), "__class__", site)
+            self.read_deep(site, args[1:], {})
             for cls in _classes(args[1:]):
                 self.abstract_class(cls, args[0], site)
+                if type(cls) in _MARKING and is_a(args[0], torch.Tensor):
+                    self.read_attr(args[0], _MARKING[type(cls)], site)
 
     def abstract_class(self, cls: type, obj: Any, site: Any) -> None:
         """What counts as an instance of an abstract class can be added to; of a protocol, who has the attributes."""

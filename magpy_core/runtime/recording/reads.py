@@ -347,12 +347,18 @@ class ReadEvents(DefinitionEvents):
             text = "has no history in autograd, which would not notice a write to it and give wrong gradients."
             hint = "`.detach()` has the same values and memory, and such a write raises."
             self.note("MP308", f"{self.words(site) or 'This'} {text}", hint=hint, place=place)
-        if name in d and not lookup.is_data_descriptor(lookup.class_lookup(type(obj), name)[0]):
-            node = self.refgraph.node(obj)
+        node = self.refgraph.node(obj)
+        if lookup.is_data_descriptor(lookup.class_lookup(type(obj), name)[0]):
+            if name == "__dict__" and node is not None:
+                self.getset(node, obj, name, site)
+        elif name in d:
             if node is not None:
                 self.value(self.sources.attr(node.source, name), d[name], site, None)
             elif id(obj) not in self.ops.values:
                 self.refuse("MP111", f"{HERE} reads `.{name}` of a tensor that was reached in an unknown way.", site=site)
+        elif node is not None:  # an attribute of its own would come before a method of the class
+            own = self.sources.make("dict", node.source, None)
+            self.refgraph.read(self.sources.item(own, name), "absent", None, site)
 
     # -- items -------------------------------------------------------------------------------------------------
 
