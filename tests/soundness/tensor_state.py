@@ -1,7 +1,7 @@
 """Tensor state: everything a tensor tells about itself times kinds of tensors times where the region has it from.
 
-A tensor has a good hundred getters and methods that show state no operation computes: `_base`, `is_leaf`, `names`, `output_nr`,
-`is_coalesced()`, `has_names()`. Each is asked of tensors whose kind changes from call to call.
+A tensor has a good hundred getters and methods that show state no operation computes: `_base`, `is_leaf`, `output_nr`,
+`is_coalesced()`. Each is asked of tensors whose kind changes from call to call.
 `python -m tests.soundness.tensor_state`. Key function: shown.
 """
 
@@ -135,9 +135,11 @@ _NOT = frozenset({
     "data_ptr", "_cdata", "__hash__", "__dir__", "__sizeof__", "untyped_storage", "storage", "_typed_storage", "__reduce__",
     "__init_subclass__", "__subclasshook__", "__new__", "__init__", "backward", "resize", "resize_as", "lu", "stft", "istft",
     "random_", "normal_", "uniform_", "exponential_", "log_normal_", "geometric_", "cauchy_", "bernoulli_", "bernoulli",
-    "multinomial", "cuda", "xpu", "hpu", "ipu", "mtia", "mps", "pin_memory", "is_pinned", "to_dlpack", "__dlpack__", "storage_type",
+    "multinomial", "cuda", "xpu", "hpu", "ipu", "mtia", "mps", "pin_memory", "is_pinned", "to_dlpack", "__dlpack__",
+    "storage_type",
     "module_load", "reinforce", "grad_fn", "_reduce_ex_internal", "__getstate__", "__dlpack_c_exchange_api__", "type",
-    "_clear_non_serializable_cached_data", "__class_getitem__", "__class__", "__weakref__", "_make_dtensor", "_make_subclass",
+    "_clear_non_serializable_cached_data", "__class_getitem__", "__class__", "__weakref__", "_make_dtensor",
+    "_make_subclass",
     "_make_wrapper_subclass", "__c_dlpack_exchange_api__", "_use_count", "__delattr__",
     "const_data_ptr", "_fix_weakref", "geqrf", "svd", "qr", "histogram",
 })  # fmt: skip
@@ -240,6 +242,11 @@ def shown(asked: str, place: str) -> str | None:
     expected, got = _life(asked, place, kinds, False), _life(asked, place, kinds, True)
     pairs = ((i, e, g) for i, (e, g) in enumerate(zip(expected, got, strict=True)) if e != g)
     return next((f"{asked}, {place}, call {i} ({kinds[i]}): {e} expected, {g} found" for i, e, g in pairs), None)
+
+
+def every() -> list[tuple[str, str]]:
+    """All pairs of what to ask and of where the tensor is."""
+    return [(asked, place) for asked in ASKED for place in PLACES]
 
 
 def main() -> int:

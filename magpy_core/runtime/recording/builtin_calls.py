@@ -189,6 +189,7 @@ class BuiltinEvents(NativeReads):
                     self.names_in_error(obj)
                 todo += (shown := obj.args if is_a(obj, BaseException) else tuple(vars(obj).values()))
                 self.escape_all(site, shown)
+            self.fields_in_text(obj, site)
             if (type(obj).__module__ or "").partition(".")[0] == "numpy":
                 self.setting_read(site, numpy_print_options, (), numpy_print_options())
             if type(obj).__flags__ & (1 << 9):  # the default texts have its name
@@ -286,6 +287,8 @@ class BuiltinEvents(NativeReads):
             self.class_fact(type(obj), "__dir__", site)
         if is_a(obj, types.FunctionType):
             self.read_attr(obj, "__dict__", site)
+            if fn is dir and (names := self.function_dict(obj)) is not None:
+                self.contents(names, site, values=False)
             return
         node = self.node_for(obj)
         if node is not None and not is_a(obj, (type, types.ModuleType, types.FunctionType)):

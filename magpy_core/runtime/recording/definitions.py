@@ -6,6 +6,7 @@ Key type: DefinitionEvents.
 
 from __future__ import annotations
 
+import collections
 import functools
 import inspect
 import types
@@ -14,10 +15,10 @@ from typing import Any
 import torch
 
 from magpy_core._compat.native_functions import bound_object
-from magpy_core.findings import Unsupported
+from magpy_core.findings import HERE, Unsupported
 from magpy_core.monitor.policy import module_of
 from magpy_core.refgraph import kinds, lookup
-from magpy_core.refgraph.fields import ABSENT
+from magpy_core.refgraph.fields import ABSENT, instance_dict
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
@@ -34,6 +35,8 @@ _CLASS_TREE = frozenset({"__bases__", "__mro__", "__base__"})
 _FUNCTION_TEXTS = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 _FUNCTION_PARTS = frozenset({"__defaults__", "__code__"})
 _FUNCTION_TABLES = frozenset({"__kwdefaults__", "__annotations__"})
+WRAPPERS = (property, functools.cached_property, staticmethod, classmethod, type(functools.lru_cache(lambda: None)))
+"""Objects around functions that a program may give attributes, or another ``__doc__``."""
 _HIDDEN_PARTS = frozenset({"__closure__", "__globals__", "__dict__", "__builtins__"})
 
 
@@ -45,6 +48,9 @@ def _belongs_elsewhere(raw: Any) -> bool:
 
 class DefinitionEvents(EscapeEvents):
     """Reads of what classes, functions and modules hold."""
+
+    def read_attr(self, obj: Any, name: str, site: Any) -> None:
+        raise NotImplementedError
 
     def class_value(self, source: Any, raw: Any, site: Any) -> None:
         """A class attribute was read: methods by identity, data by value."""
@@ -232,6 +238,30 @@ class DefinitionEvents(EscapeEvents):
         elif is_a(obj, types.FunctionType):
             self.read_function_attr(obj, "__qualname__", site)
 
+    def read_wrapper_attr(self, obj: Any, name: str, site: Any) -> None:
+        """An attribute of a property or of a function's wrapper written in C."""
+        root = self.const_root(obj).source
+        value = getattr(obj, name, ABSENT)
+        if value is not ABSENT:
+            if not is_a(value, (types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType, dict)):
+                self.value(self.sources.make("field", root, name), value, site)
+        elif instance_dict(obj) is not None:
+            self.refgraph.read(self.sources.item(self.sources.make("dict", root, None), name), "absent", None, site)
+
+    def fields_in_text(self, obj: Any, site: Any) -> None:
+        """What native code puts into the text of ``obj`` besides its contents: fields, what a dict makes, names."""
+        if is_a(obj, BaseException):
+            native = [k for k in type(obj).__mro__ if not k.__flags__ & _HEAP_TYPE and k not in BaseException.__mro__]
+            for name in {n for k in native for n, raw in vars(k).items() if is_a(raw, types.MemberDescriptorType)}:
+                self.read_attr(obj, name, site)
+        elif is_a(obj, collections.defaultdict):
+            self.read_attr(obj, "default_factory", site)
+        elif is_a(obj, types.ModuleType):
+            for name in ("__spec__", "__name__", "__file__"):
+                self.read_module_global(obj, name, site)
+        elif type(obj) is types.CellType:
+            self.refuse("MP103", f"{HERE} turns a cell into text that holds an address.", site=site)
+
     def names_in_error(self, error: BaseException) -> None:
         """What native code raises has names of classes and functions in its text, which the program may change."""
         text = " ".join(a for a in BaseException.args.__get__(error) if type(a) is str)  # type: ignore[attr-defined]
@@ -245,6 +275,8 @@ class DefinitionEvents(EscapeEvents):
             if type.__getattribute__(cls, "__name__") in text:
                 for name in _CLASS_NAMES:
                     self.read_class_field(cls, name, None)
+        for module in [obj for obj in seen if type(obj) is types.ModuleType and f"'{obj.__name__}'" in text]:
+            self.read_module_global(module, "__name__", None)
         for fn in {id(obj): obj for obj in seen if type(obj) is types.FunctionType}.values():
             if fn.__qualname__ in text:
                 self.read_function_attr(fn, "__qualname__", None)

@@ -137,10 +137,23 @@ class FrameEvents(UnseenCalls):
             self.pending_call = (site, "setting", (fn, args))
         elif not fn.__code__.co_filename.startswith(_TORCH) and args and self.refgraph.node(args[0]) is not None:
             self._whole_state(args[0], site)  # a method of an object from outside
+        if fn.__module__ == "inspect" and args:
+            self._inspected(args[0], site)
         if fn is typing.get_type_hints:
             for holder in args[0].__mro__ if is_a(args[0], type) else args[:1]:
                 self.read_attr(holder, "__annotations__", site)
                 self.read_deep(site, (getattr(holder, "__annotations__", None),), {})
+
+    def _inspected(self, obj: Any, site: Any) -> None:
+        """What `inspect` looks at: texts, annotations, what a function stands for."""
+        self.text_of(obj, site)
+        for holder in obj.__mro__ if is_a(obj, type) else (obj,):
+            self.read_attr(holder, "__doc__", site)
+        while is_a(obj, types.FunctionType):
+            for name in ("__annotations__", "__defaults__", "__kwdefaults__", "__signature__", "__wrapped__"):
+                self.read_attr(obj, name, site)
+                self.read_deep(site, (getattr(obj, name, None),), {})
+            obj = obj.__dict__.get("__wrapped__")
 
     def _whole_state(self, obj: Any, site: Any) -> None:
         """Python that is not monitored may read all that an object holds."""

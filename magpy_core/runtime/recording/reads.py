@@ -23,7 +23,7 @@ from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.runtime.recording.base import Slot
 from magpy_core.runtime.recording.callees import DESCRIPTOR, GETTERS
-from magpy_core.runtime.recording.definitions import DefinitionEvents
+from magpy_core.runtime.recording.definitions import WRAPPERS, DefinitionEvents
 from magpy_core.runtime.recording.wording import a_type
 
 _BUILTINS = vars(builtins)
@@ -161,6 +161,8 @@ class ReadEvents(DefinitionEvents):
         if kind == kinds.IDENTITY and not is_a(obj, enum.Enum):
             if is_a(obj, types.FunctionType):
                 self.read_function_attr(obj, name, site)
+            elif type(obj) in WRAPPERS:
+                self.read_wrapper_attr(obj, name, site)
             return
         if tp is super:
             self.read_super(obj.__thisclass__, obj.__self__, name, site)
