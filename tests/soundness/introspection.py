@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 
 import magpy_core
 from tests.soundness.compare import told
@@ -300,7 +301,7 @@ _NOT = frozenset({
     "__abstractmethods__", "findCaller", "push", "pop_all", "rotate", "optimizer", "uniform", "normal", "gumbel", "laplace", "logistic", "beta",
     "normal_", "share_memory_", "pin_memory", "seed_", "shutdown", "_shutdown", "device_ids", "_handle", "mps", "hpu", "filename", "__prepare__",
     "__instancecheck__", "__subclasscheck__", "fill_", "randint", "exponential", "poisson", "rayleigh", "permutation", "_typed_storage",
-    "initialize_settings", "lognormvariate", "triangular", "set_state",
+    "acquire_lock", "release_lock", "initialize_settings", "lognormvariate", "triangular", "set_state",
 })  # fmt: skip
 _ADDRESS = re.compile(r"0x[0-9a-f]+|\d{12,}")
 
@@ -357,6 +358,7 @@ def _life(kind: str, asked: str, compiled: bool) -> list[Any]:
     _KEPT.own = 1
     random.seed(0)
     torch.manual_seed(0)
+    RemovableHandle.next_id = 0
     holder = types.SimpleNamespace(o=KINDS[kind].make())
     name = asked.removesuffix("()")
     builtin = BUILTINS.get(asked)

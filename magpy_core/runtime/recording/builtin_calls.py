@@ -89,6 +89,8 @@ class BuiltinEvents(NativeReads):
             return
         obj = args[0]
         self.memory_read(site, obj)
+        if type(obj) is torch.UntypedStorage:
+            self.read_attr(obj, "__len__", site)
         if kinds.kind_of(obj) == kinds.OBJECT:
             self.class_fact(type(obj), "__len__", site)
         node = self.node_for(obj)

@@ -24,6 +24,7 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
 from magpy_core.runtime.recording.base import Slot
 from magpy_core.runtime.recording.escapes import EscapeEvents
+from magpy_core.runtime.recording.wording import a_type
 
 _HEAP_TYPE = 1 << 9
 _PLAIN_NAMES = frozenset({"__call__", "__doc__", "__module__", "__name__", "__class__", "__dict__", "__init_subclass__"})
@@ -259,8 +260,8 @@ class DefinitionEvents(EscapeEvents):
         elif is_a(obj, types.ModuleType):
             for name in ("__spec__", "__name__", "__file__"):
                 self.read_module_global(obj, name, site)
-        elif type(obj) is types.CellType:
-            self.refuse("MP103", f"{HERE} turns a cell into text that holds an address.", site=site)
+        elif type(obj) is types.CellType or type(obj).__module__ == "_thread":
+            self.refuse("MP103", f"{HERE} turns {a_type(obj)} into text that holds an address.", site=site)
 
     def names_in_error(self, error: BaseException) -> None:
         """What native code raises has names of classes and functions in its text, which the program may change."""

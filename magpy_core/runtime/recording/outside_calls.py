@@ -172,7 +172,8 @@ class OutsideCallEvents(BuiltinEvents):
         if name in ("cache_info", "cache_clear") and is_a(obj, _CACHED):
             self.host_call(site, fn, policy.UNKNOWN)
             return
-        asks = name == "locked" or (name == "acquire" and asks)
+        name = name.removesuffix("_lock")  # the names of old
+        asks = name in ("locked", "_is_owned") or (name == "acquire" and asks)
         if type(obj).__module__ != "_thread" or site.code.co_filename == threading.__file__:
             return
         if asks:

@@ -33,6 +33,7 @@ _FIXED_FIELDS = frozenset(
 )
 
 
+_STORAGES = (torch.UntypedStorage, torch.TypedStorage)
 _SEEN = (types.FunctionType, *GETTERS)  # getters whose reads are seen
 _TUPLE_FIELD = type(collections.namedtuple("_OfOne", "field").field)  # type: ignore[attr-defined]
 _POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # of NumPy arrays
@@ -140,7 +141,7 @@ class ReadEvents(DefinitionEvents):
             self.refuse("MP111", f"{HERE} reads {a_type(obj)}, which stands for what other code may change.", site=site)
         elif issubclass(tp, threading.local):
             self.thread_local(site)
-        if name in _POINTERS and kinds.holds_memory(tp):
+        if (name in _POINTERS and kinds.holds_memory(tp)) or tp in _STORAGES:
             self.refuse("MP102", f"{HERE} gives an array's memory to Python, where the graph can't follow.", site=site)
         if is_a(obj, torch.Tensor):
             self.read_tensor_attr(obj, name, site)

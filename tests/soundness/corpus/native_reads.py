@@ -366,3 +366,27 @@ def args(i):
 
 def change_best():
     best["loss"] = float("nan")
+
+
+# === isinstance_of_outside_classes
+settings = types.SimpleNamespace(classes=(int, (str, bytes)), value=1)
+
+
+def region(x):
+    return isinstance(settings.value, settings.classes), issubclass(bool, settings.classes), x * 2
+
+
+def args(i):
+    return (torch.ones(2),)
+
+
+def change_classes():
+    settings.classes = (int, (list, bytes)) if settings.classes[0] is str else (str, (int, bytes))
+
+
+def change_to_none_of_them():
+    settings.classes = (str, (bytes,))
+
+
+def change_value():
+    settings.value = "text"

@@ -1203,3 +1203,26 @@ def region(x):
 
 def args(i):
     return (torch.full((2,), (1.0, 2.0, 3.0, 0.0, 4.0, -1.0)[i % 6]),)
+
+
+# === sign_of_a_zero_key
+table = {0.0: "zero", 1.0: "one"}
+kinds = {0.0, 2.0}
+
+
+def region(x):
+    return [x * math.copysign(1.0, key) for key in (*table, *kinds)]
+
+
+def args(i):
+    return (torch.ones(2),)
+
+
+def change_key():
+    table.clear()
+    table.update({-0.0: "zero", 1.0: "one"})
+
+
+def change_element():
+    kinds.clear()
+    kinds.update({-0.0, 2.0})
