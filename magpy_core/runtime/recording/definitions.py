@@ -276,7 +276,7 @@ class DefinitionEvents(EscapeEvents):
             if type.__getattribute__(cls, "__name__") in text:
                 for name in _CLASS_NAMES:
                     self.read_class_field(cls, name, None)
-        for module in [obj for obj in seen if type(obj) is types.ModuleType and f"'{obj.__name__}'" in text]:
+        for module in [obj for obj in seen if type(obj) is types.ModuleType and repr(vars(obj).get("__name__")) in text]:
             self.read_module_global(module, "__name__", None)
         for fn in {id(obj): obj for obj in seen if type(obj) is types.FunctionType}.values():
             if fn.__qualname__ in text:

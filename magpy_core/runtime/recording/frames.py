@@ -149,7 +149,9 @@ class FrameEvents(UnseenCalls):
         self.text_of(obj, site)
         for holder in obj.__mro__ if is_a(obj, type) else (obj,):
             self.read_attr(holder, "__doc__", site)
-        while is_a(obj, types.FunctionType):
+        seen: set[int] = set()
+        while is_a(obj, types.FunctionType) and id(obj) not in seen:  # one that wraps itself makes `inspect` raise
+            seen.add(id(obj))
             for name in ("__annotations__", "__defaults__", "__kwdefaults__", "__signature__", "__wrapped__"):
                 self.read_attr(obj, name, site)
                 self.read_deep(site, (getattr(obj, name, None),), {})
