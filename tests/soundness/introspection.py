@@ -303,7 +303,7 @@ _NOT = frozenset({
     "__instancecheck__", "__subclasscheck__", "fill_", "randint", "exponential", "poisson", "rayleigh", "permutation", "_typed_storage",
     "acquire_lock", "release_lock", "initialize_settings", "lognormvariate", "triangular", "set_state",
 })  # fmt: skip
-_ADDRESS = re.compile(r"0x[0-9a-f]+|\d{12,}")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+|\d{12,}")
 
 
 def asked_of(kind: str) -> list[str]:
