@@ -7,7 +7,9 @@ are what TorchDynamo itself uses to hand example inputs to a backend. Key functi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import logging
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +36,31 @@ def new_fake_mode(*, dynamic: bool) -> tuple[FakeTensorMode, ShapeEnv]:
 
     shape_env = ShapeEnv(duck_shape=False, allow_scalar_outputs=dynamic, allow_dynamic_output_shape_ops=dynamic)
     return FakeTensorMode(shape_env=shape_env, allow_non_fake_inputs=True), shape_env
+
+
+@contextlib.contextmanager
+def symbolic_shapes() -> Iterator[None]:
+    """Composite operations take their Python forms, which carry symbols where the C++ ones want plain ints; and nothing is
+    printed where neither does."""
+    from torch._dispatch.python import enable_python_dispatcher
+
+    with enable_python_dispatcher(), _no_meta_logs():
+        yield
+
+
+@contextlib.contextmanager
+def _no_meta_logs() -> Iterator[None]:
+    """torch prints a traceback where a shape function has no way with symbols; it raises too, which is answered here."""
+
+    def dropped(record: logging.LogRecord) -> bool:
+        return False
+
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    log.addFilter(dropped)
+    try:
+        yield
+    finally:
+        log.removeFilter(dropped)
 
 
 def source(name: str) -> Any:

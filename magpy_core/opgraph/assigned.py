@@ -83,9 +83,10 @@ class Assigned:
             return ("op", (FLAG, (node, value), {}, [tensor], []))
         if name == "data":
             self.host.settle_arrays()
+            other = is_a(value, torch.Tensor) and tensor.shape != value.shape
+            self.reshaped_leaf = self.reshaped_leaf or (tensor.requires_grad and other)
             if is_a(value, torch.Tensor) and may_become(tensor, value, self.host.sizes_vary()):
                 self._keep_as_it_is(tensor)
-                self.reshaped_leaf = self.reshaped_leaf or (tensor.requires_grad and tensor.shape != value.shape)
                 return ("op", ("set_data", (self.to_fx(tensor), self.to_fx(value)), {}, [tensor, value], []))
         raise Unsupported("MP106", f"Assigning {HERE} inside the region can't be recorded safely yet.")
 

@@ -40,6 +40,10 @@ LENGTH_FROM_SIZE = frozenset({
     "unbind", "split", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit", "unsafe_split", "unsafe_chunk", "__iter__",
     "split_with_sizes", "meshgrid", "__reversed__",
 })  # fmt: skip
+# Operations that give their input itself back for some dimensions or sizes, and for some layouts; dropouts do with a rate
+# of 0.0.
+SAME_BY_NUMBER = frozenset({"flatten", "sum_to_size"})
+SAME_BY_LAYOUT = frozenset({"contiguous", "ravel", "sum_to_size"})
 # Metadata that follows from sizes.
 SIZE_READS = frozenset({"nbytes", "is_same_size", "is_non_overlapping_and_dense"})
 # In-place operations whose names do not end in one underscore.
@@ -110,10 +114,19 @@ _NUMBERS_ARE_VALUES = frozenset({
 })  # fmt: skip
 
 
+def writes_in_place(name: str) -> bool:
+    """Whether an operation of this name changes the tensor it is called on."""
+    return (name.endswith("_") and not name.endswith("__")) or name in IN_PLACE
+
+
+def gives_parts(name: str, result: Any) -> bool:
+    """Whether an operation may give as many tensors as a size of its input says (`unbind_copy`, a list of a custom one)."""
+    return type(result) is list or (type(result) is tuple and any(part in name for part in ("split", "chunk", "unbind")))
+
+
 def may_size(name: str) -> bool:
     """Whether a number that the operation takes may decide the shape of its result. Changing a tensor in place does not."""
-    in_place = (name.endswith("_") and not name.endswith("__")) or name in IN_PLACE
-    return not in_place and name not in _NUMBERS_ARE_VALUES and not name.startswith(("_foreach_", "_fused_"))
+    return not writes_in_place(name) and name not in _NUMBERS_ARE_VALUES and not name.startswith(("_foreach_", "_fused_"))
 
 
 def silently_written(func: Any, fx_args: tuple[Any, ...], fx_kwargs: dict[str, Any]) -> list[Any]:

@@ -6,6 +6,7 @@ Key type: PythonReads, a part of the OpRecorder.
 from __future__ import annotations
 
 import operator
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ import torch.fx
 from magpy_core._compat.tensor_guards import storage_key
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.data_shapes import is_constant
-from magpy_core.opgraph.functions import opaque_read
+from magpy_core.opgraph.functions import SAME_BY_LAYOUT, SAME_BY_NUMBER, gives_parts, opaque_read, writes_in_place
 from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array, same_address
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph.kinds import is_a
@@ -34,6 +35,10 @@ class PythonReads:
     values: dict[int, tuple[torch.Tensor, torch.fx.Node]]
     _written: set[int]
     _numbers: list[torch.Tensor]
+    _took_varying: list[tuple[Sym, Any]]
+    _unwatched: AbstractSet[int] = frozenset()
+    """Tensors (ids) that the call at hand is given as `out=`. Under a dispatch mode some operations (`matrix_rank`,
+    `unbind_copy`) do not write these, or do not count it: such a call is not looked into."""
     eager_only: list[tuple[Any, ...]]
 
     def node_of(self, tensor: torch.Tensor) -> torch.fx.Node:
@@ -113,7 +118,7 @@ class PythonReads:
 
     def _decide_numbers(self) -> None:
         """Native code has taken tensors for numbers: the path holds for these very numbers."""
-        whole = torch.is_inference_mode_enabled()  # what an operation does inside of it is hidden then
+        whole = self._unwatched or torch.is_inference_mode_enabled()  # what an operation does inside of it is hidden then
         for tensor in self._numbers:
             if whole or any(read is tensor for read in self.read_inside):
                 read = self.graph.call_method("item", (self.node_of(tensor),))
@@ -121,6 +126,22 @@ class PythonReads:
                 number = tensor.item()
                 self.host.branch(self.scalars.node(read, number), number, "item")
         self._numbers = []
+
+    def _decide_sameness(self, node: torch.fx.Node, name: str, result: Any, tensors: list[torch.Tensor]) -> None:
+        """Whether an operation gives its own input back may hang on a number it takes (`dropout` with 0.0 does) or on a
+        layout, and with that what the result is, and what a write to it changes. The path holds where that is so, and
+        where the operation gives as many parts."""
+        if writes_in_place(name):
+            return
+        if name in SAME_BY_LAYOUT or "memory_format" in node.kwargs or gives_parts(name, result):
+            self.host.shape_path(node)
+        nothing = "dropout" in name
+        decides = nothing or name in SAME_BY_NUMBER or any(result is t for t in tensors)
+        for sym, value in self._took_varying if decides else ():
+            if nothing:  # of the rate, only whether it is zero
+                self.host.branch(self.scalars.call(operator.eq, (sym, 0.0), value == 0.0), value == 0.0, "truth")
+            else:
+                self.host.branch(sym, value, "value")
 
     def _decide_parts(self, node: torch.fx.Node, result: Any) -> None:
         """As many parts as a size says that only the graph knows: the program's path holds for so many."""

@@ -59,6 +59,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         self.data_shaped: set[int] = set()
         self.read_inside: list[Any] = []  # tensors that native code has read as numbers in the operation at hand
         self._numbers: list[torch.Tensor] = []
+        self._took_varying: list[tuple[Sym, Any]] = []  # numbers that vary, and their values, which it takes
         self.data_dims: dict[int, frozenset[int]] = {}  # which of their dimensions those are, where it is known
         self.op_depth = 0
         self.op_count = 0
@@ -158,6 +159,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             return self.host.data_node(value)
         if type(value) in (int, float):
             sym = self.scalars.operand(value)
+            self._took_varying += [] if sym is None else [(sym, value)]
             if sym is not None and not all(leaf.kind == "source" and leaf.payload.kind == "size" for leaf in sym.leaves()):
                 self._took_number = True  # what follows from the sizes of inputs is known to the shape tracker
             return self.scalar_node(sym) if sym is not None else value
@@ -228,7 +230,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         before = host.guarded_call(self._before, func, args, kwargs)
         # what runs inside a recorded call is not looked at, so it runs as it would without the second recorder; unless
         # it may take a tensor for a number, which that one sees
-        aside = not self._numbers and set_aside(self.shadow)
+        aside = (self._unwatched or not self._numbers) and set_aside(self.shadow)
         try:
             result = func(*args, **kwargs)
         except Exception:
@@ -247,39 +249,38 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             self._made_bytes, self.reshaped_leaf = 0, False
         self._took_mask = self._took_array = False
         self._numbers, self.read_inside = [], []
-        self._took_number = any(map(self._is_data, sizes_among(fns.function_name(func), args, kwargs)))
         name = fns.function_name(func)
+        self._took_number = any(map(self._is_data, sizes_among(name, args, kwargs)))
         if name.startswith(("get:", "set:", "del:")):
             return self._before_attribute(name, args)
-        short = name
         if str(getattr(func, "_qualified_op_name", func)).startswith(("profiler::", "profiler.")):
             return ("quiet", None)  # a profiler's range changes nothing
-        if short in fns.METADATA_CALLS:
+        if name in fns.METADATA_CALLS:
             return ("meta", None)
-        if short == "requires_grad_":
+        if name == "requires_grad_":
             return self._before_assignment(args[0], "requires_grad", kwargs.get("requires_grad", (*args, True)[1]))
-        if short in fns.SHAPE_CALLS:
+        if name in fns.SHAPE_CALLS:
             if any(is_a(a, torch.Tensor) for a in (*args[1:], *kwargs.values())):
                 raise Unsupported("MP102", f"{HERE} takes a tensor for the number of a dimension.", hint="Use `.item()`.")
             return ("shape", None)
-        if short in fns.REFUSED:
-            hint = fns.REFUSED_HINTS.get(short, "")
-            raise Unsupported("MP106", f"{HERE} uses `{short}`, which can't be recorded safely yet.", hint=hint)
-        if short in fns.FROM_DATA and args and self.host.is_plain_array(args[0]) and set(kwargs) <= {"dtype", "device"}:
-            return ("array", self._array_node(args, kwargs, share=short != "tensor"))
-        if short in fns.FROM_DATA and args and kwargs.get("dtype") is None and self._number_of_numpy(args[0]):
+        if name in fns.REFUSED:
+            hint = fns.REFUSED_HINTS.get(name, "")
+            raise Unsupported("MP106", f"{HERE} uses `{name}`, which can't be recorded safely yet.", hint=hint)
+        if name in fns.FROM_DATA and args and self.host.is_plain_array(args[0]) and set(kwargs) <= {"dtype", "device"}:
+            return ("array", self._array_node(args, kwargs, share=name != "tensor"))
+        if name in fns.FROM_DATA and args and kwargs.get("dtype") is None and self._number_of_numpy(args[0]):
             raise Unsupported("MP106", f"{HERE} takes its dtype from a NumPy number.", hint="Say the dtype.")
-        if short == "numpy" and id(args[0]) not in self.data_shaped:
+        if name == "numpy" and id(args[0]) not in self.data_shaped:
             return ("numpy", None)
-        if short == "tolist" and self._listable(args[0]):
+        if name == "tolist" and self._listable(args[0]):
             return ("list", self.to_fx(args[0]))
-        if short == "__format__" and self._is_number(args[0]):
+        if name == "__format__" and self._is_number(args[0]):
             return ("text", self.to_fx(args[0]))
-        if short == "data_ptr":
+        if name == "data_ptr":
             return ("pointer", self.to_fx(args[0]))
-        if short in fns.OPAQUE_READS:
-            raise Unsupported("MP102", fns.opaque_read(short))
-        if short == "__hash__" or (short == "type" and len(args) == 1 and not kwargs):  # ``x.type()`` names dtype and device
+        if name in fns.OPAQUE_READS:
+            raise Unsupported("MP102", fns.opaque_read(name))
+        if name == "__hash__" or (name == "type" and len(args) == 1 and not kwargs):  # ``x.type()`` names dtype and device
             return ("meta", None)
         return self.prepare(func, args, kwargs)
 
@@ -293,13 +294,15 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         """Arguments as graph values, and what in-place changes are found by."""
         name = fns.function_name(func)
         tensors = self._tensors(args, kwargs)
-        self._numbers = [t for t in numbers_among(name, tensors) if self._is_data(t)]
-        versions = [(t, t._version) for t in tensors if not t.is_inference()]
+        self._unwatched = out = {id(t) for t in self._tensors(kwargs.get("out"))}
+        taken = [t for t in numbers_among(name, tensors) if id(t) not in out and self._is_data(t)]
+        self._numbers, self._took_varying = taken, []
+        versions = [(t, -1 if id(t) in out else t._version) for t in tensors if not t.is_inference()]
         fx_args = tuple(self.to_fx(a) for a in args)
         fx_kwargs = {k: self.to_fx(v) for k, v in kwargs.items()}
         if name in ("set_", "resize_", "resize_as_", "swap_tensors"):
             self.host.settle_arrays()
-        in_place = name in fns.IN_PLACE or (name.endswith("_") and not name.endswith("__")) or "out" in kwargs
+        in_place = fns.writes_in_place(name) or "out" in kwargs
         if in_place and any(t.is_inference() and (self._is_input(t) or is_view(t)) for t in tensors):
             raise Unsupported("MP106", f"{HERE} changes an inference tensor from outside, of which no guard can tell.")
         if in_place:  # inference tensors count no changes
@@ -364,10 +367,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             return result
         known = id(tensor) in self.values and id(tensor) not in self.guarded
         if what == "field":
-            if known and info == "grad" and result is None:
-                return result
             if known:
-                if info == "is_leaf" or (info in ("grad_fn", "_backward_hooks", "retains_grad") and result is None):
+                if info == "is_leaf" or (info in ("grad", "grad_fn", "_backward_hooks", "retains_grad") and result is None):
                     return result
                 raise Unsupported("MP106", f"{HERE} reads `.{info}` of a tensor of the region's own.")
             source = self.guard_tensor(tensor)
@@ -381,8 +382,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
                 if read == "is_contiguous" and len(args) == 1 and not kwargs:
                     return self._decide_layout(tensor, read, result, ())
                 raise Unsupported("MP109", f"{HERE} reads `{read}` of a tensor whose shape depends on tensor data.")
-            if read in fns.SIZE_READS:
-                self.host.exact_sizes(self._tensors(args))
+            self.host.layout_read(read, args, kwargs, result)
         if what == "shape" and fns.function_name(func) == "storage_offset":
             if not known:
                 self.host.read_offset(self.guard_tensor(tensor), result)
@@ -418,6 +418,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         self.op_count += 1
         self._made_bytes += release.made_bytes(result)
         self._decide_numbers()
+        self._decide_sameness(node, name, result, tensors)
         if name in fns.LENGTH_FROM_SIZE:
             if self._took_number or any(id(t) in self.data_shaped for t in tensors[:1]):
                 self._decide_parts(node, result)

@@ -14,10 +14,13 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.fake import fakify, new_fake_mode
-from magpy_core._compat.sym_size import sym_expression
+from magpy_core._compat.fake import fakify, new_fake_mode, symbolic_shapes
+from magpy_core._compat.sym_size import assumptions, hint_of, sym_expression
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.scalars import ScalarTable, Sym
+
+_RELATIONS = {"Equality": operator.eq, "Unequality": operator.ne, "StrictLessThan": operator.lt, "LessThan": operator.le,
+              "StrictGreaterThan": operator.gt, "GreaterThan": operator.ge}  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -41,6 +44,7 @@ class ShapeTracker:
         self._symbols: dict[Any, Sym] = {}  # sympy symbol -> leaf
         self._env: Any = None
         self._fakes: dict[int, Any] = {}  # fx node -> fake value
+        self._assumed = 0  # how many of the environment's assumptions are part of the guard
 
     def read(self, host: Any, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
         """``tensor.shape``, ``.size(d)``, ``len(t)``, ``.numel()`` with the varying sizes as private copies."""
@@ -77,11 +81,67 @@ class ShapeTracker:
         fake = self.fake_of(host, tensor)
         if fake is None:
             return None
+        self._assume(host)
         out: list[Any] = []
+        unlike = Unsupported("MP109", f"{HERE} gives Python a size that can't be followed from a dimension that varies.")
+        if len(fake.shape) != tensor.dim():
+            raise unlike
         for size, real in zip(fake.shape, tensor.shape, strict=True):
+            if hint_of(size) not in (None, int(real)):  # torch's symbolic form of an operation is not the operation
+                raise unlike
             expr = sym_expression(size)
-            out.append(int(real) if expr is None or not expr.free_symbols else self.to_sym(expr, int(real)))
+            out.append(int(real) if expr is None or not expr.free_symbols else self._size(host, expr, int(real)))
         return out
+
+    def _size(self, host: Any, expr: Any, real: int) -> Any:
+        """A size as a Sym; one that no Sym can say is a plain int, for the very sizes that it is computed from."""
+        found = self._term(expr, real)
+        if found is None:
+            self._hold(host, expr)
+        return real if found is None else found
+
+    def follow(self, host: Any, node: Any) -> bool:
+        """The path that torch's own functions take up to ``node`` is part of the guard. False where no one can tell: an
+        operation on the way has no shape function, or one that wants plain numbers."""
+        try:
+            self._node_fake(host, node)
+        except Exception:  # whatever torch or a custom operation raises there: the answer is to hold the sizes fixed
+            return False
+        self._assume(host)
+        return True
+
+    def contiguous(self, host: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | None:
+        """``args[0].is_contiguous(...)`` by the symbolic sizes, part of the guard now; None where they can't tell."""
+        node = host.ops.values.get(id(args[0]), (None, None))[1]
+        if node is None or not self.follow(host, node):
+            return None
+        found = bool(self._fakes[node].is_contiguous(*args[1:], **kwargs))
+        self._assume(host)
+        return found
+
+    def _assume(self, host: Any) -> None:
+        """Sizes were computed on a path of torch's own that hangs on sizes (a pooling's last window, a transform that wants
+        a plain int): they hold where those relations do."""
+        found = assumptions(self._env, self._assumed)
+        self._assumed += len(found)
+        for relation in found:
+            sides = [] if len(relation.args) != 2 else [self._term(side) for side in relation.args]
+            compare = _RELATIONS.get(type(relation).__name__)
+            if compare is not None and None not in sides and any(isinstance(side, Sym) for side in sides):
+                host.branch(self.scalars.call(compare, tuple(sides), True), True, "truth")
+            else:
+                self._hold(host, relation)
+
+    def _hold(self, host: Any, expr: Any) -> None:
+        """The sizes in an expression can't vary in this capture."""
+        for symbol in expr.free_symbols & self._symbols.keys():
+            host.escape(self._symbols[symbol], host.site)
+
+    def _term(self, expr: Any, hint: int = 0) -> Any:
+        try:
+            return None if expr.free_symbols - self._symbols.keys() else self.to_sym(expr, hint)
+        except Unsupported:
+            return None
 
     def to_sym(self, expr: Any, hint: int) -> Any:
         """A sympy size expression as a Sym over graph-input sizes; raises Unsupported for one it can't write."""
@@ -145,7 +205,7 @@ class ShapeTracker:
             return node.meta["magpy_hint"]
         fetch: Any = self._fakes.__getitem__
         args, kwargs = torch.fx.map_arg(node.args, fetch), torch.fx.map_arg(node.kwargs, fetch)
-        with self._mode, no_warnings():
+        with symbolic_shapes(), self._mode, no_warnings():
             if node.op == "call_method":
                 return getattr(args[0], node.target)(*args[1:], **kwargs)
             return node.target(*args, **kwargs)

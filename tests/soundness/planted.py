@@ -21,9 +21,11 @@ import torch
 from magpy_core._compat import dict_tags
 from magpy_core.guards.codegen import GuardWriter
 from magpy_core.guards.first_level import FirstLevel
+from magpy_core.opgraph.python_reads import PythonReads
 from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.opgraph.segments import Segment
+from magpy_core.opgraph.shapes import ShapeTracker
 from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.snapshot import Snapshot
 from magpy_core.replay.codegen import ReplayWriter
@@ -237,6 +239,9 @@ BUGS = [
     Bug("changes in place not seen (versions)", ((OpRecorder, "_changed", _unseen_change),), ("branch_inplace_before",)),
     Bug("inputs not put back before a branch", ((capture, "restore_input", _NOTHING),), ("branch_inplace_before",)),
     Bug("random stream not put back", ((capture, "restore_streams", _NOTHING),), ("branch_random_before",)),
+    Bug("ways of shape functions not guarded", ((ShapeTracker, "_assume", _NOTHING),), ("sizes_that_pass_a_window",)),
+    Bug("rates of zero not told apart", ((PythonReads, "_decide_sameness", _NOTHING),), (
+        "dropout_whose_rate_starts_at_zero",)),
     Bug("entry state taken after the write", ((RefGraph, "snapshot", _late_snapshot),), ("snapshot_after_mutation",)),
 ]  # fmt: skip
 if dict_tags.supported():  # asked before any of these is planted: it tries the tags out

@@ -133,6 +133,7 @@ def forward(self, x):
         explanation="""\
 A tensor that enters the region had another size in one dimension than before. The second capture is made with
 that dimension dynamic, so a third size needs no further capture.
+(It needs one where the program, or torch itself, goes another way for it: `x[:, :5]` of a tensor of three columns.)
 
 Code for a dynamic dimension is a little slower than for a fixed one (strides are computed at run time and some
 vectorisation is lost), and it cost one more capture, once. A dimension of size 0 or 1 is always captured

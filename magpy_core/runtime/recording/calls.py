@@ -394,8 +394,8 @@ class CallEvents(ArrayEvents):
         if name in ("__setattr__", "__delattr__") and args and is_a(args[0], str):
             if is_a(obj, type):
                 self.write_attr(obj, args[0], site)
-            elif (node := self.writing(obj, site)) is not None:
-                node.forced.append(("set_attr", args[0]))
+            else:
+                self.write_past_setattr(obj, args[0], site)
             return
         if name == "__getattribute__" and args and is_a(args[0], str):
             self.raw_attr(obj, args[0], site)

@@ -178,6 +178,22 @@ class Recording(FrameEvents):
                     if is_a(size, Sym):
                         self.escape(size, self.site)
 
+    def shape_path(self, node: torch.fx.Node) -> None:
+        """What an operation gave follows from sizes beyond its shape: from whether its input was contiguous, say."""
+        if self.shapes is not None and not self.shapes.follow(self, node):
+            self._hold_sizes()
+
+    def layout_read(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """Python is told something of a layout, which may hang on sizes that vary."""
+        if name != "is_contiguous":
+            self.exact_sizes(self.ops._tensors(args))
+        elif self.shapes is not None and self.shapes.contiguous(self, args, kwargs) != result:
+            self._hold_sizes()
+
+    def _hold_sizes(self) -> None:
+        """No size of an input can vary in this capture."""
+        self.exact_sizes([tensor for tensor, _ in self.ops.guarded.values()])
+
     def free_dims(self, source: Source, tensor: torch.Tensor) -> set[int]:
         """Dimensions of an input that may vary.
 

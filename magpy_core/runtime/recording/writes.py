@@ -187,6 +187,16 @@ class WriteEvents(ReadEvents):
                         held: tuple[str, Any] = ("absent", None) if entry is ABSENT else ("type", type(entry))
                         self.refgraph.read(self.sources.item(table_node.source, name), *held, site)
 
+    def write_past_setattr(self, obj: Any, name: str, site: Any) -> None:
+        """``object.__setattr__(obj, name, value)``: a property or a descriptor of the program may answer that, or refuse."""
+        raw, owner = lookup.class_lookup(type(obj), name)
+        if owner is not None and owner.__flags__ & (1 << 9):
+            self.class_fact(type(obj), name, site)
+        node = self.writing(obj, site)
+        by_descriptor = is_a(raw, property) or is_a(lookup.class_lookup(type(raw), "__set__")[0], types.FunctionType)
+        if node is not None and not by_descriptor:
+            node.forced.append(("set_attr", name))
+
     def _sets_by_python(self, obj: Any, raw: Any) -> bool:
         """Whether an attribute is set by the program's own code: its ``__setattr__``, a descriptor, a property (one without
         a setter raises, and nothing is written)."""

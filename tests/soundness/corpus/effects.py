@@ -1222,3 +1222,34 @@ def change_parameter():
 
 def change_plain():
     m.extra = 4
+
+
+# === attribute_without_a_setter_set_past_setattr: calls=6
+class Doubling:
+    def __init__(self):
+        self.__dict__["k"] = 1
+
+    k = property(lambda self: 5)
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value * 2)
+
+
+o = Doubling()
+
+
+def region(x):
+    try:
+        o.k = 3
+    except AttributeError:
+        return x * 2
+    return x * 3
+
+
+def args(i):
+    o.__dict__["k"] = (1, 1, True, 9, 2.5, 1)[i]
+    return (torch.ones(2),)
+
+
+def change_property():
+    del Doubling.k

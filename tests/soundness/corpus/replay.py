@@ -1548,10 +1548,28 @@ def args(i):
     return (torch.arange(4.0).reshape(2, 2) + i,)
 
 
-# === a_leaf_that_grows: calls=4
+# === a_leaf_that_grows: plain calls=4
 p = nn.Parameter(torch.zeros(4))
 
 
 def region(x):
     p.data = torch.cat([p, x.flatten()])
     return p.sum() * 2
+
+
+# === a_leaf_that_grows_and_is_replaced: plain calls=6
+
+
+p = nn.Parameter(torch.zeros(4))
+
+
+def region(x):
+    p.data = torch.cat([p, x.flatten()])
+    return p.sum() * 2
+
+
+def args(i):
+    global p
+    if i:
+        p = torch.ones(4 + 6 * i).requires_grad_()
+    return (torch.ones(2, 3),)

@@ -1226,3 +1226,75 @@ def change_key():
 def change_element():
     kinds.clear()
     kinds.update({-0.0, 2.0})
+
+
+# === dropout_whose_rate_starts_at_zero: calls=8
+rate = 0.0
+
+
+def region(x):
+    y = torch.nn.functional.dropout(x, rate)
+    return y * 2, y is x
+
+
+def args(i):
+    global rate
+    rate = (0.0, 0.0, 0.1, 0.2, 0.5, 0.0, 0.3, 0.0)[i]
+    torch.manual_seed(i)
+    return (torch.ones(40),)
+
+
+def change_rate():
+    global rate
+    rate = 0.4
+
+
+# === dimensions_that_flatten_nothing: calls=8
+first = 1
+
+
+def region(x):
+    y = x.flatten(first, 2)
+    y = y.mul_(2) if y is x else y * 3
+    return y, x
+
+
+def args(i):
+    global first
+    first = (2, 2, 1, 0, 2, 1, 2, 0)[i]
+    return (torch.ones(2, 3, 4),)
+
+
+# === sizes_that_pass_a_window: calls=12
+import torch.nn.functional as F
+
+
+def region(x):
+    head, tail, pooled = x[:, :5], x[:, -5:], F.max_pool1d(x, 3, 2, 1, ceil_mode=True)
+    wave = torch.fft.hfft(x)
+    return f"{tuple(head.shape)} {tail.shape[1]} {pooled.shape[1]} {wave.shape[1]}", head.sum() * tail.shape[
+        1
+    ] + pooled.sum()
+
+
+def args(i):
+    n = (3, 4, 5, 6, 7, 2, 9, 31, 8, 1, 12, 4)[i]
+    return (torch.arange(2.0 * n).view(2, n),)
+
+
+# === layouts_that_hang_on_sizes: calls=10
+def region(x):
+    band = x.diagonal(2)
+    turned = x[:, 2:].t()
+    return (
+        band.is_contiguous(),
+        turned.is_contiguous(),
+        turned.contiguous() is turned,
+        len(torch.unbind_copy(band)),
+        band * 2,
+    )
+
+
+def args(i):
+    n = (4, 5, 3, 6, 3, 7, 4, 3, 8, 4)[i]
+    return (torch.arange(float(n * n)).view(n, n),)

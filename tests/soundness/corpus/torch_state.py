@@ -272,3 +272,15 @@ def region(a, b):
 def args(i):
     last = leaf if i == 4 else leaf.view(2) if i == 5 else leaf * 2
     return leaf * 1, last
+
+
+# === out_of_an_operation_that_is_another_under_a_mode: plain calls=6
+def region(x):
+    rank, parts = torch.full((), 7), tuple(torch.full((), -1.0) for _ in range(3))
+    torch.linalg.matrix_rank(x, out=rank)
+    torch.unbind_copy(x[0], 0, out=parts)
+    return rank + 1, parts, parts[0]._version
+
+
+def args(i):
+    return (torch.eye(3)[: 3 - i % 2] * (i + 1.0),)
