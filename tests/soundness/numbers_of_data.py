@@ -33,7 +33,7 @@ import statistics
 import string
 import struct
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -353,9 +353,12 @@ def _plain(value: Any) -> Any:
     return type(value), repr(value)
 
 
-def _life(source: str, use: str, compiled: bool) -> list[Any]:
+Source = Callable[[Any], Any]
+Use = Callable[[Weights, Any, Any], Any]
+
+
+def _life(get: Source, do: Use, calls: Sequence[Data], compiled: bool) -> list[Any]:
     weights = Weights()
-    get, do = SOURCES[source], USES[use]
 
     def region(d: Data) -> Any:
         try:
@@ -365,7 +368,7 @@ def _life(source: str, use: str, compiled: bool) -> list[Any]:
 
     target = magpy_core.compile(region, backend="eager") if compiled else region
     seen = []
-    for data in CALLS:
+    for data in calls:
         d = copy.deepcopy(data)
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             value = target(d)
@@ -373,21 +376,27 @@ def _life(source: str, use: str, compiled: bool) -> list[Any]:
     return seen
 
 
-def counted(source: str, use: str) -> str | None:
+def counted(
+    source: str,
+    use: str,
+    sources: Mapping[str, Source] = SOURCES,
+    uses: Mapping[str, Use] = USES,
+    calls: Sequence[Data] = CALLS,
+) -> str | None:
     """How a region that does this with such a number differs from plain Python over the calls; None where it doesn't."""
-    expected, got = _life(source, use, False), _life(source, use, True)
+    expected, got = (_life(sources[source], uses[use], calls, compiled) for compiled in (False, True))
     pairs = ((i, e, g) for i, (e, g) in enumerate(zip(expected, got, strict=True)) if e != g)
     return next((f"{source}, {use}, call {i}: {e} expected, {g} found" for i, e, g in pairs), None)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--source", action="append", choices=list(SOURCES))
-    parser.add_argument("--use", action="append", choices=list(USES))
+def main(sources: Mapping[str, Source] = SOURCES, uses: Mapping[str, Use] = USES, calls: Sequence[Data] = CALLS) -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--source", action="append", choices=list(sources))
+    parser.add_argument("--use", action="append", choices=list(uses))
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    found = [counted(source, use) for source in args.source or SOURCES for use in args.use or USES]
-    return told(found, len(CALLS))
+    pairs = [(source, use) for source in args.source or sources for use in args.use or uses]
+    return told([counted(*pair, sources, uses, calls) for pair in pairs], len(calls))
 
 
 if __name__ == "__main__":
