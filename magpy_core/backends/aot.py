@@ -14,6 +14,7 @@ from magpy_core._compat import hoist
 from magpy_core._compat import inductor as compat
 from magpy_core._compat.decompositions import wrongly_decomposed
 from magpy_core._compat.torch_state import default_device, preserve_torch_state
+from magpy_core._compat.warning_filters import COMPILERS, no_warnings
 from magpy_core.backends.base import CompiledGraph, ShapeGuard
 from magpy_core.backends.calling import adapt, is_identity
 from magpy_core.backends.fakes import make_fake_inputs
@@ -48,7 +49,7 @@ class AotBackend(ABC):
             mode, _, fakes = make_fake_inputs(example_inputs, _every_dimension(example_inputs) if dynamic else None)
         elif fake_compat.fake_mode_of(fakes) is None:
             fakes = list(example_inputs)
-        with preserve_torch_state():
+        with preserve_torch_state(), no_warnings(COMPILERS):
             graph = prepare(gm, fakes, device)
             lowered, graph_inputs = None, fakes
             if needs_lowering(graph):

@@ -6,33 +6,19 @@ expression says how it depends on the graph inputs' dimensions. Key type: ShapeT
 
 from __future__ import annotations
 
-import contextlib
 import operator
-import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from magpy_core._compat.fake import fakify, new_fake_mode, symbolic_shapes
 from magpy_core._compat.sym_size import assumptions, hint_of, sym_expression
+from magpy_core._compat.warning_filters import no_warnings
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 
 _RELATIONS = {"Equality": operator.eq, "Unequality": operator.ne, "StrictLessThan": operator.lt, "LessThan": operator.le,
               "StrictGreaterThan": operator.gt, "GreaterThan": operator.ge}  # fmt: skip
-
-
-@contextlib.contextmanager
-def no_warnings() -> Iterator[None]:
-    """Nothing is warned of twice. (``warnings.catch_warnings`` would make Python forget which warnings it has shown.)"""
-    entry: Any = ("ignore", None, Warning, None, 0)
-    filters: list[Any] = warnings.filters  # type: ignore[assignment]
-    filters.insert(0, entry)
-    try:
-        yield
-    finally:
-        filters.remove(entry)
 
 
 class ShapeTracker:
