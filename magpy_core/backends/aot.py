@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -21,6 +23,20 @@ from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.backends.lowering import lower_scalars, needs_lowering
 from magpy_core.backends.preparation import prepare
 from magpy_core.findings import Unsupported
+
+
+@contextmanager
+def frames_cleared() -> Iterator[None]:
+    """What a failed compilation holds ends here. The graph's modes (inference mode) that it ran are among that: objects that
+    put the thread's state back as they found it, when the last one who knows them goes."""
+    try:
+        yield
+    except BaseException as error:
+        known: BaseException | None = error
+        while known is not None:
+            traceback.clear_frames(known.__traceback__)
+            known = known.__cause__ or known.__context__
+        raise
 
 
 class AotBackend(ABC):
@@ -49,7 +65,7 @@ class AotBackend(ABC):
             mode, _, fakes = make_fake_inputs(example_inputs, _every_dimension(example_inputs) if dynamic else None)
         elif fake_compat.fake_mode_of(fakes) is None:
             fakes = list(example_inputs)
-        with preserve_torch_state(), no_warnings(COMPILERS):
+        with preserve_torch_state(), no_warnings(COMPILERS), frames_cleared():
             graph = prepare(gm, fakes, device)
             lowered, graph_inputs = None, fakes
             if needs_lowering(graph):

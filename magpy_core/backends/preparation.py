@@ -14,6 +14,7 @@ import torch.fx
 from magpy_core._compat.fx_targets import device_constructors, printable_targets
 from magpy_core.backends.scalar_ops import name_of
 from magpy_core.backends.sharing import may_overlap, split_views
+from magpy_core.backends.stretches import inference_leaves, written_again
 from magpy_core.findings import Unsupported
 
 #: Operations that see a tensor's place in its storage, which a capture leaves open (see `fakes.make_fake_inputs`).
@@ -55,6 +56,11 @@ def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
     split = split_views(gm.graph, inputs)
     if split is not None:
         raise Unsupported("MP902", split)
+    if inference_leaves(gm.graph):
+        raise Unsupported("MP902", "tensors of inference mode leave the region, which compiled graphs make ordinary ones of")
+    learning = torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in fakes)
+    if learning and (written := written_again(gm.graph)) is not None:
+        raise Unsupported("MP902", f"{written} is checkpointed and writes what lies outside: the backward pass does it again")
 
 
 def _stays_inside(tensor: torch.Tensor, node: torch.fx.Node, position: int) -> bool:

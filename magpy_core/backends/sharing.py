@@ -67,7 +67,7 @@ def split_views(graph: torch.fx.Graph, inputs: dict[torch.fx.Node, Any]) -> str 
     storages = [t.untyped_storage()._cdata for t in {id(t): t for t in tensors}.values()]
     learning = any(t.requires_grad for t in tensors)
     for output in next(n for n in graph.nodes if n.op == "output").all_input_nodes:
-        chain = [output, *_viewed(output)]
+        chain = [output, *viewed(output)]
         given = inputs.get(chain[-1])
         if not isinstance(given, torch.Tensor) or len(chain) == 1:
             continue
@@ -82,7 +82,7 @@ def _stem(node: torch.fx.Node) -> str:
     return name_of(node.op, node.target).strip("_") if node.op in ("call_function", "call_method") else ""
 
 
-def _viewed(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
+def viewed(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
     """What a node is a view of, or is itself after a write, step by step."""
     while (_stem(node) in views() or writes(node)) and node.all_input_nodes:
         given = node.kwargs.get("out")

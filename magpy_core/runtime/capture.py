@@ -73,12 +73,14 @@ class Capture:
         self.refgraph: RefGraph = recording.refgraph
         self._learned_dims = {path: set(dims) for path, dims in recording.learned.dims.items()}
         self.is_dynamic = bool(recording.learned.dims)
+        self.may_specialise = self.is_dynamic or (backend != "eager" and bool(recording.ops.scalar_inputs))
         self.hits = 0
         self.compile_seconds: float | None = None
         self.guard_seconds: deque[float] = deque(maxlen=64)  # of checks that held, while a region measures
         self.findings: list[Finding] = recorded.findings
         self._graph = recording.ops.graph
         self.mutated = [s for _, s in recording.ops.mutated.values()]
+        self._complex = {node for t, node in recording.ops.values.values() if t.is_complex() and t.requires_grad}
         # On a GPU, what an assertion keeps out (an index too large) would end the process and not raise: there it is a cut.
         waits = all(tensor.device.type == "cpu" for _, _, tensor in recording.ops.inputs)
         """Whether operations of the graph decide if the capture fits, so that it may run some of them in vain."""
@@ -272,7 +274,7 @@ class Capture:
         self, w: GuardWriter, guard: list[str], gather: list[str], graph: list[str], replay: list[str], count: int
     ) -> tuple[Guards, Replay]:
         shapes = []
-        if self.is_dynamic:
+        if self.may_specialise:
             shapes = [f"if not shapes_ok(({', '.join(self._input_text(gather))})): return MISS"]
         used_later = [*graph, *replay, *gather]
         text = functions(inline_single_uses(guard, used_later), shapes, graph, replay, gather)
@@ -430,6 +432,10 @@ class Capture:
                 varying = {d for d, n in enumerate(value.shape) if n > 1} if inner else self._dims(node, value)
                 if varying:
                     dims[i] = varying
+        if self._backend != "eager" and any(is_a(v, torch.Tensor) and (v.is_neg() or v.is_conj()) for v in inputs):
+            raise CaptureFailed("MP902", "An input is a conjugate or negative view: kernels take its memory as it is.")
+        if self._backend != "eager" and any(n in self._complex for n in segment.outputs):
+            raise CaptureFailed("MP902", "A complex result takes part in autograd: its gradient may be a conjugate view.")
         try:
             fakes = make_fake_inputs(inputs, dims or None).fakes
             for node, value, fake in zip(placeholders, inputs, fakes, strict=True):

@@ -100,7 +100,7 @@ class Tagged:
         capture = self._capture()
         if capture is None or self._parts is None or mode_depth() != (0, 0) or dict_tags.profiling():
             return None
-        if not capture.is_ready and (capture.is_dynamic or not dict_tags.eagerly()):
+        if not capture.is_ready and (capture.may_specialise or not dict_tags.eagerly()):
             return None  # the backend may still add checks
         if not self._matches(args, kwargs):
             return None

@@ -1,0 +1,146 @@
+"""Where the compilers compute something else than the program: MagPy compiles around it, guards it, or leaves the call alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
+
+import magpy_core
+from magpy_core._compat.autograd import enter_inference_mode
+from magpy_core._compat.torch_state import preserve_torch_state
+from magpy_core.backends.aot import frames_cleared
+
+COMPILERS = pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+
+
+def views(x: torch.Tensor, i: int) -> Any:
+    return x[i], x[:i].clone(), x[i : i + 1], x.narrow(0, i, 1), x.view(3, 2)[i // 2]
+
+
+def joined(x: torch.Tensor, i: int) -> Any:
+    return x[i] + x[:i].sum() * x.select(0, i)
+
+
+@COMPILERS
+@pytest.mark.parametrize("region", [views, joined])
+def test_a_number_that_varies_is_an_index(region: Callable[..., Any], backend: str) -> None:
+    """Only sizes that varied were looked at when a compiler had taken a number for fixed."""
+    compiled = magpy_core.compile(region, backend=backend)
+    x = torch.arange(6.0)
+    for i in (1, 1, 2, 3, 4, 5, 2):
+        expected, got = region(x, i), compiled(x, i)
+        for a, b in zip(expected, got, strict=True) if region is views else [(expected, got)]:
+            assert torch.equal(a, b) and a.storage_offset() == b.storage_offset(), i
+
+
+def unchanged(x: torch.Tensor) -> Any:
+    return x + torch.zeros(3), (x * torch.ones(2, 3)).view(6), x.sin() + torch.zeros(3)
+
+
+@pytest.mark.parametrize("learning", [False, True])
+def test_results_have_memory_of_their_own(learning: bool) -> None:
+    """Inductor's folding of constants makes `x` of `x + 0`."""
+    compiled = magpy_core.compile(unchanged, backend="inductor")
+    for _ in range(3):
+        x = torch.randn(2, 3, requires_grad=learning)
+        results = compiled(x)
+        before = x.detach().clone()
+        with torch.no_grad():
+            for n, result in enumerate(results):
+                result.fill_(n)
+        assert torch.equal(x, before) and [r.unique().tolist() for r in results] == [[0.0], [1.0], [2.0]]
+    assert magpy_core.captures(compiled)
+
+
+def made_inside(x: torch.Tensor) -> Any:
+    with torch.inference_mode():
+        y = x * 2
+    return y
+
+
+def viewed_outside(x: torch.Tensor) -> Any:
+    with torch.inference_mode():
+        y = x * 2
+    return y.view(-1)
+
+
+def used_outside(x: torch.Tensor) -> Any:
+    with torch.inference_mode():
+        y = x * 2
+    return y.sin()
+
+
+def decided_inside(x: torch.Tensor) -> Any:
+    with torch.inference_mode():
+        return x + 1 if x.sum() > 2 else x - 1
+
+
+@pytest.mark.parametrize(
+    ("region", "compiles"), [(made_inside, False), (viewed_outside, False), (used_outside, True), (decided_inside, False)]
+)
+def test_tensors_of_inference_mode_stay_such(region: Callable[..., Any], compiles: bool) -> None:
+    compiled = magpy_core.compile(region, backend="aot_eager")
+    for n in (3, 3, 1, 3):
+        expected, got = region(torch.ones(n)), compiled(torch.ones(n))
+        assert torch.equal(expected, got) and got.is_inference() == expected.is_inference()
+    assert bool(magpy_core.captures(compiled)) == compiles
+    assert not torch.is_inference_mode_enabled() and not torch.ones(1).is_inference()
+
+
+def test_a_checkpointed_part_that_writes_does_so_again() -> None:
+    norm = torch.nn.BatchNorm1d(3)
+
+    def region(x: torch.Tensor) -> Any:
+        return checkpoint(lambda v: norm(v).relu(), x, use_reentrant=False)
+
+    counts = []
+    for function in (region, magpy_core.compile(region, backend="aot_eager")):
+        norm.reset_running_stats()
+        for _ in range(3):
+            function(torch.randn(4, 3, requires_grad=True)).sum().backward()
+        with torch.no_grad():
+            function(torch.randn(4, 3))
+        assert norm.num_batches_tracked is not None
+        counts.append(int(norm.num_batches_tracked))
+    assert counts == [7, 7]
+
+
+def test_negative_and_conjugate_views_are_not_read_as_they_lie_in_memory() -> None:
+    compiled = magpy_core.compile(lambda x: x.sin() * 2, backend="inductor")
+    number = torch.complex(torch.ones(4), torch.arange(4.0))
+    for x in (-number.imag, -number.imag, *[number.conj().imag] * 3):
+        assert torch.allclose(compiled(x), x.sin() * 2)
+    assert magpy_core.captures(compiled)
+
+
+def test_gradients_of_complex_results() -> None:
+    compiled = magpy_core.compile(lambda x: (torch.fft.fft(x), torch.complex(x, x).conj()), backend="aot_eager")
+    for _ in range(3):
+        x = torch.randn(4, requires_grad=True)
+        sum(y.abs().sum() for y in compiled(x)).backward()
+        assert x.grad is not None
+
+
+def test_a_failed_compilation_leaves_no_modes_behind() -> None:
+    """An object of inference mode that lives in a frame puts the thread's state back when the frame goes."""
+    from torch._dispatch.python import enable_python_dispatcher
+
+    def compiling() -> None:
+        with enable_python_dispatcher():
+            held = enter_inference_mode(True)
+            raise ValueError(type(held).__name__)
+
+    def failing() -> None:
+        try:
+            compiling()
+        except ValueError:
+            raise RuntimeError("compiling") from None
+
+    with pytest.raises(RuntimeError) as kept, preserve_torch_state(), frames_cleared():
+        failing()
+    del kept
+    assert torch.ones(2).sum() == 2 and not torch.is_inference_mode_enabled()
