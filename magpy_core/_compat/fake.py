@@ -44,12 +44,12 @@ def symbolic_shapes() -> Iterator[None]:
     printed where neither does."""
     from torch._dispatch.python import enable_python_dispatcher
 
-    with enable_python_dispatcher(), _no_meta_logs():
+    with enable_python_dispatcher(), no_meta_logs():
         yield
 
 
 @contextlib.contextmanager
-def _no_meta_logs() -> Iterator[None]:
+def no_meta_logs() -> Iterator[None]:
     """torch prints a traceback where a shape function has no way with symbols; it raises too, which is answered here."""
 
     def dropped(record: logging.LogRecord) -> bool:

@@ -65,7 +65,7 @@ class AotBackend(ABC):
             mode, _, fakes = make_fake_inputs(example_inputs, _every_dimension(example_inputs) if dynamic else None)
         elif fake_compat.fake_mode_of(fakes) is None:
             fakes = list(example_inputs)
-        with preserve_torch_state(), no_warnings(COMPILERS), frames_cleared():
+        with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs(), frames_cleared():
             graph = prepare(gm, fakes, device)
             lowered, graph_inputs = None, fakes
             if needs_lowering(graph):

@@ -60,7 +60,9 @@ def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
         raise Unsupported("MP902", "tensors of inference mode leave the region, which compiled graphs make ordinary ones of")
     learning = torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in fakes)
     if learning and (written := written_again(gm.graph)) is not None:
-        raise Unsupported("MP902", f"{written} is checkpointed and writes what lies outside: the backward pass does it again")
+        raise Unsupported(
+            "MP902", f"{written} is checkpointed and writes what lies outside: the backward pass does it again"
+        )
 
 
 def _stays_inside(tensor: torch.Tensor, node: torch.fx.Node, position: int) -> bool:

@@ -258,7 +258,7 @@ class Walk:
             self.say(path, f"{a.dtype}{a.shape} with strides {a.strides} != {b.dtype}{b.shape} with strides {b.strides}")
         elif a.dtype.hasobject:
             self.values(path + ".tolist()", a.tolist(), b.tolist())
-        elif not (np.allclose(a, b, equal_nan=True) if self.close else a.tobytes() == b.tobytes()):
+        elif not (np.allclose(a, b, equal_nan=True) if self.close and a.dtype.kind in "fc" else a.tobytes() == b.tobytes()):
             self.say(path, f"arrays differ: {a.tolist()!s:.60} != {b.tolist()!s:.60}")
 
     def errors(self, path: str, a: BaseException, b: BaseException) -> None:

@@ -6,6 +6,7 @@ a loss). ``python -m tests.soundness.fuzz`` runs many more random changes.
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -106,6 +107,28 @@ def test_aot_eager(name: str) -> None:
     program = next(p for p in PROGRAMS if p.name == name)
     for _, schedule in standard_schedules(program):
         report = run(program, schedule, backend="aot_eager")
+        count(report)
+        assert not report.differences, text_of(report)
+
+
+COMPILED = [p for p in PROGRAMS if not p.options & {"alone", "refused", "plain"}]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(6))
+def test_aot_eager_of_all(part: int) -> None:
+    for program in COMPILED[part::6]:
+        report = run(program, standard_schedules(program)[0][1], backend="aot_eager")
+        count(report)
+        assert not report.differences, text_of(report)
+
+
+@pytest.mark.slow
+def test_inductor_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in ("filelock", "torch", "asyncio", "concurrent.futures"):  # what compiling logs is not the program's
+        monkeypatch.setattr(logging.getLogger(library), "propagate", False)
+    for program in [p for p in COMPILED if "autocast" not in p.name][20::60]:  # kernels round half precision elsewhere
+        report = run(program, standard_schedules(program)[0][1], backend="inductor")
         count(report)
         assert not report.differences, text_of(report)
 

@@ -1,4 +1,4 @@
-"""Where the compilers compute something else than the program: MagPy compiles around it, guards it, or leaves the call alone."""
+"""Where compilers compute something else than the program: MagPy compiles around it, guards it, or leaves the call alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from magpy_core._compat.autograd import enter_inference_mode
 from magpy_core._compat.torch_state import preserve_torch_state
 from magpy_core.backends.aot import frames_cleared
 
-COMPILERS = pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+COMPILERS = pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 
 
 def views(x: torch.Tensor, i: int) -> Any:

@@ -7,6 +7,8 @@ import sys
 import warnings
 from pathlib import Path
 
+import pytest
+
 from magpy_core._compat.warning_filters import COMPILERS, no_warnings
 
 PROGRAM = """
@@ -22,6 +24,7 @@ print(len(magpy_core.captures(step)), "captures")
 """
 
 
+@pytest.mark.slow
 def test_compiling_warns_of_nothing(tmp_path: Path) -> None:
     """The compiler is imported by the first call, in a process of its own."""
     done = subprocess.run(
