@@ -38,7 +38,16 @@ from magpy_core.replay.codegen import ReplayWriter
 from magpy_core.replay.ir import Outside
 from magpy_core.replay.prefetch import prefetch
 from magpy_core.runtime.conditions import evaluator
-from magpy_core.runtime.parts import DRAWING, CaptureFailed, Guards, Replay, restore_history, restore_input, shape_check
+from magpy_core.runtime.parts import (
+    DRAWING,
+    CaptureFailed,
+    Guards,
+    Replay,
+    compiled_wrongly,
+    restore_history,
+    restore_input,
+    shape_check,
+)  # fmt: skip
 from magpy_core.runtime.recording.base import Branch
 from magpy_core.runtime.recording.recording import Recorded
 from magpy_core.runtime.tagged import Tagged
@@ -432,10 +441,8 @@ class Capture:
                 varying = {d for d, n in enumerate(value.shape) if n > 1} if inner else self._dims(node, value)
                 if varying:
                     dims[i] = varying
-        if self._backend != "eager" and any(is_a(v, torch.Tensor) and (v.is_neg() or v.is_conj()) for v in inputs):
-            raise CaptureFailed("MP902", "An input is a conjugate or negative view: kernels take its memory as it is.")
-        if self._backend != "eager" and any(n in self._complex for n in segment.outputs):
-            raise CaptureFailed("MP902", "A complex result takes part in autograd: its gradient may be a conjugate view.")
+        if (reason := compiled_wrongly(self._backend, inputs, segment.outputs, self._complex, self._recorded)) is not None:
+            raise CaptureFailed("MP902", reason)
         try:
             fakes = make_fake_inputs(inputs, dims or None).fakes
             for node, value, fake in zip(placeholders, inputs, fakes, strict=True):

@@ -125,6 +125,27 @@ def test_gradients_of_complex_results() -> None:
         assert x.grad is not None
 
 
+def test_a_write_that_autograd_takes_note_of() -> None:
+    """Inductor's partition saves what the input was before as the input itself, which has been written by then."""
+    weight = torch.full((3,), 2.0, requires_grad=True)
+
+    def region(x: torch.Tensor) -> Any:
+        x.mul_(weight)
+        return x * 3
+
+    grads = []
+    for function in (
+        region,
+        magpy_core.compile(region, backend="inductor"),
+        magpy_core.compile(region, backend="aot_eager"),
+    ):
+        weight.grad = None
+        for n in range(1, 5):
+            function(torch.full((3,), float(n))).pow(2).sum().backward()
+        grads.append(weight.grad)
+    assert torch.equal(grads[0], grads[1]) and torch.equal(grads[0], grads[2])
+
+
 def test_a_failed_compilation_leaves_no_modes_behind() -> None:
     """An object of inference mode that lives in a frame puts the thread's state back when the frame goes."""
     from torch._dispatch.python import enable_python_dispatcher
