@@ -160,18 +160,29 @@ def aot_eager_compile(graph: torch.fx.GraphModule, fakes: Sequence[Any], fake_mo
     return _run(compile_it, fake_mode, graph, [])
 
 
+def _share_memory(fakes: Sequence[Any]) -> bool:
+    tensors = [t for t in fakes if isinstance(t, torch.Tensor)]
+    strided = [t.untyped_storage()._cdata for t in tensors if t.layout is torch.strided]
+    return len(strided) < len(tensors) or len(set(strided)) < len(strided)
+
+
 def inductor_compile(
     graph: torch.fx.GraphModule, fakes: Sequence[Any], fake_mode: Any, *, fallback_random: bool = False
 ) -> Compiled:
     """Forward and backward kernels by Inductor. Takes ownership of ``graph``."""
+    from torch._functorch import config as functorch_config
     from torch._inductor import config as inductor_config
     from torch._inductor.compile_fx import compile_fx
 
     sources: list[str] = []
 
     def compile_it() -> Callable[..., Any]:
+        patches = ExitStack()
         # Its folding makes `x` of `x + torch.zeros(3)`, also where that leaves the graph: a result that shares x's memory.
-        with inductor_config.patch(fallback_random=fallback_random, joint_graph_constant_folding=False):
+        patches.enter_context(inductor_config.patch(fallback_random=fallback_random, joint_graph_constant_folding=False))
+        if _share_memory(fakes):  # which AOTAutograd's cache does not look at: it would find a graph for inputs apart
+            patches.enter_context(functorch_config.patch(enable_autograd_cache=False))
+        with patches:
             compiled: Any = compile_fx(graph, fakes)
             return compiled  # type: ignore[no-any-return]
 

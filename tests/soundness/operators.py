@@ -342,7 +342,7 @@ def _tensor(t: torch.Tensor, given: list[Any], version: bool) -> tuple[Any, ...]
     plain = d.resolve_conj().resolve_neg().contiguous()
     data = Data(plain)
     same = [i for i, a in enumerate(given) if a is t]
-    layout = tuple(d.shape), d.stride(), d.storage_offset(), t._version if version else None
+    layout = tuple(d.shape), d.stride(), d.storage_offset(), t._version if version and not Data.close else None
     history = t.grad_fn is None if Data.close else type(t.grad_fn).__name__
     return type(t).__name__, str(d.dtype), layout, t.requires_grad, history, same, shares, data
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -144,6 +145,20 @@ def test_a_write_that_autograd_takes_note_of() -> None:
             function(torch.full((3,), float(n))).pow(2).sum().backward()
         grads.append(weight.grad)
     assert torch.equal(grads[0], grads[1]) and torch.equal(grads[0], grads[2])
+
+
+def test_inputs_in_one_memory_and_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AOTAutograd's cache on disk takes a graph compiled for one memory for the same graph with inputs apart."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+
+    def region(a: torch.Tensor, b: torch.Tensor) -> Any:
+        a.add_(1)
+        return a * b
+
+    compiled = magpy_core.compile(region, backend="inductor")
+    for n in (0, 1, 2, 0, 1, 2, 1):
+        t = torch.ones(3)
+        assert compiled(t, (t.view(3), torch.ones(3), t)[n]).tolist() == [2.0 if n == 1 else 4.0] * 3
 
 
 def test_a_failed_compilation_leaves_no_modes_behind() -> None:
