@@ -36,7 +36,10 @@ The region was captured, and the backend (Inductor unless told otherwise) failed
 message has the backend's own first line. The region runs as plain Python, with the right results.
 
 Most often the machine is the cause: no C++ compiler, no Python headers, a Triton that does not fit the GPU. Less
-often the graph contains an operator that the backend does not know.""",
+often the graph contains an operator that the backend does not know.
+
+Some graphs are not given to the compilers though they would take them: those that they are known to compile into
+something else (tensors made in inference mode, a checkpointed part that writes, negative views). The message says which.""",
         hints=(
             "Run `magpy-lsp doctor`: it compiles a tiny graph here and says what is missing.",
             "Try `--backend aot_eager`: if that works, the code generator is at fault and not the capture.",
