@@ -32,7 +32,8 @@ def test_compiling_warns_of_nothing(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=250,
         env={"PATH": "/usr/bin:/bin", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "HOME": str(tmp_path)},
     )  # fmt: skip
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", "2 captures\n")
+    assert (done.returncode, done.stdout) == (0, "2 captures\n"), done.stderr
+    assert "Warning" not in done.stderr  # builds for CUDA log there that they find none
 
 
 def test_other_modules_warnings_are_shown() -> None:
