@@ -160,6 +160,14 @@ def aot_eager_compile(graph: torch.fx.GraphModule, fakes: Sequence[Any], fake_mo
     return _run(compile_it, fake_mode, graph, [])
 
 
+# What AOTAutograd's cache does not look at: it would find a graph that was made for inputs apart, or (before torch 2.12) for
+# another dtype. With none of this it is asked, and nothing made with any of it is kept there.
+
+
+def _state_is_odd() -> bool:
+    return torch.get_default_dtype() is not torch.float32 or bool(torch._C._is_any_autocast_enabled())
+
+
 def _share_memory(fakes: Sequence[Any]) -> bool:
     tensors = [t for t in fakes if isinstance(t, torch.Tensor)]
     strided = [t.untyped_storage()._cdata for t in tensors if t.layout is torch.strided]
@@ -180,7 +188,7 @@ def inductor_compile(
         patches = ExitStack()
         # Its folding makes `x` of `x + torch.zeros(3)`, also where that leaves the graph: a result that shares x's memory.
         patches.enter_context(inductor_config.patch(fallback_random=fallback_random, joint_graph_constant_folding=False))
-        if _share_memory(fakes):  # which AOTAutograd's cache does not look at: it would find a graph for inputs apart
+        if _share_memory(fakes) or _state_is_odd():
             patches.enter_context(functorch_config.patch(enable_autograd_cache=False))
         with patches:
             compiled: Any = compile_fx(graph, fakes)

@@ -161,6 +161,26 @@ def test_inputs_in_one_memory_and_apart(tmp_path: Path, monkeypatch: pytest.Monk
         assert compiled(t, (t.view(3), torch.ones(3), t)[n]).tolist() == [2.0 if n == 1 else 4.0] * 3
 
 
+def test_dtypes_that_a_cached_graph_was_made_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before torch 2.12, that cache looks neither at the default dtype nor at autocast's."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    compiled = magpy_core.compile(lambda x: (x @ x, torch.zeros(2)), backend="inductor")
+    x = torch.ones(2, 2)
+    found = []
+    for default, low in ((torch.float32, torch.bfloat16), (torch.float64, torch.float16)):
+        torch.set_default_dtype(default)
+        try:
+            for _ in range(2):
+                with torch.autocast("cpu", dtype=low):
+                    product, zeros = compiled(x)
+                assert (product.dtype, zeros.dtype) == (low, default)
+                assert compiled(x)[1].dtype is default
+        finally:
+            torch.set_default_dtype(torch.float32)
+        found.append(len(magpy_core.captures(compiled)))
+    assert found == [2, 4]
+
+
 def test_a_failed_compilation_leaves_no_modes_behind() -> None:
     """An object of inference mode that lives in a frame puts the thread's state back when the frame goes."""
     from torch._dispatch.python import enable_python_dispatcher
