@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from statistics import median
@@ -34,6 +35,7 @@ from magpy_core.runtime.recording.recording import Recorded, Recording
 from magpy_core.runtime.reporting import again, capture_findings, host_reads, performance_findings, recompile_finding
 from magpy_core.runtime.step_counts import StepCounts
 from magpy_core.runtime.timing import speedup_interval
+from magpy_core.runtime.twice import watch
 
 _BETWEEN_GRAPHS = (25, 31)  # the calls after a capture, and after those that time it, in which its cuts are timed
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
@@ -262,6 +264,8 @@ class Region:
             self._costs.captured_again(because, time.perf_counter() - start, capture)
         if capture is None:
             recorded.forget()
+        elif self._backend() != "eager":
+            watch(result, weakref.WeakMethod(self._differentiated_twice))
         if exception is not None:
             context = exception.__context__
             try:
@@ -273,13 +277,13 @@ class Region:
     def adopt(self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
         """Turn a monitored run into a capture and findings."""
         capture = None
-        if self.options.backend != "eager":
+        if self._backend() != "eager":
             for code, text, site, *more in recorded.recording.ops.eager_only:
                 recorded.recording.refuse(code, text, site=site, hint=more[0] if more else "", place=(*more, None, None)[1])
                 recorded.plan = None
         if recorded.plan is not None:
             try:
-                capture = Capture(recorded, self.options.backend, len(args), tuple(kwargs), self.options.same_random)
+                capture = Capture(recorded, self._backend(), len(args), tuple(kwargs), self.options.same_random)
             except Unsupported as error:
                 recorded.recording.unsupported(error)
         told = [*recorded.findings, *(capture_findings(self, capture) if capture else [])]
@@ -296,6 +300,18 @@ class Region:
         if self._changed is not None:
             self._changed(self)
         return capture
+
+    def _backend(self) -> str:
+        return "eager" if self.learned.twice else self.options.backend
+
+    def _differentiated_twice(self) -> None:
+        """No compiled graph can be; what was captured is recorded again, to run as it was recorded."""
+        if not self.learned.twice:
+            self.learned.twice = True
+            self.captures = []
+            text = f"Results of {self.name} are differentiated twice: its graphs run operator by operator, not compiled."
+            hint = "Nothing compiled can be, with `create_graph=True`. Compile what no gradient penalty goes through."
+            self.report(Finding("MP902", text, self.location, hint=hint, region=self.id))
 
     def _monitor_failed(self, error: Exception) -> None:
         import os

@@ -40,6 +40,8 @@ class Learned:
     """What earlier calls did that no replay can, and that a program may do once, to set itself up."""
     evicting: set[str] = field(default_factory=set)
     """Functions whose cache had to make room in a recorded call."""
+    twice: bool = False
+    """Whether a result of the region was differentiated twice."""
 
 
 @dataclass
