@@ -31,6 +31,12 @@ async def test_capabilities(server: Client, lab: Lab) -> None:
     assert methods == {"workspace/didChangeConfiguration", "workspace/didChangeWatchedFiles"}
 
 
+def _libraries_seconds() -> float:
+    """Processor time of a Python that only imports what every server of the protocol needs."""
+    program = "import pygls.lsp.server, lsprotocol.types, time; print(time.process_time())"
+    return float(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout)
+
+
 async def test_start_is_quick() -> None:
     """Processor time, and the best of five: what else the machine does must not decide."""
     best = PATIENCE
@@ -41,7 +47,8 @@ async def test_start_is_quick() -> None:
         times = psutil.Process(client.process.pid).cpu_times()
         best = min(best, times.user + times.system)
         await client.stop()
-    assert best <= 1.0
+    # A second, on a machine where the libraries alone do not take most of one: ours may add a third to them.
+    assert best <= max(1.0, 1.35 * min(_libraries_seconds() for _ in range(3)))
 
 
 async def test_the_command_says_how_the_client_left() -> None:
