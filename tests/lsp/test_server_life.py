@@ -38,17 +38,18 @@ def _libraries_seconds() -> float:
 
 
 async def test_start_is_quick() -> None:
-    """Processor time, and the best of five: what else the machine does must not decide."""
-    best = PATIENCE
+    """Processor time, and the best of five: what else the machine does must not decide. A second, or, on a slower
+    machine, twice what the libraries alone take just before."""
+    rounds = []
     for _ in range(5):
+        libraries = await asyncio.to_thread(_libraries_seconds)
         client = await Client.start()
         await client.initialize()
         await client.sync()
         times = psutil.Process(client.process.pid).cpu_times()
-        best = min(best, times.user + times.system)
+        rounds.append((times.user + times.system, libraries))
         await client.stop()
-    # A second, on a machine where the libraries alone do not take most of one: ours may add a third to them.
-    assert best <= max(1.0, 1.35 * min(_libraries_seconds() for _ in range(3)))
+    assert any(taken <= max(1.0, 2 * libraries) for taken, libraries in rounds), rounds
 
 
 async def test_the_command_says_how_the_client_left() -> None:
