@@ -37,17 +37,9 @@ from magpy_core.refgraph.source import Source
 from magpy_core.replay.codegen import ReplayWriter
 from magpy_core.replay.ir import Outside
 from magpy_core.replay.prefetch import prefetch
+from magpy_core.runtime.compilers import compiled_wrongly
 from magpy_core.runtime.conditions import evaluator
-from magpy_core.runtime.parts import (
-    DRAWING,
-    CaptureFailed,
-    Guards,
-    Replay,
-    compiled_wrongly,
-    restore_history,
-    restore_input,
-    shape_check,
-)  # fmt: skip
+from magpy_core.runtime.parts import DRAWING, CaptureFailed, Guards, Replay, restore_history, restore_input, shape_check
 from magpy_core.runtime.recording.base import Branch
 from magpy_core.runtime.recording.recording import Recorded
 from magpy_core.runtime.tagged import Tagged

@@ -5,7 +5,7 @@ Beside them, what its generated code calls: the check of a backend's shapes, and
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from magpy_core.backends.fakes import guard_namespace
 from magpy_core.findings import Location
 from magpy_core.guards.explain import Failure, read_failure, tensor_failure
 from magpy_core.monitor.positions import site_location
-from magpy_core.refgraph.kinds import is_a
 from magpy_core.replay.ir import Effect, Plan
 from magpy_core.runtime.recording.recording import Recorded
 
@@ -123,21 +122,6 @@ def shape_check(checks: list[tuple[Any, list[int]]]) -> Callable[[Any], bool]:
         return all(fn([inputs[p] for p in positions]) for fn, positions in compiled)
 
     return check
-
-
-def compiled_wrongly(
-    backend: str, inputs: Sequence[Any], outputs: Sequence[Any], complex_nodes: Container[Any], recorded: Recorded
-) -> str | None:
-    """Why a compiler would make something else of a graph with these inputs; None where nothing is known."""
-    if backend == "eager":
-        return None
-    if any(is_a(v, torch.Tensor) and (v.is_neg() or v.is_conj()) for v in inputs):
-        return "An input is a conjugate or negative view: kernels take its memory as it is."
-    if any(node in complex_nodes for node in outputs):
-        return "A complex result takes part in autograd: its gradient may be a conjugate view."
-    if backend == "inductor" and recorded.recording.with_history:  # it saves what the input was as the input itself
-        return f"Autograd takes note of a write to `{min(recorded.recording.with_history)}`: its backward pass would raise."
-    return None
 
 
 def restore_input(tensor: torch.Tensor, backup: torch.Tensor) -> None:
