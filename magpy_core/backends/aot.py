@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -29,13 +30,18 @@ from magpy_core.findings import Unsupported
 def frames_cleared() -> Iterator[None]:
     """What a failed compilation holds ends here. The graph's modes (inference mode) that it ran are among that: objects that
     put the thread's state back as they found it, when the last one who knows them goes."""
+    handled = sys.exc_info()[1]
     try:
         yield
     except BaseException as error:
-        known: BaseException | None = error
-        while known is not None:
-            traceback.clear_frames(known.__traceback__)
-            known = known.__cause__ or known.__context__
+        seen: set[int] = {id(handled)}  # the program's own, which it is dealing with, keeps its frames
+        left: list[BaseException | None] = [error]
+        while left:
+            known = left.pop()
+            if known is not None and id(known) not in seen:
+                seen.add(id(known))
+                traceback.clear_frames(known.__traceback__)
+                left += [known.__cause__, known.__context__]
         raise
 
 

@@ -308,6 +308,7 @@ class Region:
         """No compiled graph can be; what was captured is recorded again, to run as it was recorded."""
         if not self.learned.twice:
             self.learned.twice = True
+            self._dead += self.captures
             self.captures = []
             text = f"Results of {self.name} are differentiated twice: its graphs run operator by operator, not compiled."
             hint = "Nothing compiled can be, with `create_graph=True`. Compile what no gradient penalty goes through."

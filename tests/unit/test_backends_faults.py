@@ -200,3 +200,42 @@ def test_a_failed_compilation_leaves_no_modes_behind() -> None:
         failing()
     del kept
     assert torch.ones(2).sum() == 2 and not torch.is_inference_mode_enabled()
+
+
+def test_a_failed_compilation_leaves_the_programs_exception_alone() -> None:
+    def program() -> None:
+        kept = [1, 2]
+        raise KeyError(len(kept))
+
+    def compiling_fails() -> None:
+        raise RuntimeError("compiling")
+
+    try:
+        program()
+    except KeyError as error:
+        with pytest.raises(RuntimeError), frames_cleared():
+            compiling_fails()
+        assert error.__traceback__ is not None and error.__traceback__.tb_next is not None
+        assert error.__traceback__.tb_next.tb_frame.f_locals == {"kept": [1, 2]}
+
+
+def test_the_programs_tensors_are_not_asked_by_the_backend() -> None:
+    """A subclass answers everything it is asked; a recording's end and a compilation ask nothing."""
+    asked: list[str] = []
+
+    class Tagged(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            asked.append(getattr(func, "__name__", str(func)))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    def region(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 + 1
+
+    outcomes = []
+    for function in (region, magpy_core.compile(region, backend="aot_eager")):
+        asked.clear()
+        for _ in range(3):
+            function(torch.ones(3).as_subclass(Tagged))
+        outcomes.append(list(asked))
+    assert outcomes[0] == outcomes[1]
