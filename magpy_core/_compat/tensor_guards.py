@@ -105,6 +105,18 @@ def no_subclass_functions() -> Any:
     return torch._C.DisableTorchFunctionSubclass()
 
 
+def has_own_functions(cls: type) -> bool:
+    """Whether operations on instances run a ``__torch_function__`` that isn't torch's."""
+    found = getattr(cls, "__torch_function__", None)
+    plain = torch.Tensor.__torch_function__.__func__  # type: ignore[attr-defined]
+    return getattr(found, "__func__", None) is not plain and found is not torch._C._disabled_torch_function_impl
+
+
+def has_own_kernels(cls: type) -> bool:
+    """Whether operations on instances run a ``__torch_dispatch__`` that isn't torch's."""
+    return cls is not torch.Tensor and cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__  # type: ignore[attr-defined]
+
+
 def tensor_users(tensor: torch.Tensor) -> int:
     """Owners of a tensor below Python: 1 if only its Python object is one (autograd that saved it is another)."""
     return int(tensor._use_count())  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.tensor_guards import no_torch_function
 from magpy_core.findings import Location
 from magpy_core.guards.codegen import HOOK_DICTS, same_elements, same_keys, same_names
 from magpy_core.opgraph.scalars import Sym
@@ -150,8 +151,9 @@ class TensorFacts:
 
     @staticmethod
     def of(t: torch.Tensor) -> TensorFacts:
-        strided = t.layout is torch.strided
-        return TensorFacts(tuple(t.shape), tuple(t.stride()) if strided else (), t.dtype, t.device, t.requires_grad, type(t))
+        with no_torch_function():  # a subclass of the program's is not asked
+            stride = tuple(t.stride()) if t.layout is torch.strided else ()
+            return TensorFacts(tuple(t.shape), stride, t.dtype, t.device, t.requires_grad, type(t))
 
     @property
     def rank(self) -> int:

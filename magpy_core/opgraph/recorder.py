@@ -22,7 +22,7 @@ from magpy_core._compat.tensor_guards import no_torch_function, storage_key
 from magpy_core._compat.torch_state import put_back, set_aside
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph import functions as fns
-from magpy_core.opgraph import release
+from magpy_core.opgraph import release, subclasses
 from magpy_core.opgraph.assigned import FLAG, Assigned
 from magpy_core.opgraph.conditions import condition
 from magpy_core.opgraph.data_shapes import DIMENSIONS, masked, numbers_among, shaped_by_data, sizes_among, sparse
@@ -109,6 +109,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         found = self.values.get(id(tensor))
         if found is not None:
             return found[1]
+        subclasses.refuse_own_kernels(type(tensor))
         source = self.guard_tensor(tensor)
         name = "".join(c if c.isalnum() else "_" for c in source.describe()).strip("_") or "x"
         node = self._placeholder(name[-60:] if not name[-60:][0].isdigit() else "t_" + name[-58:])
@@ -124,7 +125,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             return found
         if sym.kind == "node":
             return sym.payload  # type: ignore[no-any-return]
-        if sym.on_host and not self._is_shape(sym):
+        if sym.on_host and not sym.follows_sizes():
             node = self._placeholder(f"scalar_{len(self.scalar_inputs)}")
             node.meta["magpy_scalar"] = type(sym.hint)
             node.meta["magpy_hint"] = sym.hint
@@ -139,10 +140,6 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         self._keep.append(sym)
         self._scalar_nodes[id(sym)] = node
         return node
-
-    @staticmethod
-    def _is_shape(sym: Sym) -> bool:
-        return any(leaf.kind == "source" and leaf.payload.kind == "size" for leaf in sym.leaves())
 
     # -- arguments ---------------------------------------------------------------------------------------------
 
@@ -220,14 +217,14 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             return func(*args, **kwargs)
         self.op_depth += 1
         try:
-            return self._handle(func, args, kwargs)
+            return self._handle(func, types, args, kwargs)
         finally:
             self.op_depth -= 1
 
-    def _handle(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _handle(self, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run ``func`` for real, exactly once, and record what it was. Never raises anything ``func`` itself doesn't."""
         host: Any = self.host
-        before = host.guarded_call(self._before, func, args, kwargs)
+        before = host.guarded_call(self._before, func, types, args, kwargs)
         # what runs inside a recorded call is not looked at, so it runs as it would without the second recorder; unless
         # it may take a tensor for a number, which that one sees
         aside = (self._unwatched or not self._numbers) and set_aside(self.shadow)
@@ -241,9 +238,10 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
                 put_back(self.shadow)
         return host.guarded_result(self._after, result, before, func, args, kwargs)
 
-    def _before(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _before(self, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Convert the arguments while they still have their entry state."""
         self.host.torch_call_seen()
+        subclasses.refuse_own_functions(types)
         if self._made_bytes > release.EVERY or self.reshaped_leaf:
             release.release_unreachable(self.values, self.guarded, histories=self.reshaped_leaf)
             self._made_bytes, self.reshaped_leaf = 0, False

@@ -94,6 +94,10 @@ class Sym:
         # computable before the graph runs
         self.on_host: bool = kind == "source" or (kind == "call" and all(a.on_host for a in args if isinstance(a, Sym)))
 
+    def follows_sizes(self) -> bool:
+        """Whether a size of an input is among what it depends on."""
+        return any(leaf.kind == "source" and leaf.payload.kind == "size" for leaf in self.leaves())
+
     def leaves(self) -> list[Sym]:
         if self.kind != "call":
             return [self]

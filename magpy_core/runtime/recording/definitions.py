@@ -200,6 +200,19 @@ class DefinitionEvents(EscapeEvents):
                 root = self.const_root(k).source
                 self.refgraph.read(self.sources.make("dict", root, None), "names", frozenset(k.__dict__), site)
 
+    def tensor_class(self, tp: type, site: Any) -> None:
+        """A name that a class below ``torch.Tensor`` gets would be found before torch's own: a method, ``shape``."""
+        if tp in self._tensor_classes:
+            return
+        self._tensor_classes.add(tp)
+        self.class_shape(tp, site)
+        for k in tp.__mro__[: tp.__mro__.index(torch.Tensor)]:
+            if module_of(k).startswith(lookup.LIBRARIES):  # `nn.Parameter`: a class's shape leaves libraries out
+                names = self.sources.make("dict", self.const_root(k).source, None)
+                self.refgraph.read(names, "names", frozenset(k.__dict__), site)
+
+    _tensor_classes: set[type]
+
     def operator_facts(self, obj: Any, site: Any) -> None:
         """Any special method of the object's class may run: they must stay the ones they are."""
         tp = type(obj)

@@ -75,6 +75,7 @@ class Recording(FrameEvents):
         self._autocast = []
         self._inference = []
         self._special_read = set()
+        self._tensor_classes = set()
         self._metaclasses = set()
         self._types = set()
         self.not_imported = {}
@@ -126,6 +127,8 @@ class Recording(FrameEvents):
     def outside_tensor(self, tensor: torch.Tensor) -> Source:
         node = self.refgraph.node(tensor)
         if node is not None:
+            if type(tensor) is not torch.Tensor:
+                self.tensor_class(type(tensor), self.site)
             return node.source
         if self.is_young(tensor):
             if self.lost:  # said where it was made
