@@ -205,11 +205,12 @@ class DefinitionEvents(EscapeEvents):
         if tp in self._tensor_classes:
             return
         self._tensor_classes.add(tp)
-        self.class_shape(tp, site)
         for k in tp.__mro__[: tp.__mro__.index(torch.Tensor)]:
-            if module_of(k).startswith(lookup.LIBRARIES):  # `nn.Parameter`: a class's shape leaves libraries out
-                names = self.sources.make("dict", self.const_root(k).source, None)
-                self.refgraph.read(names, "names", frozenset(k.__dict__), site)
+            names = self.sources.make("dict", self.const_root(k).source, None)
+            self.refgraph.read(names, "names", frozenset(k.__dict__), site)
+        if not module_of(tp).startswith(lookup.LIBRARIES):
+            tree = self.sources.make("field", self.const_root(tp).source, "__mro__")
+            self.refgraph.read(tree, "is", type.__getattribute__(tp, "__mro__"), site)
 
     _tensor_classes: set[type]
 
