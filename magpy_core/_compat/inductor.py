@@ -5,7 +5,6 @@ Key functions: `aot_eager_compile`, `inductor_compile` (both return a `Compiled`
 
 from __future__ import annotations
 
-import operator
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,6 +14,8 @@ from typing import Any
 
 import torch
 from torch._guards import TracingContext, tracing
+
+from magpy_core._compat.partition import default_partition
 
 
 @dataclass
@@ -106,7 +107,10 @@ def _run(
         stack.enter_context(tracing(context))
         # The backward is compiled here and now: a failure must surface as ours, never inside the program's backward().
         # And a backward whose buffers are donated refuses backward(retain_graph=True), which eager allows.
-        stack.enter_context(functorch_config.patch(force_non_lazy_backward_lowering=True, donated_buffer=False))
+        # Autocast of the call is not in force where backward() is called, by torch's own advice; "off" is no autocast.
+        stack.enter_context(
+            functorch_config.patch(force_non_lazy_backward_lowering=True, donated_buffer=False, backward_pass_autocast="off")
+        )
         stack.enter_context(_collect_sources(sources))
         stack.enter_context(_unmarked_outputs(context))
         forward = compile_it()
@@ -131,20 +135,6 @@ def _boxed_eager(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> 
     return run
 
 
-def _partition(joint: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:
-    """torch's default partition. It takes a node for a tensor unless something takes its results apart, and nothing does
-    with the results of a draw that nobody uses."""
-    from torch._functorch.partitioners import default_partition
-
-    for node in list(joint.graph.nodes):
-        value = node.meta.get("val")
-        if not node.users and node.op == "call_function" and isinstance(value, tuple | list) and len(value) > 0:
-            with joint.graph.inserting_after(node):
-                first = joint.graph.call_function(operator.getitem, (node, 0))
-            first.meta.update({k: v for k, v in node.meta.items() if k != "tensor_meta"}, val=value[0])
-    return default_partition(joint, inputs, **options)
-
-
 def aot_eager_compile(graph: torch.fx.GraphModule, fakes: Sequence[Any], fake_mode: Any) -> Compiled:
     """Forward and backward graphs by AOTAutograd, each run operator by operator."""
     from torch._functorch.aot_autograd import aot_module_simplified
@@ -155,7 +145,9 @@ def aot_eager_compile(graph: torch.fx.GraphModule, fakes: Sequence[Any], fake_mo
     def compile_it() -> Callable[..., Any]:
         # Without it, removing dead code takes a draw whose numbers nobody uses for dead, and the stream goes on elsewhere.
         with inductor_config.patch(fallback_random=True):
-            return aot_module_simplified(graph, fakes, compiler, compiler, _partition, keep_inference_input_mutations=True)
+            return aot_module_simplified(
+                graph, fakes, compiler, compiler, default_partition, keep_inference_input_mutations=True
+            )
 
     return _run(compile_it, fake_mode, graph, [])
 
@@ -182,12 +174,16 @@ def inductor_compile(
     from torch._inductor import config as inductor_config
     from torch._inductor.compile_fx import compile_fx
 
+    from magpy_core._compat.min_cut import MinCut
+
     sources: list[str] = []
 
     def compile_it() -> Callable[..., Any]:
         patches = ExitStack()
         # Its folding makes `x` of `x + torch.zeros(3)`, also where that leaves the graph: a result that shares x's memory.
         patches.enter_context(inductor_config.patch(fallback_random=fallback_random, joint_graph_constant_folding=False))
+        if fallback_random:
+            patches.enter_context(inductor_config.patch(custom_partitioner_fn=MinCut()))
         if _share_memory(fakes) or _state_is_odd():
             patches.enter_context(functorch_config.patch(enable_autograd_cache=False))
         with patches:

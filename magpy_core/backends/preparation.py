@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from magpy_core._compat.decompositions import is_recurrent
 from magpy_core._compat.fx_targets import device_constructors, printable_targets
 from magpy_core.backends.scalar_ops import name_of
 from magpy_core.backends.sharing import may_overlap, split_views
@@ -19,6 +20,9 @@ from magpy_core.findings import Unsupported
 
 #: Operations that see a tensor's place in its storage, which a capture leaves open (see `fakes.make_fake_inputs`).
 _SEES_OFFSET = {"as_strided": 3, "as_strided_": 3, "as_strided_copy": 3, "as_strided_scatter": 4}
+
+#: Where operations that drop in passing take their rate.
+_RATES = {"scaled_dot_product_attention": ("dropout_p", 4), "multi_head_attention_forward": ("dropout_p", 10)}
 
 
 def prepare(gm: torch.fx.GraphModule, fakes: Sequence[Any], device: torch.device) -> torch.fx.GraphModule:
@@ -49,6 +53,10 @@ def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
                 raise Unsupported("MP902", f"{name} reaches memory that lies outside the elements of the tensor it is given")
         if name == "detach_" and node.args[0] in inputs:  # raises for views, and no guard tells views from other tensors
             raise Unsupported("MP902", "detach_ takes a tensor from outside out of autograd, which no compiled graph can")
+        if _drops_all(node, name):
+            raise Unsupported(
+                "MP902", f"{name} drops everything: compiled it draws random numbers, and plain Python draws none"
+            )
         if name.startswith("_foreach_") and name.endswith("_"):
             given = [inputs.get(n) for n in node.all_input_nodes]
             if _given_twice(node) or may_overlap([t for t in given if isinstance(t, torch.Tensor)]):
@@ -63,6 +71,15 @@ def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
         raise Unsupported(
             "MP902", f"{written} is checkpointed and writes what lies outside: the backward pass does it again"
         )
+
+
+def _drops_all(node: torch.fx.Node, name: str) -> bool:
+    """Whether a dropout has the rate 1, alone or inside attention or a recurrent layer."""
+    if is_recurrent(node):
+        return any(type(value) is float and value == 1.0 for value in node.args)
+    key, position = _RATES.get(name, ("p", 1)) if name in _RATES or "dropout" in name else ("", 0)
+    rate: Any = node.kwargs.get(key, node.args[position] if len(node.args) > position else None)
+    return bool(key) and type(rate) in (int, float) and rate == 1
 
 
 def _stays_inside(tensor: torch.Tensor, node: torch.fx.Node, position: int) -> bool:

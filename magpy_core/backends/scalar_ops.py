@@ -29,6 +29,8 @@ _SPELLINGS = {
     "clip": "clamp", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le",
     "not_equal": "ne",
 }  # fmt: skip
+#: Operations whose kernels for the CPU round a number to the half type before they compute in float32.
+_ROUNDS = {"add", "sub", "pow", "remainder", "fmod"}
 _IN_PLACE_OPERATORS = {"iadd", "isub", "imul", "itruediv", "ipow", "ifloordiv", "imod", "idiv"}
 _REVERSED = {"radd", "rsub", "rmul", "rtruediv", "rdiv", "rpow", "rfloordiv", "rmod"}
 #: Operations whose own tensor overload takes the number as it is.
@@ -104,6 +106,7 @@ class _Operation:
             known = [a.fake if isinstance(a, Value) else a.stand_in() if isinstance(a, Scalar) else a for a in args[:2]]
             dtype = torch.result_type(*known)
         self.dtype = torch.float32 if dtype in _HALF else dtype
+        self.rounds_to = dtype if dtype in _HALF and name in _ROUNDS and expected.device.type == "cpu" else None
 
     def take(self, *names: str) -> list[Any]:
         """The arguments by position or name, None where left out; raises NotLowered when there are others."""
@@ -115,6 +118,8 @@ class _Operation:
 
     def operand(self, value: Any) -> Any:
         """A tensor or number in the computing dtype; a constant stays a Python number."""
+        if isinstance(value, Scalar) and self.rounds_to is not None:
+            return self.emit.call(torch.Tensor.to, self.emit.cast(value, self.rounds_to), self.dtype)
         if isinstance(value, Scalar):
             return self.emit.cast(value, self.dtype)
         if isinstance(value, Value) and isinstance(value.fake, torch.Tensor) and value.fake.dtype != self.dtype:
