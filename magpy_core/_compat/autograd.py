@@ -49,5 +49,10 @@ _SWITCHES = frozenset({
 })  # fmt: skip
 
 
+def backward_pass() -> tuple[int, bool]:
+    """The backward pass that runs now on this thread: its number, and whether it keeps what its graph saved."""
+    return torch._C._current_graph_task_id(), bool(torch._C._autograd._get_current_graph_task_keep_graph())
+
+
 def is_view(tensor: torch.Tensor) -> bool:
     return tensor._is_view()

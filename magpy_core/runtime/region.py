@@ -35,7 +35,7 @@ from magpy_core.runtime.recording.recording import Recorded, Recording
 from magpy_core.runtime.reporting import again, capture_findings, host_reads, performance_findings, recompile_finding
 from magpy_core.runtime.step_counts import StepCounts
 from magpy_core.runtime.timing import speedup_interval
-from magpy_core.runtime.twice import watch
+from magpy_core.runtime.twice import HINTS, watch
 
 _BETWEEN_GRAPHS = (25, 31)  # the calls after a capture, and after those that time it, in which its cuts are timed
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
@@ -304,14 +304,14 @@ class Region:
     def _backend(self) -> str:
         return "eager" if self.learned.twice else self.options.backend
 
-    def _differentiated_twice(self) -> None:
+    def _differentiated_twice(self, how: str) -> None:
         """No compiled graph can be; what was captured is recorded again, to run as it was recorded."""
         if not self.learned.twice:
             self.learned.twice = True
             self._dead += self.captures
             self.captures = []
-            text = f"Results of {self.name} are differentiated twice: its graphs run operator by operator, not compiled."
-            hint = "Nothing compiled can be, with `create_graph=True`. Compile what no gradient penalty goes through."
+            text = f"Results of {self.name} are differentiated {how}: its graphs run operator by operator, not compiled."
+            hint = HINTS[how]
             self.report(Finding("MP902", text, self.location, hint=hint, region=self.id))
 
     def _monitor_failed(self, error: Exception) -> None:

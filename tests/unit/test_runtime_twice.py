@@ -46,3 +46,39 @@ def test_a_first_derivative_stays_compiled() -> None:
     for _ in range(3):
         compiled(torch.randn(2, 3)).sum().backward()
     assert not region_of(compiled).learned.twice and region_of(compiled).hits == 2
+
+
+def test_results_differentiated_one_after_the_other() -> None:
+    """Apart in eager, which frees only what the first one saved; compiled, they are results of one node."""
+
+    def losses(x: torch.Tensor, w: torch.Tensor) -> Any:
+        return {"a": (x * w).sin().sum(), "b": (x + w).cos().sum()}
+
+    compiled = magpy_core.compile(losses, backend="aot_eager")
+    for _ in range(4):
+        grads = []
+        for function in (losses, compiled):
+            x, w = torch.full((3,), 0.5, requires_grad=True), torch.ones(3, requires_grad=True)
+            found = function(x, w)
+            found["a"].backward()
+            found["b"].backward()
+            grads.append((x.grad, w.grad))
+        torch.testing.assert_close(grads[1], grads[0])
+    region = region_of(compiled)
+    (finding,) = region.findings.values()
+    assert region.hits and finding.code == "MP902" and "one after the other" in finding.message
+
+
+def test_a_graph_that_is_kept_stays_compiled() -> None:
+    def losses(x: torch.Tensor) -> Any:
+        return x.sin().sum(), x.cos().sum()
+
+    compiled = magpy_core.compile(losses, backend="aot_eager")
+    for _ in range(3):
+        x = torch.ones(3, requires_grad=True)
+        first, second = compiled(x)
+        first.backward(retain_graph=True)
+        second.backward()
+        x = torch.ones(3, requires_grad=True)
+        torch.autograd.backward(compiled(x))
+    assert not region_of(compiled).learned.twice and region_of(compiled).hits == 5
