@@ -9,6 +9,7 @@ import torch
 
 from magpy_core._compat.tensor_guards import is_tensor_base
 from magpy_core.findings import HERE
+from magpy_core.refgraph.kinds import is_number_of_numpy
 
 # Answers that follow from what TensorGuards check (type, dtype, device, sizes, strides, requires_grad).
 METADATA_GETTERS = frozenset({
@@ -112,6 +113,23 @@ _NUMBERS_ARE_VALUES = frozenset({
     "__gt__", "__ge__", "__and__", "__or__", "__xor__", "bitwise_and", "bitwise_or", "bitwise_xor", "tensor",
     "scalar_tensor", "maximum", "minimum", "isclose", "nan_to_num",
 })  # fmt: skip
+
+
+_PYTHON_DTYPES: dict[Any, torch.dtype] = {
+    bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128,
+}  # fmt: skip
+
+
+def is_python_dtype(value: Any) -> bool:
+    """Whether it is one of Python's types that torch takes for a dtype."""
+    return type(value) is type and value in _PYTHON_DTYPES
+
+
+def constant(value: Any) -> Any:
+    """A constant as a graph holds it: a NumPy number as Python's (``numpy.float64`` is a float), a type as a dtype."""
+    if is_python_dtype(value):
+        return _PYTHON_DTYPES[value]
+    return value.item() if is_number_of_numpy(value) else value
 
 
 def writes_in_place(name: str) -> bool:

@@ -16,6 +16,7 @@ from magpy_core._compat.tensor_guards import storage_key
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.data_shapes import is_constant
 from magpy_core.opgraph.functions import SAME_BY_LAYOUT, SAME_BY_NUMBER, gives_parts, opaque_read, writes_in_place
+from magpy_core.opgraph.layouts import keeps_layout
 from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array, same_address
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph.kinds import is_a
@@ -138,10 +139,23 @@ class PythonReads:
         nothing = "dropout" in name
         decides = nothing or name in SAME_BY_NUMBER or any(result is t for t in tensors)
         for sym, value in self._took_varying if decides else ():
-            if nothing:  # of the rate, only whether it is zero
-                self.host.branch(self.scalars.call(operator.eq, (sym, 0.0), value == 0.0), value == 0.0, "truth")
-            else:
+            for rate in (0.0, 1.0) if nothing else ():  # of the rate, only whether it is zero or one
+                self.host.branch(self.scalars.call(operator.eq, (sym, rate), value == rate), value == rate, "truth")
+            if not nothing:
                 self.host.branch(sym, value, "value")
+
+    def _check_layout(self, name: str, written: torch.Tensor) -> None:
+        if written.layout is torch.strided and not written.is_contiguous() and not keeps_layout(name):
+            text = f"{HERE} writes a tensor that isn't contiguous: compiled, what follows would be laid out otherwise."
+            self.eager_only.append(("MP902", text, self.host.site_mark()))
+
+    @staticmethod
+    def _gave_back(func: Any, name: str, result: Any, versions: list[tuple[torch.Tensor, int]]) -> bool:
+        """Whether an operation of torch's did nothing but give a tensor it took (dropout out of training): that stays what
+        it was in the graph. Compilers take some of these operations for a copy, and a write would be missing."""
+        if writes_in_place(name) or is_a(func, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+            return False
+        return any(result is t and t._version == version for t, version in versions)
 
     def _decide_parts(self, node: torch.fx.Node, result: Any) -> None:
         """As many parts as a size says that only the graph knows: the program's path holds for so many."""

@@ -36,8 +36,6 @@ from magpy_core.refgraph.source import Source
 
 _CONST_TYPES = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format,
                 type(Ellipsis), bytes, torch.fx.Node)  # fmt: skip
-
-
 _TENSOR_TYPE = type(torch.FloatTensor)
 
 
@@ -160,8 +158,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             if sym is not None and not all(leaf.kind == "source" and leaf.payload.kind == "size" for leaf in sym.leaves()):
                 self._took_number = True  # what follows from the sizes of inputs is known to the shape tracker
             return self.scalar_node(sym) if sym is not None else value
-        if is_a(value, _CONST_TYPES):
-            return value.item() if kinds.is_number_of_numpy(value) else value  # numpy.float64 is a float
+        if is_a(value, _CONST_TYPES) or fns.is_python_dtype(value):
+            return fns.constant(value)
         if is_a(value, (list, tuple, dict)):
             self.host.read_container(value)
         if is_a(value, torch.Size):
@@ -434,10 +432,13 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         for t, version in versions:
             if t._version != version or (silent and self.values[id(t)][1] in silent):
                 self._changed(t, node)
+                self._check_layout(name if version >= 0 else "out", t)
         if name in fns.SCALAR_READS and type(result) in (int, float):
             return self._scalar_read(name, node, result, tensors[0])
         if name in fns.SCALAR_READS or name in fns.TRUTH_READS or (type(result) is bool and tensors):
             self.host.branch(self.scalars.node(node, result), result, name)
+            return result
+        if self._gave_back(func, name, result, versions):
             return result
         self._bind(result, node, shaped)
         if from_data and name in DIMENSIONS:
