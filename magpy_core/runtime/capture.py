@@ -37,7 +37,7 @@ from magpy_core.refgraph.source import Source
 from magpy_core.replay.codegen import ReplayWriter
 from magpy_core.replay.ir import Outside
 from magpy_core.replay.prefetch import prefetch
-from magpy_core.runtime.compilers import compiled_wrongly, complex_results
+from magpy_core.runtime.compilers import compiled_wrongly, doubtful_results
 from magpy_core.runtime.conditions import evaluator
 from magpy_core.runtime.parts import DRAWING, CaptureFailed, Guards, Replay, restore_history, restore_input, shape_check
 from magpy_core.runtime.recording.base import Branch
@@ -81,7 +81,7 @@ class Capture:
         self.findings: list[Finding] = recorded.findings
         self._graph = recording.ops.graph
         self.mutated = [s for _, s in recording.ops.mutated.values()]
-        self._complex = complex_results(backend, recorded)
+        self._doubtful = doubtful_results(backend, recorded)
         # On a GPU, what an assertion keeps out (an index too large) would end the process and not raise: there it is a cut.
         waits = all(tensor.device.type == "cpu" for _, _, tensor in recording.ops.inputs)
         """Whether operations of the graph decide if the capture fits, so that it may run some of them in vain."""
@@ -433,7 +433,7 @@ class Capture:
                 varying = {d for d, n in enumerate(value.shape) if n > 1} if inner else self._dims(node, value)
                 if varying:
                     dims[i] = varying
-        if (reason := compiled_wrongly(self._backend, inputs, segment.outputs, self._complex, self._recorded)) is not None:
+        if (reason := compiled_wrongly(self._backend, inputs, segment.outputs, self._doubtful, self._recorded)) is not None:
             raise CaptureFailed("MP902", reason)
         try:
             fakes = make_fake_inputs(inputs, dims or None).fakes

@@ -108,6 +108,7 @@ class World:
         self.handles: list[Any] = []  # of hooks that changes added
         self.namespace = self.module.__dict__
         self.namespace["__file__"] = program.file
+        self.half_differentiated = False  # a backward pass has raised: which gradients it had added by then is its order's
         self.next_hook = 0
         torch.manual_seed(0)
         random.seed(0)

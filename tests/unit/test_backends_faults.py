@@ -14,6 +14,7 @@ import magpy_core
 from magpy_core._compat.autograd import enter_inference_mode
 from magpy_core._compat.torch_state import preserve_torch_state
 from magpy_core.backends.aot import frames_cleared
+from magpy_core.runtime.api import region_of
 
 COMPILERS = pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 
@@ -239,3 +240,70 @@ def test_the_programs_tensors_are_not_asked_by_the_backend() -> None:
             function(torch.ones(3).as_subclass(Tagged))
         outcomes.append(list(asked))
     assert outcomes[0] == outcomes[1]
+
+
+@COMPILERS
+def test_hooks_of_what_gets_no_gradient_are_not_called(backend: str) -> None:
+    """AOTAutograd's backward gives None for such an input, and autograd calls its hooks with it."""
+
+    def region(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return x * w.detach() + (w > 0)
+
+    compiled = magpy_core.compile(region, backend=backend)
+    for k in range(5):
+        x, w = torch.ones(3, requires_grad=True), torch.full((3,), 2.0, requires_grad=True)
+        called: list[Any] = []
+        if k > 1:
+            w.register_hook(called.append)
+        compiled(x, w).sum().backward()
+        assert not called and w.grad is None and x.grad is not None and x.grad.tolist() == [2.0] * 3
+    assert region_of(compiled).hits == 1
+
+
+@COMPILERS
+def test_the_calls_autocast_is_not_the_backwards(backend: str) -> None:
+    def region(layer: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", enabled=False):
+            return torch.as_tensor(layer(x)).square()
+
+    layer = torch.nn.Linear(3, 3)
+    compiled = magpy_core.compile(region, backend=backend)
+    for k in range(3):
+        gradients = []
+        for function in (region, compiled):
+            x = (torch.arange(6.0).reshape(2, 3).sin() + k).requires_grad_()
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                result = function(layer, x)
+            result.sum().backward()
+            gradients.append(x.grad)
+        torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-5, atol=1e-6)
+    assert region_of(compiled).hits
+
+
+def test_a_view_made_in_inference_mode_is_a_view() -> None:
+    def region(x: torch.Tensor) -> Any:
+        return x.view(3, 2), x[0]
+
+    compiled = magpy_core.compile(region, backend="aot_eager")
+    for _ in range(3):
+        x = torch.ones(2, 3, requires_grad=True)
+        with torch.inference_mode():
+            results = compiled(x)
+        assert all(t.requires_grad and t._base is x and not t.is_inference() for t in results)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    "operation", [torch.add, torch.sub, torch.rsub, torch.mul, torch.div, torch.pow, torch.remainder, torch.fmod]
+)
+def test_a_number_that_varies_is_rounded_as_eager_rounds_it(operation: Any, dtype: torch.dtype) -> None:
+    """Some kernels for the CPU round the number to the half type first, others take it as it is."""
+
+    def region(x: torch.Tensor, number: float) -> torch.Tensor:
+        return torch.as_tensor(operation(x, number))
+
+    compiled = magpy_core.compile(region, backend="aot_eager")
+    for k in range(60):
+        x = torch.full((4,), 6.0 + k / 50, dtype=dtype)
+        assert torch.equal(compiled(x, 0.3 + k / 37), region(x, 0.3 + k / 37)), k
+    assert region_of(compiled).hits

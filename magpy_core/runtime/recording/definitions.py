@@ -15,8 +15,10 @@ from typing import Any
 import torch
 
 from magpy_core._compat.native_functions import bound_object
+from magpy_core._compat.tensor_guards import no_torch_function
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.monitor.policy import module_of
+from magpy_core.opgraph.histories import out_of_reach
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, instance_dict
 from magpy_core.refgraph.graph import Node
@@ -213,6 +215,21 @@ class DefinitionEvents(EscapeEvents):
             self.refgraph.read(tree, "is", type.__getattribute__(tp, "__mro__"), site)
 
     _tensor_classes: set[type]
+
+    def hooks_out_of_reach(self) -> None:
+        """Compiled, a backward pass calls hooks of every input in autograd: with None where no gradient goes."""
+        if not torch.is_grad_enabled():
+            return
+        inputs = {id(tensor): (tensor, source) for _, source, tensor in self.ops.inputs}
+        with no_torch_function():
+            apart = out_of_reach([t for t, _ in inputs.values()], [t for t, _ in self.ops.values.values()])
+            for tensor in apart:
+                source = inputs[id(tensor)][1]
+                if tensor._backward_hooks is None:
+                    self.value(self.sources.make("field", source, "_backward_hooks"), None, self.site)
+                else:
+                    text = f"`{source.describe()}` has hooks and gets no gradient: a compiled backward pass calls them."
+                    self.ops.eager_only.append(("MP902", text, self.site))
 
     def operator_facts(self, obj: Any, site: Any) -> None:
         """Any special method of the object's class may run: they must stay the ones they are."""

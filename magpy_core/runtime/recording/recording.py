@@ -368,6 +368,7 @@ class Recording(FrameEvents):
         if self._autocast:
             self.refuse("MP106", "An autocast context entered inside the region stays open after it.")
         self.check_assumptions()
+        self.hooks_out_of_reach()
         self.ops.settle_history()
         if error is not None:
             if not is_a(error, Exception):
