@@ -33,6 +33,11 @@ def _shapes(graph: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> dic
     return found
 
 
+def draws_otherwise(name: str) -> bool:
+    """Whether this torch's Inductor takes an operator apart into other draws: `rrelu`, until torch 2.12."""
+    return name == "rrelu" and tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 12)
+
+
 def is_recurrent(node: torch.fx.Node) -> bool:
     """Whether a node is one of the operators that torch takes apart in Python."""
     return node.op == "call_function" and getattr(node.target, "__name__", "") in _RECURRENT

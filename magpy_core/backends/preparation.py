@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.decompositions import is_recurrent
+from magpy_core._compat.decompositions import draws_otherwise, is_recurrent
 from magpy_core._compat.fx_targets import device_constructors, printable_targets
 from magpy_core.backends.scalar_ops import name_of
 from magpy_core.backends.sharing import may_overlap, split_views
@@ -53,6 +53,8 @@ def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
                 raise Unsupported("MP902", f"{name} reaches memory that lies outside the elements of the tensor it is given")
         if name == "detach_" and node.args[0] in inputs:  # raises for views, and no guard tells views from other tensors
             raise Unsupported("MP902", "detach_ takes a tensor from outside out of autograd, which no compiled graph can")
+        if draws_otherwise(name):
+            raise Unsupported("MP902", f"this torch compiles {name} to other random numbers")
         if _drops_all(node, name):
             raise Unsupported(
                 "MP902", f"{name} drops everything: compiled it draws random numbers, and plain Python draws none"

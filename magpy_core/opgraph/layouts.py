@@ -26,6 +26,8 @@ _VIEWS = "squeeze swapaxes swapdims t transpose unsqueeze requires_grad detach"
 _KEEPS = frozenset(f"{_UNARY} {_BINARY} {_FILLS} {_VIEWS}".split())
 
 
-def keeps_layout(name: str) -> bool:
-    """Whether what a compiler makes of a write of this name has the written tensor's strides, whichever they are."""
-    return name.removeprefix("_foreach_").strip("_") in _KEEPS
+def keeps_layout(name: str, *, masked: bool) -> bool:
+    """Whether what a compiler makes of a write of this name has the written tensor's strides, whichever they are.
+    ``masked``: it is given a tensor of bool."""
+    plain = name.removeprefix("_foreach_").strip("_")
+    return plain in _KEEPS and not (masked and plain in ("setitem", "index_put"))

@@ -144,8 +144,11 @@ class PythonReads:
             if not nothing:
                 self.host.branch(sym, value, "value")
 
-    def _check_layout(self, name: str, written: torch.Tensor) -> None:
-        if written.layout is torch.strided and not written.is_contiguous() and not keeps_layout(name):
+    def _check_layout(self, name: str, written: torch.Tensor, tensors: list[torch.Tensor]) -> None:
+        if written.layout is not torch.strided or written.is_contiguous():
+            return
+        masked = any(t.dtype is torch.bool for t in tensors if t is not written)
+        if not keeps_layout(name, masked=masked):
             text = f"{HERE} writes a tensor that isn't contiguous: compiled, what follows would be laid out otherwise."
             self.eager_only.append(("MP902", text, self.host.site_mark()))
 

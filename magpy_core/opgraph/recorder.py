@@ -432,7 +432,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         for t, version in versions:
             if t._version != version or (silent and self.values[id(t)][1] in silent):
                 self._changed(t, node)
-                self._check_layout(name if version >= 0 else "out", t)
+                self._check_layout(name if version >= 0 else "out", t, tensors)
         if name in fns.SCALAR_READS and type(result) in (int, float):
             return self._scalar_read(name, node, result, tensors[0])
         if name in fns.SCALAR_READS or name in fns.TRUTH_READS or (type(result) is bool and tensors):

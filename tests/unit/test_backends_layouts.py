@@ -23,12 +23,12 @@ KEPT: dict[str, Write] = {
     "add_": lambda b, x: b.add_(x),
     "mul_": lambda b, x: b.mul_(2),
     "setitem": lambda b, x: b.__setitem__(0, x[0]),
-    "setitem of a mask": lambda b, x: b.__setitem__(x > 2, 0.0),
     "relu": lambda b, x: F.relu(b, inplace=True),
     "of a list": lambda b, x: torch._foreach_add_([b], [x]),
     "row": lambda b, x: b[0].copy_(x[1]),
 }
 LEFT: dict[str, Write] = {
+    "setitem of a mask": lambda b, x: b.__setitem__(x > 2, 0.0),
     "normal_": lambda b, x: b.normal_(),
     "scatter_": lambda b, x: b.scatter_(0, torch.zeros(2, 3, dtype=int), x),
     "masked_fill_": lambda b, x: b.masked_fill_(x > 2, 0),
