@@ -81,10 +81,21 @@ class ShapeTracker:
 
     def _size(self, host: Any, expr: Any, real: int) -> Any:
         """A size as a Sym; one that no Sym can say is a plain int, for the very sizes that it is computed from."""
+        if expr.free_symbols - self._symbols.keys():
+            raise Unsupported("MP109", f"{HERE} gives Python a size that follows from data.")
         found = self._term(expr, real)
         if found is None:
             self._hold(host, expr)
         return real if found is None else found
+
+    def from_data(self, host: Any, tensor: torch.Tensor) -> bool:
+        """Whether sizes of an operation's result follow from data, or no one can tell what they follow from."""
+        try:
+            fake = self.fake_of(host, tensor)
+        except Exception:  # as below
+            return True
+        found = [] if fake is None else [sym_expression(size) for size in fake.shape]
+        return any(expr is not None and expr.free_symbols - self._symbols.keys() for expr in found)
 
     def follow(self, host: Any, node: Any) -> bool:
         """The path that torch's own functions take up to ``node`` is part of the guard. False where no one can tell: an

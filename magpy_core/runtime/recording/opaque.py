@@ -330,6 +330,8 @@ class OpaqueEvents(FlowEvents):
                 made = self.guarded_call(expecting, target, result, not self.sizes_vary())
                 target = made if callable(made) else target
             after = self.guarded_result(self.ops._after, shown, applied.before, target, applied.args, {})
+            if applied.checked and not self.broken:
+                self.guarded_call(self.sizes_from_data, after)
             self.ops.op_depth -= 1
             return result if applied.void else after
         for i in range(len(self._cached) - 1, -1, -1):
@@ -341,6 +343,10 @@ class OpaqueEvents(FlowEvents):
         return super().call_result(site, result)
 
     def sizes_vary(self) -> bool:
+        raise NotImplementedError
+
+    def sizes_from_data(self, result: Any) -> None:
+        """Where sizes vary, those of a call's results are not compared: some may follow from what the call computes."""
         raise NotImplementedError
 
     def guarded_call(self, fn: Callable[..., Any], *args: Any) -> Any:

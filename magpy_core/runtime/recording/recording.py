@@ -173,6 +173,12 @@ class Recording(FrameEvents):
     def sizes_vary(self) -> bool:
         return self.shapes is not None
 
+    def sizes_from_data(self, result: Any) -> None:
+        shapes = self.shapes
+        for tensor in self.ops._tensors(result) if shapes is not None else ():
+            if shapes is not None and id(tensor) in self.ops.values and shapes.from_data(self, tensor):
+                self.ops.data_shaped.add(id(tensor))
+
     def exact_sizes(self, tensors: list[torch.Tensor]) -> None:
         """Python sees something that follows from the sizes of these: they can't vary in this capture."""
         if self.shapes is not None:
