@@ -13,6 +13,7 @@ import torch
 import torch.fx
 from torch._dispatch.python import enable_python_dispatcher
 
+_VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 _RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"})
 
 
@@ -35,7 +36,12 @@ def _shapes(graph: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> dic
 
 def draws_otherwise(name: str) -> bool:
     """Whether this torch's Inductor takes an operator apart into other draws: `rrelu`, until torch 2.12."""
-    return name == "rrelu" and tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 12)
+    return name == "rrelu" and _VERSION < (2, 12)
+
+
+def divisors_checked() -> bool:
+    """Whether kernels of this torch's Inductor raise for an integer divided by zero, and don't end the process."""
+    return _VERSION >= (2, 13)
 
 
 def is_recurrent(node: torch.fx.Node) -> bool:

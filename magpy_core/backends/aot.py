@@ -20,6 +20,7 @@ from magpy_core._compat.torch_state import default_device, preserve_torch_state
 from magpy_core._compat.warning_filters import COMPILERS, no_warnings
 from magpy_core.backends.base import CompiledGraph, ShapeGuard
 from magpy_core.backends.calling import adapt, is_identity
+from magpy_core.backends.checks import write_checks
 from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.backends.lowering import lower_scalars, needs_lowering
 from magpy_core.backends.preparation import prepare
@@ -73,6 +74,7 @@ class AotBackend(ABC):
             fakes = list(example_inputs)
         with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs(), frames_cleared():
             graph = prepare(gm, fakes, device)
+            self._complete(graph, fakes)
             lowered, graph_inputs = None, fakes
             if needs_lowering(graph):
                 lowered = lower_scalars(graph, fakes, mode, self._hoist())
@@ -89,6 +91,9 @@ class AotBackend(ABC):
         if lowered is not None and not is_identity(lowered, len(fakes)):
             fn, boxed = adapt(lowered, len(fakes), fn, boxed), None
         return CompiledGraph(fn, self.name, boxed, guards, code)
+
+    def _complete(self, graph: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:  # noqa: B027
+        """What eager does and this compiler leaves out, written into the graph: nothing, where it leaves nothing out."""
 
     def _hoist(self) -> Any:
         return None
@@ -110,6 +115,11 @@ class InductorBackend(AotBackend):
     """Kernels by Inductor: C++ on CPU, Triton on CUDA. ``same_random`` keeps eager's random stream."""
 
     name = "inductor"
+
+    def _complete(self, graph: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
+        if all(t.device.type == "cpu" for t in fakes if isinstance(t, torch.Tensor)):
+            write_checks(graph.graph)
+            graph.recompile()
 
     def _hoist(self) -> Any:
         hoist.register_lowering()

@@ -24,6 +24,11 @@ _SEES_OFFSET = {"as_strided": 3, "as_strided_": 3, "as_strided_copy": 3, "as_str
 #: Where operations that drop in passing take their rate.
 _RATES = {"scaled_dot_product_attention": ("dropout_p", 4), "multi_head_attention_forward": ("dropout_p", 10)}
 
+#: What torch's own decompositions or functionalization get wrong (torch.compile gives the same): values, a lost write, a
+#: result that shares its input's memory. Of an LU decomposition, the backward pass of what isn't square raises.
+_WRONG = frozenset({"multilabel_margin_loss"})
+_WRONG_OUT = frozenset({"linalg_matrix_rank", "matrix_rank", "conj_physical"})
+
 
 def prepare(gm: torch.fx.GraphModule, fakes: Sequence[Any], device: torch.device) -> torch.fx.GraphModule:
     """A copy of ``gm`` that the compilers may own and change; raises Unsupported for what they would compile wrongly.
@@ -53,6 +58,8 @@ def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
                 raise Unsupported("MP902", f"{name} reaches memory that lies outside the elements of the tensor it is given")
         if name == "detach_" and node.args[0] in inputs:  # raises for views, and no guard tells views from other tensors
             raise Unsupported("MP902", "detach_ takes a tensor from outside out of autograd, which no compiled graph can")
+        if name in _WRONG or (name in _WRONG_OUT and "out" in node.kwargs) or "lu" in name.split("_"):
+            raise Unsupported("MP902", f"torch compiles {name} to something else")
         if draws_otherwise(name):
             raise Unsupported("MP902", f"this torch compiles {name} to other random numbers")
         if _drops_all(node, name):

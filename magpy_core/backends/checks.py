@@ -1,0 +1,100 @@
+"""What eager's kernels check of data, written into graphs whose compiler leaves it out.
+
+Inductor's kernels on the CPU look at indices (from below zero they count from the end) and most integer divisors, and at
+nothing else. A check is an index that is out of bounds where the data is: the compiled graph raises, nothing of it is
+kept, and the program runs as plain Python, which raises what it raises. Key function: `write_checks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.fx
+
+from magpy_core._compat.decompositions import divisors_checked
+from magpy_core.backends.scalar_ops import name_of
+from magpy_core.findings import Unsupported
+
+#: Operations that take indices at position 2 and refuse those below zero, while a compiled graph counts from the end.
+_FROM_ZERO = frozenset({"index_select", "index_add", "index_copy", "index_reduce"})
+_DIVISIONS = frozenset({"div", "divide", "floor_divide", "floordiv", "remainder", "mod", "fmod"})
+
+
+def write_checks(graph: torch.fx.Graph) -> None:
+    """Change ``graph`` in place; its inputs are on the CPU."""
+    for node in list(graph.nodes):
+        if node.op not in ("call_function", "call_method"):
+            continue
+        name = name_of(node.op, node.target).removesuffix("_")
+        if name in _FROM_ZERO:
+            _bounded(graph, node)
+        elif name == "binary_cross_entropy":
+            _checked(graph, node, "input", 0, lambda x: _in_unit(graph, x))
+        elif name == "bernoulli":
+            at = 1 if node.op == "call_method" and node.target == "bernoulli_" else 0
+            _checked(graph, node, "p" if at else "input", at, lambda x: _in_unit(graph, x))
+        elif name == "normal" and node.target is torch.normal:
+            _checked(graph, node, "std", 1, lambda x: graph.call_function(torch.ge, (x, 0)))
+        elif name in ("div", "divide") and node.kwargs.get("rounding_mode") == "trunc":
+            _divided(graph, node)
+        elif name in _DIVISIONS and not divisors_checked():
+            _divided(graph, node)
+
+
+def _in_unit(graph: torch.fx.Graph, x: torch.fx.Node) -> torch.fx.Node:
+    above = graph.call_function(torch.ge, (x, 0))
+    return graph.call_function(torch.logical_and, (above, graph.call_function(torch.le, (x, 1))))
+
+
+Check = Callable[[torch.fx.Node], torch.fx.Node]
+
+
+def _argument(node: torch.fx.Node, key: str, position: int) -> Any:
+    return node.kwargs.get(key, node.args[position] if len(node.args) > position else None)
+
+
+def _replace(node: torch.fx.Node, key: str, position: int, value: Any) -> None:
+    if key in node.kwargs:
+        node.kwargs = {**node.kwargs, key: value}
+    else:
+        node.args = (*node.args[:position], value, *node.args[position + 1 :])
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.fx.Node) and "magpy_scalar" not in value.meta
+
+
+def _bounded(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
+    """Indices below zero become one too large."""
+    index = _argument(node, "index", 2)
+    if not _is_tensor(index):
+        return
+    with graph.inserting_before(node):
+        below = graph.call_function(torch.lt, (index, 0))
+        beyond = graph.call_method("size", (node.args[0] if node.args else node.kwargs["input"], _argument(node, "dim", 1)))
+        _replace(node, "index", 2, graph.call_function(torch.where, (below, beyond, index)))
+
+
+def _checked(graph: torch.fx.Graph, node: torch.fx.Node, key: str, position: int, good: Check, asked: Any = None) -> None:
+    """The argument plus a zero, which is read at an index out of bounds unless all of what is ``asked`` is ``good`` (the
+    argument itself if nothing is)."""
+    value = _argument(node, key, position)
+    if not _is_tensor(value):
+        return
+    with graph.inserting_before(node):
+        passes = graph.call_method("all", (good(value if asked is None else asked),))
+        index = graph.call_method("long", (graph.call_function(torch.logical_not, (passes,)),))
+        zeros = graph.call_method("new_zeros", (value, (1,)))
+        zero = graph.call_method("index_select", (zeros, 0, graph.call_method("view", (index, (1,)))))
+        _replace(node, key, position, graph.call_function(torch.add, (value, graph.call_method("squeeze", (zero, 0)))))
+
+
+def _divided(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
+    """``trunc`` of integers by zero ends the process."""
+    divisor = _argument(node, "other", 1)
+    if _is_tensor(divisor) and not node.meta.get("magpy_tensor", (torch.int64,))[0].is_floating_point:
+        _checked(graph, node, "input", 0, lambda x: graph.call_function(torch.ne, (x, 0)), divisor)
+    elif divisor == 0 or isinstance(divisor, torch.fx.Node):
+        raise Unsupported("MP902", "a quotient by a number that may be zero: compiled, it would end the process")
