@@ -39,8 +39,9 @@ def draws_otherwise(name: str) -> bool:
     return name == "rrelu" and _VERSION < (2, 12)
 
 
-def divisors_checked() -> bool:
-    """Whether kernels of this torch's Inductor raise for an integer divided by zero, and don't end the process."""
+def kernels_check() -> bool:
+    """Whether kernels of this torch's Inductor raise for an integer divided by zero (others end the process), and for an
+    index of an embedding below zero."""
     return _VERSION >= (2, 13)
 
 

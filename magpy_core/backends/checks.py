@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.decompositions import divisors_checked
+from magpy_core._compat.decompositions import kernels_check
 from magpy_core.backends.scalar_ops import name_of
 from magpy_core.findings import Unsupported
 
@@ -29,7 +29,9 @@ def write_checks(graph: torch.fx.Graph) -> None:
             continue
         name = name_of(node.op, node.target).removesuffix("_")
         if name in _FROM_ZERO:
-            _bounded(graph, node)
+            _bounded(graph, node, "index", 2, _argument(node, "input", 0), _argument(node, "dim", 1))
+        elif name == "embedding" and not kernels_check():
+            _bounded(graph, node, "input", 0, _argument(node, "weight", 1), 0)
         elif name == "binary_cross_entropy":
             _checked(graph, node, "input", 0, lambda x: _in_unit(graph, x))
         elif name == "bernoulli":
@@ -39,7 +41,7 @@ def write_checks(graph: torch.fx.Graph) -> None:
             _checked(graph, node, "std", 1, lambda x: graph.call_function(torch.ge, (x, 0)))
         elif name in ("div", "divide") and node.kwargs.get("rounding_mode") == "trunc":
             _divided(graph, node)
-        elif name in _DIVISIONS and not divisors_checked():
+        elif name in _DIVISIONS and not kernels_check():
             _divided(graph, node)
 
 
@@ -66,15 +68,14 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, torch.fx.Node) and "magpy_scalar" not in value.meta
 
 
-def _bounded(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
-    """Indices below zero become one too large."""
-    index = _argument(node, "index", 2)
-    if not _is_tensor(index):
-        return
-    with graph.inserting_before(node):
-        below = graph.call_function(torch.lt, (index, 0))
-        beyond = graph.call_method("size", (node.args[0] if node.args else node.kwargs["input"], _argument(node, "dim", 1)))
-        _replace(node, "index", 2, graph.call_function(torch.where, (below, beyond, index)))
+def _bounded(graph: torch.fx.Graph, node: torch.fx.Node, key: str, position: int, table: Any, dim: Any) -> None:
+    """Indices into a dimension of ``table`` that are below zero become one too large."""
+    index = _argument(node, key, position)
+    if _is_tensor(index):
+        with graph.inserting_before(node):
+            below = graph.call_function(torch.lt, (index, 0))
+            beyond = graph.call_method("size", (table, dim))
+            _replace(node, key, position, graph.call_function(torch.where, (below, beyond, index)))
 
 
 def _checked(graph: torch.fx.Graph, node: torch.fx.Node, key: str, position: int, good: Check, asked: Any = None) -> None:
