@@ -39,7 +39,8 @@ Most often the machine is the cause: no C++ compiler, no Python headers, a Trito
 often the graph contains an operator that the backend does not know.
 
 Some graphs are not given to the compilers though they would take them: those that they are known to compile into
-something else (tensors made in inference mode, a checkpointed part that writes, negative views, a transposed tensor that is written). The message says which.""",
+something else (tensors made in inference mode, a checkpointed part that writes, negative views, a transposed tensor
+that is written). The message says which.""",
         hints=(
             "Run `magpy-lsp doctor`: it compiles a tiny graph here and says what is missing.",
             "Try `--backend aot_eager`: if that works, the code generator is at fault and not the capture.",
