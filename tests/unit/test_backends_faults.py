@@ -307,3 +307,18 @@ def test_a_number_that_varies_is_rounded_as_eager_rounds_it(operation: Any, dtyp
         x = torch.full((4,), 6.0 + k / 50, dtype=dtype)
         assert torch.equal(compiled(x, 0.3 + k / 37), region(x, 0.3 + k / 37)), k
     assert region_of(compiled).hits
+
+
+@COMPILERS
+def test_hooks_of_a_gradient_taken_inside(backend: str) -> None:
+    def region(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.autograd.grad((x * w).square().sum(), w)[0] * 2
+
+    w = torch.ones(3, requires_grad=True)
+    compiled = magpy_core.compile(region, backend=backend)
+    for k in range(5):
+        if k == 3:
+            w.register_hook(lambda g: g * 3)
+        x = torch.arange(3.0) + k
+        assert torch.equal(compiled(x, w), region(x, w))
+    assert region_of(compiled).hits == 2

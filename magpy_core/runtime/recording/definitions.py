@@ -217,18 +217,22 @@ class DefinitionEvents(EscapeEvents):
     _tensor_classes: set[type]
 
     def hooks_out_of_reach(self) -> None:
-        """Compiled, a backward pass calls hooks of every input in autograd: with None where no gradient goes."""
+        """Compiled, a backward pass calls hooks of every input in autograd: with None where no gradient goes. One inside the
+        region (``torch.autograd.grad``) calls none."""
         if not torch.is_grad_enabled():
             return
         inputs = {id(tensor): (tensor, source) for _, source, tensor in self.ops.inputs}
         with no_torch_function():
-            apart = out_of_reach([t for t, _ in inputs.values()], [t for t, _ in self.ops.values.values()])
+            if any(node.target is torch.autograd.grad for node in self.ops.graph.nodes):
+                apart = [t for t, _ in inputs.values() if t.requires_grad]
+            else:
+                apart = out_of_reach([t for t, _ in inputs.values()], [t for t, _ in self.ops.values.values()])
             for tensor in apart:
                 source = inputs[id(tensor)][1]
                 if tensor._backward_hooks is None:
                     self.value(self.sources.make("field", source, "_backward_hooks"), None, self.site)
                 else:
-                    text = f"`{source.describe()}` has hooks and gets no gradient: a compiled backward pass calls them."
+                    text = f"`{source.describe()}` has hooks, which a compiled backward pass calls otherwise."
                     self.ops.eager_only.append(("MP902", text, self.site))
 
     def operator_facts(self, obj: Any, site: Any) -> None:
