@@ -19,7 +19,8 @@ from magpy_core.findings import Unsupported
 
 #: Operations that take indices at position 2 and refuse those below zero, while a compiled graph counts from the end.
 _FROM_ZERO = frozenset({"index_select", "index_add", "index_copy", "index_reduce"})
-_DIVISIONS = frozenset({"div", "divide", "floor_divide", "floordiv", "remainder", "mod", "fmod"})
+_REVERSED = frozenset({"rfloordiv", "rmod"})
+_DIVISIONS = _REVERSED | {"div", "divide", "floor_divide", "floordiv", "ifloordiv", "remainder", "mod", "imod", "fmod"}
 
 
 def write_checks(graph: torch.fx.Graph) -> None:
@@ -35,14 +36,12 @@ def write_checks(graph: torch.fx.Graph) -> None:
         elif name == "binary_cross_entropy":
             _checked(graph, node, "input", 0, lambda x: _in_unit(graph, x))
         elif name == "bernoulli":
-            at = 1 if node.op == "call_method" and node.target == "bernoulli_" else 0
-            _checked(graph, node, "p" if at else "input", at, lambda x: _in_unit(graph, x))
+            alone = _argument(node, "p", 1) is None and node.target != "bernoulli_"
+            _checked(graph, node, "input" if alone else "p", 0 if alone else 1, lambda x: _in_unit(graph, x))
         elif name == "normal" and node.target is torch.normal:
             _checked(graph, node, "std", 1, lambda x: graph.call_function(torch.ge, (x, 0)))
-        elif name in ("div", "divide") and node.kwargs.get("rounding_mode") == "trunc":
-            _divided(graph, node)
-        elif name in _DIVISIONS and not kernels_check():
-            _divided(graph, node)
+        elif name in _DIVISIONS and (not kernels_check() or node.kwargs.get("rounding_mode") == "trunc"):
+            _divided(graph, node, 0 if name in _REVERSED else 1)
 
 
 def _in_unit(graph: torch.fx.Graph, x: torch.fx.Node) -> torch.fx.Node:
@@ -78,24 +77,26 @@ def _bounded(graph: torch.fx.Graph, node: torch.fx.Node, key: str, position: int
             _replace(node, key, position, graph.call_function(torch.where, (below, beyond, index)))
 
 
-def _checked(graph: torch.fx.Graph, node: torch.fx.Node, key: str, position: int, good: Check, asked: Any = None) -> None:
-    """The argument plus a zero, which is read at an index out of bounds unless all of what is ``asked`` is ``good`` (the
-    argument itself if nothing is)."""
+def _checked(graph: torch.fx.Graph, node: torch.fx.Node, key: str, position: int, good: Check) -> None:
+    """The argument plus a zero, which is read at an index out of bounds unless all of the argument is ``good``."""
     value = _argument(node, key, position)
     if not _is_tensor(value):
         return
     with graph.inserting_before(node):
-        passes = graph.call_method("all", (good(value if asked is None else asked),))
+        passes = graph.call_method("all", (good(value),))
         index = graph.call_method("long", (graph.call_function(torch.logical_not, (passes,)),))
         zeros = graph.call_method("new_zeros", (value, (1,)))
         zero = graph.call_method("index_select", (zeros, 0, graph.call_method("view", (index, (1,)))))
         _replace(node, key, position, graph.call_function(torch.add, (value, graph.call_method("squeeze", (zero, 0)))))
 
 
-def _divided(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
-    """``trunc`` of integers by zero ends the process."""
-    divisor = _argument(node, "other", 1)
-    if _is_tensor(divisor) and not node.meta.get("magpy_tensor", (torch.int64,))[0].is_floating_point:
-        _checked(graph, node, "input", 0, lambda x: graph.call_function(torch.ne, (x, 0)), divisor)
-    elif divisor == 0 or isinstance(divisor, torch.fx.Node):
-        raise Unsupported("MP902", "a quotient by a number that may be zero: compiled, it would end the process")
+def _divided(graph: torch.fx.Graph, node: torch.fx.Node, position: int) -> None:
+    """An integer divided by zero ends the process."""
+    dtype = node.meta.get("magpy_tensor", (torch.float32,))[0]  # nothing is known of numbers: those are no tensor's
+    if dtype.is_floating_point or dtype.is_complex:
+        return
+    divisor = _argument(node, "other", position)
+    if _is_tensor(divisor):
+        _checked(graph, node, "other", position, lambda x: graph.call_function(torch.ne, (x, 0)))
+    elif isinstance(divisor, torch.fx.Node) or divisor == 0:
+        raise Unsupported("MP902", "an integer is divided by a number that may be zero: compiled, it would end the process")

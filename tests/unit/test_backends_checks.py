@@ -23,9 +23,13 @@ CHECKED: dict[str, Operation] = {
     "embedding": lambda i: F.embedding(i, W) * 2,
     "binary_cross_entropy": lambda i: F.binary_cross_entropy(i / 2, torch.ones(2)) * 2,
     "bernoulli": lambda i: torch.bernoulli(i / 2) * 0,
+    "bernoulli of a number": lambda i: i.float().bernoulli(0.5) * 0,
+    "bernoulli_ of a number": lambda i: i.float().bernoulli_(1.0) * 2,
     "normal": lambda i: torch.normal(torch.zeros(2), i.float()).abs() * 0,
     "div, trunc": lambda i: torch.div(torch.tensor([4, 5]), i, rounding_mode="trunc") + 1,
     "floor_divide": lambda i: torch.tensor([4, 5]) // i + 1,
+    "floor_divide of a number": lambda i: 7 // i + 1,
+    "div in place": lambda i: torch.tensor([4, 5]).div_(i, rounding_mode="trunc") + 1,
     "remainder": lambda i: torch.tensor([4, 5]) % i + 1,
     "fmod": lambda i: torch.fmod(torch.tensor([4, 5]), i) + 1,
 }
