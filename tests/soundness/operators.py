@@ -34,8 +34,10 @@ LARGEST = 20_000
 
 @cache
 def operators() -> list[Any]:
-    # torch's test library forbids its importer to set torch.backends' flags: other tests in this process set them.
-    with mock.patch.object(torch.backends, "disable_global_flags"):
+    # torch's test library forbids its importer to set torch.backends' flags, and wraps calls of scripts: other tests in this
+    # process set them, and call scripts.
+    calls = [mock.patch.object(kind, "__call__", kind.__call__) for kind in (torch._C.ScriptFunction, torch._C.ScriptMethod)]
+    with mock.patch.object(torch.backends, "disable_global_flags"), calls[0], calls[1]:
         from torch.testing._internal.common_methods_invocations import op_db
 
     return [op for op in op_db if not any(word in op.name for word in NOT_REPEATED)]

@@ -41,3 +41,9 @@ def test_importing_torchs_samples_leaves_its_flags_open() -> None:
     kept = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = not kept
     torch.backends.cudnn.benchmark = kept
+
+
+def test_importing_torchs_samples_leaves_calls_of_scripts_alone() -> None:
+    operators()
+    assert "prof" not in torch._C.ScriptFunction.__call__.__name__
+    assert "prof" not in torch._C.ScriptMethod.__call__.__name__
