@@ -1,9 +1,10 @@
-"""What may go wrong around a run: cancelled at any stage, endless output, odd files, a hundred runs in a row."""
+"""What may go wrong around a run: cancelled at any stage, endless output, odd files, hundreds of runs in a row."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ async def test_a_file_that_is_half_written(client: Client, lab: Lab) -> None:
 
 
 @pytest.mark.slow
-async def test_a_hundred_checks_leave_memory_and_files_as_they_were(client: Client, lab: Lab) -> None:
+async def test_hundreds_of_checks_leave_memory_and_files_as_they_were(client: Client, lab: Lab) -> None:
     nodes = [("call", "mul", "float32[3]", 6)] * 500
     guards = [("self.scale", "eq", "1.0", 6)] * 500
     lab.scenario(f"hello()\nfor n in range(50): finding('MP102', 5, 29, 43, f'read {{n}}')\nregion(5)\n"
@@ -137,11 +138,15 @@ async def test_a_hundred_checks_leave_memory_and_files_as_they_were(client: Clie
     uri = client.open(lab.program)
     process = psutil.Process(client.process.pid)
     seen: list[tuple[int, int, int]] = []
-    for _ in range(100):
+    for _ in range(300):
         assert (await client.command("magpy.check", {"uri": uri}))["state"] == "done"
         client.received.clear()
         seen.append((process.memory_info().rss, process.num_fds(), process.num_threads()))
-    assert seen[-1][0] <= seen[39][0] + 4_000_000, seen[19::20]
-    assert seen[-1][1] <= seen[19][1] + 1 and seen[-1][2] <= seen[19][2] + 2
+    # The allocator takes a hundred checks and more to find its size (measured: 62 MB at 20, 70 to 72 MB from 140 on and
+    # the same at 400); what is kept shows after that, and 200 checks that keep 20 KB each are seen.
+    assert seen[-1][0] <= seen[99][0] + 4_000_000, seen[19::20]
+    assert seen[-1][1] <= seen[99][1] + 1
+    # the main thread, the reader of stdin, and a pool that fills up to its size by chance
+    assert seen[-1][2] <= 2 + ThreadPoolExecutor()._max_workers, seen[19::20]
     assert seen[-1][0] <= 110_000_000, "the server is small"
     assert lab.processes() == []
