@@ -63,6 +63,78 @@ def no_meta_logs() -> Iterator[None]:
         log.removeFilter(dropped)
 
 
+class WritesReal(RuntimeError):
+    """What runs on fake tensors was about to change a real one."""
+
+
+class RealLeftAlone:
+    """For the program's own code (a custom function, a script) on fake tensors. It may change tensors that no one gave it as
+    fakes, and a fake mode runs an operation on real tensors alone for real: WritesReal is raised before that (an interpreter
+    of scripts makes another error of it), and ``stopped`` tells of it."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+        functions, operations = _real_left_alone()
+        self._modes = (functions(self), operations(self))
+
+    def __enter__(self) -> RealLeftAlone:
+        for mode in self._modes:
+            mode.__enter__()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        for mode in reversed(self._modes):
+            mode.__exit__(*exc)
+
+    def stop(self, what: str) -> None:
+        self.stopped = True
+        raise WritesReal(what)
+
+
+_MEMORY = frozenset({
+    "numpy", "__array__", "storage", "untyped_storage", "_typed_storage", "data_ptr", "__dlpack__", "swap_tensors",
+    "backward", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "__setstate__",
+})  # fmt: skip
+"""What no operator is made of and may change a tensor, or hands its memory out to be changed."""
+
+
+@cache
+def _real_left_alone() -> tuple[type[Any], type[Any]]:
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    def real(value: object) -> bool:
+        return isinstance(value, torch.Tensor) and not is_fake(value)
+
+    class Functions(TorchFunctionMode):
+        def __init__(self, watch: RealLeftAlone) -> None:
+            super().__init__()
+            self.watch = watch
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            name = getattr(func, "__name__", "")
+            own = name in _MEMORY or name in ("__set__", "__delete__") or (name.endswith("_") and not name.startswith("_"))
+            if own and any(real(value) for value in (*args, *(kwargs or {}).values())):
+                self.watch.stop(name)
+            return func(*args, **(kwargs or {}))
+
+    class Operations(TorchDispatchMode):
+        def __init__(self, watch: RealLeftAlone) -> None:
+            super().__init__()  # type: ignore[no-untyped-call]
+            self.watch = watch
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            schema = func._schema
+            for place, arg in enumerate(schema.arguments if schema.is_mutable else ()):
+                if arg.alias_info is not None and arg.alias_info.is_write:
+                    value = args[place] if place < len(args) else (kwargs or {}).get(arg.name)
+                    if any(map(real, value if isinstance(value, list | tuple) else (value,))):
+                        self.watch.stop(str(func))
+            return func(*args, **(kwargs or {}))
+
+    return Functions, Operations
+
+
 def source(name: str) -> Any:
     """A guard source printed as the Python expression ``name``."""
     from torch._dynamo.source import ConstantSource

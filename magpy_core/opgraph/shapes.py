@@ -7,11 +7,12 @@ expression says how it depends on the graph inputs' dimensions. Key type: ShapeT
 from __future__ import annotations
 
 import operator
+import types
 from typing import Any
 
 import torch
 
-from magpy_core._compat.fake import fakify, new_fake_mode, symbolic_shapes
+from magpy_core._compat.fake import RealLeftAlone, fakify, new_fake_mode, symbolic_shapes
 from magpy_core._compat.sym_size import assumptions, hint_of, sym_expression
 from magpy_core._compat.warning_filters import no_warnings
 from magpy_core.findings import HERE, Unsupported
@@ -205,4 +206,12 @@ class ShapeTracker:
         with symbolic_shapes(), self._mode, no_warnings():
             if node.op == "call_method":
                 return getattr(args[0], node.target)(*args[1:], **kwargs)
-            return node.target(*args, **kwargs)
+            if isinstance(node.target, types.BuiltinFunctionType):
+                return node.target(*args, **kwargs)
+            with RealLeftAlone() as above:  # a custom function, a script: it may change what it was not given
+                try:
+                    return node.target(*args, **kwargs)
+                except Exception:
+                    if not above.stopped:
+                        raise
+            raise Unsupported("MP109", f"{HERE} gives a size from a call that changes a tensor of its own.")

@@ -66,8 +66,8 @@ class CallEvents(ArrayEvents):
         if self.pending_torch is not None:
             self.torch_call_missed()
         self.dispatch_call(site, fn, args, kwargs or {})
-        if self.ops.op_depth:
-            self.pending_torch = None  # inside an operation that is recorded as a whole
+        if self.ops.op_depth and self.pending_torch is not None:
+            self.torch_called_inside(site, fn)
         if self.pending_torch is not None and self.pending_call is None and reads_setting(fn) and not kwargs:
             self.pending_call = (site, "setting", (fn, args))
 
