@@ -47,6 +47,8 @@ def can_raise(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
         return not (type(exponent) is int and exponent >= 0 and len(args) == 2 and _type(args[0]) is int)
     if fn in (int, round):
         return _type(args[0]) is float
+    if fn in (min, max):
+        return len({_type(a) for a in args}) > 1  # whose type it is depends on which one it is
     return getattr(fn, "__module__", "") == "math" and fn is not math.fabs
 
 

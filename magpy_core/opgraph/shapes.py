@@ -91,6 +91,9 @@ class ShapeTracker:
 
     def from_data(self, host: Any, tensor: torch.Tensor) -> bool:
         """Whether sizes of an operation's result follow from data, or no one can tell what they follow from."""
+        if host.alone:
+            host.ops.values[id(tensor)][1].meta["magpy_alone"] = True
+            return True
         try:
             fake = self.fake_of(host, tensor)
         except Exception:  # as below
@@ -179,6 +182,8 @@ class ShapeTracker:
             node = stack.pop()
             if node in self._fakes or node in order:
                 continue
+            if "magpy_alone" in node.meta:
+                raise Unsupported("MP109", f"{HERE} gives a size from a call that keeps something of its own.")
             missing = [n for n in node.all_input_nodes if n not in self._fakes]
             if missing:
                 stack.append(node)

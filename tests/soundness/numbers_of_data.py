@@ -350,6 +350,8 @@ def _plain(value: Any) -> Any:
         return "tensor", str(value.dtype), tuple(value.shape), repr(value.tolist()), value.requires_grad
     if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
         return type(value), [_plain(v) for v in value]
+    if type(value) is int:
+        return int, hex(value)  # text in tens is limited in length
     return type(value), repr(value)
 
 

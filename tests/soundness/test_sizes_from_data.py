@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextvars
+import decimal
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -164,6 +167,12 @@ def test_what_opaque_calls_write_is_written_once(name: str, read: bool) -> None:
 
 
 GENERATOR = torch.Generator()
+COUNT = contextvars.ContextVar("COUNT", default=0)
+CONTEXT = decimal.Context(prec=10)
+
+
+def _precision(state: torch.Tensor) -> None:
+    CONTEXT.prec += 1
 
 
 def _numpy(state: torch.Tensor) -> None:
@@ -195,6 +204,8 @@ WRITES: dict[str, Callable[[torch.Tensor], Any]] = {
     "flag": lambda state: state.requires_grad_(not state.requires_grad),
     "hook": lambda state: state.requires_grad_().register_hook(lambda g: g),
     "generator": lambda state: GENERATOR.manual_seed(GENERATOR.initial_seed() + 1),
+    "context variable": lambda state: COUNT.set(COUNT.get() + 1),
+    "decimal context": _precision,
 }
 
 
@@ -203,6 +214,8 @@ def test_every_way_to_change_a_tensor_of_ones_own(name: str) -> None:
     def world() -> tuple[Callable[[torch.Tensor], Any], Callable[[], Any]]:
         state = torch.zeros(())
         GENERATOR.manual_seed(3)
+        COUNT.set(0)
+        CONTEXT.prec = 10
 
         class Own(torch.autograd.Function):
             @staticmethod
@@ -221,7 +234,8 @@ def test_every_way_to_change_a_tensor_of_ones_own(name: str) -> None:
         def left() -> Any:
             hooks = len(state._backward_hooks or ())  # type: ignore[attr-defined]
             grad = None if state.grad is None else state.grad.item()
-            return type(state), state.item(), state.requires_grad, grad, hooks, GENERATOR.initial_seed()
+            others = GENERATOR.initial_seed(), COUNT.get(), CONTEXT.prec
+            return type(state), state.item(), state.requires_grad, grad, hooks, others
 
         return region, left
 
@@ -231,3 +245,49 @@ def test_every_way_to_change_a_tensor_of_ones_own(name: str) -> None:
     region, left = world()
     compiled = magpy_core.compile(region, backend="eager")
     assert [(compiled(torch.arange(n * 1.0))[0].tolist(), left()) for n in lengths] == wanted
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("by", ["tensor", "size"])
+def test_a_cache_is_asked_once(by: str, inside: bool) -> None:
+    """It kept the fake tensor, and had made room for it."""
+
+    def world() -> tuple[Callable[[torch.Tensor], Any], Callable[[], Any]]:
+        mask = torch.ones(4)
+
+        @functools.lru_cache(maxsize=1)
+        def weights(shape: torch.Size | None, tensor: torch.Tensor | None, factor: int = 1) -> torch.Tensor:
+            return (mask if tensor is None else tensor).cumsum(0) * factor
+
+        def asked(x: torch.Tensor) -> Any:
+            shape = None if by == "tensor" else x.shape
+            kept = weights(shape, mask if by == "tensor" else None)
+            again = weights(shape, mask if by == "tensor" else None)
+            weights(shape, mask * 2 if by == "tensor" else None, factor=2)
+            return x * kept.sum() + again.sum(), kept is again
+
+        class Own(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+                return asked(x)[0]  # type: ignore[no-any-return]
+
+            @staticmethod
+            def backward(ctx: Any, *grads: Any) -> Any:
+                return grads[0] * 2
+
+        def region(x: torch.Tensor) -> Any:
+            y, same = (Own.apply(x), None) if inside else asked(x)  # type: ignore[no-untyped-call]
+            return y, y.shape[0], same
+
+        def left() -> Any:
+            return weights.cache_info(), type(weights(torch.Size([30]), mask if by == "tensor" else None, factor=2))
+
+        return region, left
+
+    lengths = (6, 12, 12, 9, 6, 30)
+    plain, expected = world()
+    wanted = [[v.tolist() if isinstance(v, torch.Tensor) else v for v in plain(torch.arange(n * 1.0))] for n in lengths]
+    region, left = world()
+    compiled = magpy_core.compile(region, backend="eager")
+    got = [[v.tolist() if isinstance(v, torch.Tensor) else v for v in compiled(torch.arange(n * 1.0))] for n in lengths]
+    assert got == wanted and left() == expected()

@@ -67,7 +67,7 @@ class CallEvents(ArrayEvents):
             self.torch_call_missed()
         self.dispatch_call(site, fn, args, kwargs or {})
         if self.ops.op_depth and self.pending_torch is not None:
-            self.torch_called_inside(site, fn)
+            self.torch_called_inside(fn)
         if self.pending_torch is not None and self.pending_call is None and reads_setting(fn) and not kwargs:
             self.pending_call = (site, "setting", (fn, args))
 

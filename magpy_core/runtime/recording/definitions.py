@@ -36,7 +36,6 @@ _LIBRARY_METACLASSES = ("abc", "enum", "typing", "torch")
 _CLASS_NAMES = frozenset({"__name__", "__qualname__"})
 _CLASS_TREE = frozenset({"__bases__", "__mro__", "__base__"})
 _FUNCTION_TEXTS = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
-_GENERATOR_READS = frozenset({"device", "get_state", "initial_seed", "get_offset", "graphsafe_get_state"})
 _FUNCTION_PARTS = frozenset({"__defaults__", "__code__"})
 _FUNCTION_TABLES = frozenset({"__kwdefaults__", "__annotations__"})
 WRAPPERS = (property, functools.cached_property, staticmethod, classmethod, type(functools.lru_cache(lambda: None)))
@@ -266,13 +265,14 @@ class DefinitionEvents(EscapeEvents):
         self.operands(site, *args)
         self.pending_torch = (site, fn)
 
-    def torch_called_inside(self, site: Any, fn: Any) -> None:
-        """The same inside of what is one node, which calls it again. Fake tensors may go through that node too, where sizes
-        vary: a generator's state would change once more, and no mode sees it."""
+    alone = False
+    """Whether the call that is one node keeps what no mode sees: it may not be made once more, on fake tensors."""
+
+    def torch_called_inside(self, fn: Any) -> None:
+        """The same inside of what is one node, which calls it again."""
         self.pending_torch = None
-        of = getattr(fn, "__self__", None)
-        if is_a(of, torch.Generator) and of is not torch.default_generator and fn.__name__ not in _GENERATOR_READS:
-            self.refuse("MP107", f"{HERE} changes a torch.Generator's state, inside a call that is one node.", site=site)
+        if is_a(getattr(fn, "__self__", None), torch.Generator):
+            self.alone = True
 
     def text_of_definition(self, obj: Any, site: Any) -> None:
         """Native code makes text of a class or function: it has its name in it."""

@@ -253,6 +253,7 @@ class OpaqueEvents(FlowEvents):
         self.pending_torch = None
         self.ops._numbers = []  # the node reads them again itself
         self._applied = _Applied(site, target, before, args, self._effects(), void, checked, _held(args) if checked else [])
+        self.alone = False
 
     # -- constructors that torch's own dispatch does not show --------------------------------------------------
 
@@ -372,6 +373,7 @@ class OpaqueEvents(FlowEvents):
     def call_cached(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function wrapped by ``functools.lru_cache``."""
         if self.ops.op_depth or self._applied is not None:
+            self.alone = True
             return  # part of the node that is being made
         loud = next((a for a in (*args, *kwargs.values()) if not quiet(a)), None)
         if loud is not None:
@@ -389,6 +391,7 @@ class OpaqueEvents(FlowEvents):
             text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which a compiled graph can't do."
             self.ops.eager_only.append(("MP106", text, site))
             self.apply_as(site, caching(fn), args, kwargs, checked=True)
+            self.alone = True
             return
         self.read_deep(site, args, kwargs)
         self._cached.append((site, fn, args, kwargs, fn.cache_info()))
