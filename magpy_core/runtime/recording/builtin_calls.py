@@ -12,7 +12,7 @@ import gc
 import inspect
 import sys
 import types
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -38,6 +38,10 @@ _ITERATORS: dict[int, Any] = {
     kinds.SET: lambda s: (frozenset if is_a(s, frozenset) else set).__iter__(s),
 }  # fmt: skip
 # Classes whose instances are also tensors that carry this mark.
+_PROTOCOL = type(Protocol)
+# Whether a class is a protocol that may be asked for, and what its metaclass has found its members to be.
+_PROTOCOL_MARKS = ("_is_protocol", "_is_runtime_protocol", "__protocol_attrs__", "__callable_proto_members_only__",
+                   "__non_callable_proto_members__")  # fmt: skip
 _MARKING: dict[type, str] = {type(torch.nn.Parameter): "_is_param", type(torch.nn.Buffer): "_is_buffer"}
 _COPIED = frozenset({list, tuple, dict, set, frozenset, collections.OrderedDict})
 
@@ -119,12 +123,18 @@ class BuiltinEvents(NativeReads):
         if is_a(cls, abc.ABCMeta):
             source = self.sources.make("setting", self.const_root(abc.get_cache_token, "abstract classes").source, ())
             self.refgraph.read(source, "eq", abc.get_cache_token(), site)
+        if not is_a(cls, _PROTOCOL):
+            return
+        for mark in _PROTOCOL_MARKS:
+            self.read_class_attr(cls, mark, site)
         for k in cls.__mro__ if cls.__dict__.get("_is_protocol") else ():
             if k.__dict__.get("_is_protocol"):
                 self.class_shape(k, site)
-                for name in (*k.__dict__, *inspect.get_annotations(k)):
-                    if not name.startswith(("_abc_", "__")) and name not in ("_is_protocol", "_is_runtime_protocol"):
+                for name in {**k.__dict__, **inspect.get_annotations(k)}:
+                    if not name.startswith(("_abc_", "__")) and name not in _PROTOCOL_MARKS:
                         self.read_attr(obj, name, site)
+                        if name in k.__dict__:
+                            self.read_class_attr(k, name, site)  # a method that is None there asks for nothing
 
     def b_getattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) >= 2 and is_a(args[1], str):

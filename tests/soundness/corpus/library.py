@@ -136,6 +136,18 @@ def change_class():
     Square.__len__ = lambda self: 1
 
 
+def change_mark_of_the_protocol():
+    HasArea._is_protocol = not HasArea._is_protocol
+
+
+def change_method_of_the_protocol():
+    HasArea.area = None
+
+
+def change_instance_to_none():
+    s.area = None
+
+
 # === imports_inside
 sys.modules["library_made_up"] = types.ModuleType("library_made_up")
 sys.modules["library_made_up"].scale = 2.0
