@@ -215,8 +215,10 @@ class ShapeTracker:
                 return node.target(*args, **kwargs)
             with RealLeftAlone() as above:  # a custom function, a script: it may change what it was not given
                 try:
-                    return node.target(*args, **kwargs)
+                    result = node.target(*args, **kwargs)
                 except Exception:
                     if not above.stopped:
                         raise
+            if not above.stopped:  # that code may have gone on without it
+                return result
             raise Unsupported("MP109", f"{HERE} gives a size from a call that changes a tensor of its own.")

@@ -291,3 +291,30 @@ def test_a_cache_is_asked_once(by: str, inside: bool) -> None:
     compiled = magpy_core.compile(region, backend="eager")
     got = [[v.tolist() if isinstance(v, torch.Tensor) else v for v in compiled(torch.arange(n * 1.0))] for n in lengths]
     assert got == wanted and left() == expected()
+
+
+def test_code_that_goes_on_without_what_it_was_about_to_change() -> None:
+    """What stops it there is an error like others, which it may catch: it gives something else then than in the program."""
+    state = torch.zeros(())
+
+    class Own(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            try:
+                state.add_(1)
+            except RuntimeError:
+                return torch.ones(12) * 2
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            return grads[0] * 2
+
+    def region(x: torch.Tensor) -> Any:
+        y = Own.apply(x)  # type: ignore[no-untyped-call]
+        return y * y.shape[0], y.shape[0]
+
+    compiled = magpy_core.compile(region, backend="eager")
+    for calls, length in enumerate((6, 12, 12, 9, 6, 30), start=1):
+        y, size = compiled(torch.ones(length))
+        assert size == length and y.tolist() == [2.0 * length] * length and state.item() == calls

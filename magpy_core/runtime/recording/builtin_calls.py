@@ -37,11 +37,11 @@ _ITERATORS: dict[int, Any] = {
     kinds.LIST: list.__iter__, kinds.TUPLE: tuple.__iter__, kinds.DEQUE: collections.deque.__iter__,
     kinds.SET: lambda s: (frozenset if is_a(s, frozenset) else set).__iter__(s),
 }  # fmt: skip
-# Classes whose instances are also tensors that carry this mark.
 _PROTOCOL = type(Protocol)
 # Whether a class is a protocol that may be asked for, and what its metaclass has found its members to be.
 _PROTOCOL_MARKS = ("_is_protocol", "_is_runtime_protocol", "__protocol_attrs__", "__callable_proto_members_only__",
                    "__non_callable_proto_members__")  # fmt: skip
+# Classes whose instances are also tensors that carry this mark.
 _MARKING: dict[type, str] = {type(torch.nn.Parameter): "_is_param", type(torch.nn.Buffer): "_is_buffer"}
 _COPIED = frozenset({list, tuple, dict, set, frozenset, collections.OrderedDict})
 
