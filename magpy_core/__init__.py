@@ -14,14 +14,14 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from magpy_core.findings import Finding as Finding
-    from magpy_core.runtime.api import Capture as Capture
-    from magpy_core.runtime.api import GraphBreak as GraphBreak
-    from magpy_core.runtime.api import Monitored as Monitored
-    from magpy_core.runtime.api import UnsupportedVersion as UnsupportedVersion
-    from magpy_core.runtime.api import captures as captures
-    from magpy_core.runtime.api import compile as compile
-    from magpy_core.runtime.api import monitor as monitor
-    from magpy_core.runtime.api import reset as reset
+    from magpy_core.regions.api import Capture as Capture
+    from magpy_core.regions.api import GraphBreak as GraphBreak
+    from magpy_core.regions.api import Monitored as Monitored
+    from magpy_core.regions.api import UnsupportedVersion as UnsupportedVersion
+    from magpy_core.regions.api import captures as captures
+    from magpy_core.regions.api import compile as compile
+    from magpy_core.regions.api import monitor as monitor
+    from magpy_core.regions.api import reset as reset
 
 _API = ("compile", "monitor", "reset", "captures", "Capture", "Monitored", "GraphBreak", "UnsupportedVersion")
 __all__ = [*_API, "Finding", "__version__"]
@@ -37,7 +37,7 @@ def __getattr__(name: str) -> Any:
         from magpy_core._compat import versions
 
         versions.check_versions()  # before anything is imported that an unknown Python or torch would break
-        from magpy_core.runtime import api
+        from magpy_core.regions import api
 
         value = getattr(api, name)
     elif name == "Finding":

@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _torch_has_compiled() -> bool:
     if "torch._dynamo.convert_frame" not in sys.modules:
         return False
-    from magpy_core._compat.dynamo import torch_has_compiled
+    from magpy_core._compat.torch.dynamo import torch_has_compiled
 
     return torch_has_compiled()
 

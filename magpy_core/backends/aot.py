@@ -12,12 +12,12 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat import fake as fake_compat
-from magpy_core._compat import hoist
-from magpy_core._compat import inductor as compat
-from magpy_core._compat.decompositions import wrongly_decomposed
-from magpy_core._compat.torch_state import default_device, preserve_torch_state
-from magpy_core._compat.warning_filters import COMPILERS, no_warnings
+from magpy_core._compat.torch import fake as fake_compat
+from magpy_core._compat.torch import hoist
+from magpy_core._compat.torch import inductor as compat
+from magpy_core._compat.torch.decompositions import wrongly_decomposed
+from magpy_core._compat.torch.torch_state import default_device, preserve_torch_state
+from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
 from magpy_core.backends.base import CompiledGraph, ShapeGuard
 from magpy_core.backends.calling import adapt, is_identity
 from magpy_core.backends.checks import write_checks

@@ -20,7 +20,7 @@ class ShapeGuard:
     explanation: str
 
     def holds(self, inputs: Sequence[Any]) -> bool:
-        from magpy_core._compat.fake import guard_namespace
+        from magpy_core._compat.torch.fake import guard_namespace
 
         return bool(eval(self.expression, guard_namespace(), {"L": inputs}))
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.decompositions import kernels_check
+from magpy_core._compat.torch.decompositions import kernels_check
 from magpy_core.backends.scalar_ops import name_of
 from magpy_core.findings import Unsupported
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch.fx
 
-from magpy_core._compat.fx_targets import printable_targets
+from magpy_core._compat.torch.fx_targets import printable_targets
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph.checkpoints import with_checkpoints

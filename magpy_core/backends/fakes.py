@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from magpy_core._compat import fake as compat
-from magpy_core._compat.fake import guard_namespace
-from magpy_core._compat.torch_state import preserve_torch_state
+from magpy_core._compat.torch import fake as compat
+from magpy_core._compat.torch.fake import guard_namespace
+from magpy_core._compat.torch.torch_state import preserve_torch_state
 from magpy_core.findings import Unsupported
 
 __all__ = ["FakeInputs", "fakes_from_facts", "guard_namespace", "make_fake_inputs"]

@@ -24,7 +24,7 @@ import torch
 import torch.fx
 from torch.fx.node import map_aggregate
 
-from magpy_core._compat.torch_state import STATE_CALLS
+from magpy_core._compat.torch.torch_state import STATE_CALLS
 from magpy_core.backends import scalar_math, scalar_ops
 from magpy_core.backends.emitter import Emitter, Scalar, Value, fakes_of, find
 from magpy_core.backends.scalar_math import DTYPE, ScalarType
@@ -74,7 +74,7 @@ def lower_scalars(
 ) -> Lowered:
     """Rewrites ``gm`` (left as it is) into a graph without Python numbers that vary; raises Unsupported.
 
-    ``hoist`` marks a scalar that should be computed once, before the kernels that use it (see `_compat.inductor.hoist`).
+    ``hoist`` marks a scalar that should be computed once, before the kernels that use it (see `_compat.torch.inductor.hoist`).
     """
     return _Lowering(gm, fakes, mode, hoist).run()
 

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.decompositions import draws_otherwise, is_recurrent
-from magpy_core._compat.fx_targets import device_constructors, printable_targets
+from magpy_core._compat.torch.decompositions import draws_otherwise, is_recurrent
+from magpy_core._compat.torch.fx_targets import device_constructors, printable_targets
 from magpy_core.backends.scalar_ops import name_of
 from magpy_core.backends.sharing import may_overlap, split_views
 from magpy_core.backends.stretches import inference_leaves, written_again

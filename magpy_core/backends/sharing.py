@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.views import many_views, views
+from magpy_core._compat.torch.views import many_views, views
 from magpy_core.backends.scalar_ops import name_of
 from magpy_core.opgraph.functions import IN_PLACE
 

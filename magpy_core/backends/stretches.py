@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch.fx
 
-from magpy_core._compat.autograd import enter_inference_mode, exit_inference_mode
+from magpy_core._compat.torch.autograd import enter_inference_mode, exit_inference_mode
 from magpy_core.backends.scalar_ops import name_of
 from magpy_core.backends.sharing import viewed, writes
 from magpy_core.opgraph.checkpoints import CHECKPOINT

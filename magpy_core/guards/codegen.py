@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.scripts import cpp_module, owns_method, script_attribute
+from magpy_core._compat.torch.scripts import cpp_module, owns_method, script_attribute
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.draws import draw

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.tensor_guards import no_torch_function
+from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import Location
 from magpy_core.guards.codegen import HOOK_DICTS, same_elements, same_keys, same_names
 from magpy_core.opgraph.scalars import Sym

@@ -3,7 +3,7 @@
 Most of what a deep model's guard looks at lies in the ``__dict__`` of its modules and in the tables these hold, in the names
 of Python's modules and classes, and in the code, defaults and cells of functions. Once all of it has been checked, it stays
 true until one of those dicts is written to, an object gets another class or another ``__dict__``, or a function, class or
-cell gets another value; dict version tags (``_compat/dict_tags.py``) and words of memory (``_compat/slot_words.py``) tell.
+cell gets another value; dict version tags and words of memory (``dict_tags.py``, ``slot_words.py`` in ``_compat/cpython``) tell.
 What is left of the guard then: the ways to the roots (which must be the same objects), and what neither shows (lists, sets,
 slots, tensors' own properties). The full guard stays the truth: whatever looks different here is decided there.
 Key type: FirstLevel.
@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat import dict_tags
-from magpy_core._compat.dict_tags import Watch, instance_dict, names_of, type_is_fixed
-from magpy_core._compat.slot_words import slot
+from magpy_core._compat.cpython import dict_tags
+from magpy_core._compat.cpython.dict_tags import Watch, instance_dict, names_of, type_is_fixed
+from magpy_core._compat.cpython.slot_words import slot
 from magpy_core.guards.codegen import HOOK_DICTS, GuardWriter, drop_unused
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Read

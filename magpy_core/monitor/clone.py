@@ -15,11 +15,11 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Final
 
-from magpy_core._compat.assembler import Instr, assemble, decode
-from magpy_core._compat.dynamo import local_names
-from magpy_core._compat.eval_frame import generator_started
-from magpy_core._compat.own_builtins import OWN_BUILTINS
-from magpy_core._compat.slots import UnknownStack
+from magpy_core._compat.cpython.assembler import Instr, assemble, decode
+from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
+from magpy_core._compat.cpython.slots import UnknownStack
+from magpy_core._compat.torch.dynamo import local_names
+from magpy_core._compat.torch.eval_frame import generator_started
 from magpy_core._compat.versions import PY312, PY313
 from magpy_core.monitor.emit import CALL, COPY, LOAD_ATTR, LOAD_CONST, POP_TOP, PUSH_NULL, SWAP, Emitter
 from magpy_core.monitor.events import Site

@@ -10,9 +10,9 @@ from __future__ import annotations
 import dis
 from typing import Any, Final
 
-from magpy_core._compat.assembler import Decoded, Instr, Position
-from magpy_core._compat.own_builtins import OWN_BUILTINS
-from magpy_core._compat.slots import UnknownStack, stack_states
+from magpy_core._compat.cpython.assembler import Decoded, Instr, Position
+from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
+from magpy_core._compat.cpython.slots import UnknownStack, stack_states
 from magpy_core._compat.versions import PY312, PY313
 from magpy_core.monitor.events import Site
 from magpy_core.monitor.hooks import HOOKS

@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import CellType, CodeType
 from typing import Any
 
-from magpy_core._compat.eval_frame import Frame
+from magpy_core._compat.torch.eval_frame import Frame
 
 
 class Site:

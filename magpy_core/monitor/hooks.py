@@ -15,8 +15,8 @@ from collections.abc import Callable
 from types import CellType, FunctionType, TracebackType
 from typing import Any, Final, cast
 
-from magpy_core._compat.eval_frame import AT_LIMIT, never_intercept
-from magpy_core._compat.own_builtins import OWN_BUILTINS
+from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
+from magpy_core._compat.torch.eval_frame import AT_LIMIT, never_intercept
 from magpy_core.monitor.events import Observer, Site
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]

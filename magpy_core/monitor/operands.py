@@ -6,7 +6,7 @@ from __future__ import annotations
 import dis
 from typing import Final
 
-from magpy_core._compat.assembler import Instr, Position
+from magpy_core._compat.cpython.assembler import Instr, Position
 
 _OF_OPERAND: Final = ("POP_JUMP_", "JUMP_IF_", "GET_ITER", "FORMAT_VALUE")
 _COPY: Final = dis.opmap["COPY"]

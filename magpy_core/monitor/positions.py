@@ -17,7 +17,7 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from magpy_core._compat import eval_frame
+from magpy_core._compat.torch import eval_frame
 from magpy_core.findings.finding import Location, Position, Range
 from magpy_core.monitor import hooks
 from magpy_core.monitor.events import Site

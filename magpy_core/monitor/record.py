@@ -18,9 +18,9 @@ from _thread import get_ident
 from types import CodeType, TracebackType
 from typing import Final
 
-from magpy_core._compat.dynamo import VisibleCode, bypass, torch_has_compiled
-from magpy_core._compat.eval_frame import Frame, Interception, disable, never_intercepted, prepare_clone, restore
-from magpy_core._compat.own_builtins import OWN_BUILTINS
+from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
+from magpy_core._compat.torch.dynamo import VisibleCode, bypass, torch_has_compiled
+from magpy_core._compat.torch.eval_frame import Frame, Interception, disable, never_intercepted, prepare_clone, restore
 from magpy_core._compat.versions import check_versions
 from magpy_core.monitor.clone import instrument
 from magpy_core.monitor.events import Observer

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.autograd import is_view
-from magpy_core._compat.tensor_guards import no_torch_function
+from magpy_core._compat.torch.autograd import is_view
+from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.made import as_it_is, may_become, set_data, set_requires_grad
 from magpy_core.refgraph.kinds import is_a

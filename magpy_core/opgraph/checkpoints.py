@@ -13,7 +13,7 @@ import torch
 import torch.fx
 from torch.utils.checkpoint import checkpoint
 
-from magpy_core._compat.fx_targets import printable_targets
+from magpy_core._compat.torch.fx_targets import printable_targets
 
 CHECKPOINT = "magpy_checkpoint"
 GIVEN = "magpy_checkpoint_arguments"  # of a value: the calls of ``checkpoint`` that it is an argument of

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.tensor_guards import no_torch_function
+from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.refgraph.kinds import same_scalar
 

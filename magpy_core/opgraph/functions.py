@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.tensor_guards import is_tensor_base
+from magpy_core._compat.torch.tensor_guards import is_tensor_base
 from magpy_core.findings import HERE
 from magpy_core.refgraph.kinds import is_number_of_numpy
 

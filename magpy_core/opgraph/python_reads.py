@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.tensor_guards import storage_key
+from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.data_shapes import is_constant
 from magpy_core.opgraph.functions import SAME_BY_LAYOUT, SAME_BY_NUMBER, gives_parts, opaque_read, writes_in_place

@@ -10,7 +10,7 @@ import operator
 
 import torch.fx
 
-from magpy_core._compat.autograd import switches_modes
+from magpy_core._compat.torch.autograd import switches_modes
 
 # Pointwise operations, reductions, views and layers that raise for shapes, types and devices only.
 _SAFE = frozenset({

@@ -15,11 +15,11 @@ import torch
 import torch.fx
 from torch.overrides import TorchFunctionMode
 
-from magpy_core._compat.autograd import is_view
-from magpy_core._compat.eval_frame import never_intercept
-from magpy_core._compat.surroundings import asked_for
-from magpy_core._compat.tensor_guards import no_torch_function, storage_key
-from magpy_core._compat.torch_state import put_back, set_aside
+from magpy_core._compat.torch.autograd import is_view
+from magpy_core._compat.torch.eval_frame import never_intercept
+from magpy_core._compat.torch.surroundings import asked_for
+from magpy_core._compat.torch.tensor_guards import no_torch_function, storage_key
+from magpy_core._compat.torch.torch_state import put_back, set_aside
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph import release, subclasses

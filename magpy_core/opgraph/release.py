@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.autograd import is_view
-from magpy_core._compat.tensor_guards import no_torch_function, tensor_users, tensors_in_storage
+from magpy_core._compat.torch.autograd import is_view
+from magpy_core._compat.torch.tensor_guards import no_torch_function, tensor_users, tensors_in_storage
 
 #: Bytes that operations may make before the values are looked through.
 EVERY = 32 * 2**20

@@ -2,7 +2,7 @@
 
 A leaf is a value read from outside (``source``), a tensor's value read by Python (``node``), or a dimension of a graph
 input (``size``). The program sees ordinary numbers; a symbol is found again by the identity of the number object (see
-``_compat.fresh``). Key types: Sym, ScalarTable.
+``_compat.cpython.fresh``). Key types: Sym, ScalarTable.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 
 import torch.fx
 
-from magpy_core._compat.fresh import fresh_float, fresh_int
+from magpy_core._compat.cpython.fresh import fresh_float, fresh_int
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.refgraph.source import Source
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.eval_frame import never_intercept
-from magpy_core._compat.tensor_guards import no_subclass_functions
-from magpy_core._compat.torch_state import PlainDispatchMode
+from magpy_core._compat.torch.eval_frame import never_intercept
+from magpy_core._compat.torch.tensor_guards import no_subclass_functions
+from magpy_core._compat.torch.torch_state import PlainDispatchMode
 from magpy_core.opgraph.recorder import OpRecorder
 
 # In inference mode operations are not taken apart before they get here.

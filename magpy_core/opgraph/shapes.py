@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.fake import RealLeftAlone, fakify, new_fake_mode, symbolic_shapes
-from magpy_core._compat.sym_size import assumptions, hint_of, sym_expression
-from magpy_core._compat.warning_filters import no_warnings
+from magpy_core._compat.torch.fake import RealLeftAlone, fakify, new_fake_mode, symbolic_shapes
+from magpy_core._compat.torch.sym_size import assumptions, hint_of, sym_expression
+from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from magpy_core._compat.tensor_guards import has_own_functions, has_own_kernels
+from magpy_core._compat.torch.tensor_guards import has_own_functions, has_own_kernels
 from magpy_core.findings import HERE, Unsupported
 
 _HINT = "Take its plain tensor outside the region: `x.as_subclass(torch.Tensor)`, or what the class keeps inside."

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.plain_code import attributes_compared
+from magpy_core._compat.cpython.plain_code import attributes_compared
 from magpy_core.refgraph import natives
 from magpy_core.refgraph.fields import instance_dict, slot_names, slot_value
 from magpy_core.refgraph.kinds import is_a

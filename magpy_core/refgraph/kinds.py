@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.tensor_guards import no_torch_function
+from magpy_core._compat.torch.tensor_guards import no_torch_function
 
 SCALAR, IDENTITY, TENSOR, LIST, TUPLE, DICT, SET, DEQUE, OBJECT, OPAQUE = range(10)
 NAMES = ("scalar", "identity", "tensor", "list", "tuple", "dict", "set", "deque", "object", "opaque")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from magpy_core._compat.scripts import cpp_module, owns_method, script_attribute
+from magpy_core._compat.torch.scripts import cpp_module, owns_method, script_attribute
 from magpy_core.refgraph import natives
 from magpy_core.refgraph.iterators import peek
 

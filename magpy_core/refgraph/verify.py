@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from magpy_core._compat.tensor_guards import no_torch_function
+from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict
 from magpy_core.refgraph.graph import Node, Read, RefGraph

@@ -12,7 +12,7 @@ import sys
 import threading
 from typing import Any, NoReturn
 
-from magpy_core._compat.command_source import forget_command_source
+from magpy_core._compat.cpython.command_source import forget_command_source
 from magpy_core.runner import supervise, tracebacks
 from magpy_core.runner.channel import Channel, error_message
 from magpy_core.runner.entrypoint import BadEntrypoint, BadSource, Entrypoint

@@ -164,12 +164,12 @@ class Discovery:
     def _install(self) -> None:
         import torch
 
-        from magpy_core._compat.call_context import in_backward, in_tracer
-        from magpy_core._compat.parallel import wraps_for_processes
+        from magpy_core._compat.torch.call_context import in_backward, in_tracer
+        from magpy_core._compat.torch.parallel import wraps_for_processes
 
         self._clock.mark("import_torch")
         if self._monitoring.hears_compiler:
-            from magpy_core._compat.dynamo_watch import before_first_frame
+            from magpy_core._compat.torch.dynamo_watch import before_first_frame
 
             ImportHook(lambda: before_first_frame(self._monitoring.begin), "torch._dynamo").install()
         self._plain = lambda: in_backward() or in_tracer()
@@ -202,7 +202,7 @@ class Discovery:
 
         __call__.__name__, __call__.__qualname__ = original.__name__, original.__qualname__
         __call__.__annotations__ = dict(original.__annotations__)
-        __call__.magpy_original = original  # type: ignore[attr-defined]  # no foreign replacement: see _compat/surroundings.py
+        __call__.magpy_original = original  # type: ignore[attr-defined]  # no foreign replacement: see _compat/torch/surroundings.py
         base.__call__ = __call__
 
     def _uncaptured(self, original: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -102,7 +102,7 @@ class Entrypoint:
     def run(self) -> None:
         """Run the user's code, to its end or its exception."""
         if self._code is None:
-            from magpy_core._compat.run_as_main import run_module_as_main, was_not_found
+            from magpy_core._compat.cpython.run_as_main import run_module_as_main, was_not_found
 
             name = self.module if self.module is not None else "__main__"
             try:

@@ -16,8 +16,8 @@ Sink: TypeAlias = Literal["inherit", "stderr", "null"] | Callable[[bytes], None]
 Kind: TypeAlias = Literal["ok", "failed", "killed", "timeout", "cancelled", "bad-entrypoint", "tool-error"]
 
 SESSIONS = {
-    "magpy": "magpy_core.runtime.session:Session",
-    "dynamo": "magpy_core.runtime.dynamo.session:DynamoSession",
+    "magpy": "magpy_core.regions.session:Session",
+    "dynamo": "magpy_core.dynamo.session:DynamoSession",
 }
 """Per engine, what makes the regions of a program."""
 

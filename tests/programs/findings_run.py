@@ -21,11 +21,11 @@ from typing import Any
 import torch
 
 from magpy_core.findings import Finding
+from magpy_core.regions.region import Region
+from magpy_core.regions.session import Session
 from magpy_core.runner.discovery import Discovery
 from magpy_core.runner.monitoring import Monitoring
 from magpy_core.runner.steps import StepClock
-from magpy_core.runtime.region import Region
-from magpy_core.runtime.session import Session
 from tests.programs.findings_help import FOLDER, LIBRARIES, Program
 
 

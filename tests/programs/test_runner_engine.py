@@ -9,7 +9,7 @@ import pytest
 
 from tests.programs.runner_help import Ran, plainly, under_magpy, write
 
-ENGINE = "magpy_core.runtime.session:Session"
+ENGINE = "magpy_core.regions.session:Session"
 TRAIN = """
     import torch
     from torch import nn

@@ -18,7 +18,9 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat import dict_tags
+from magpy_core._compat.cpython import dict_tags
+from magpy_core.capture import build as capture
+from magpy_core.capture.build import Capture
 from magpy_core.guards.codegen import GuardWriter
 from magpy_core.guards.first_level import FirstLevel
 from magpy_core.opgraph.python_reads import PythonReads
@@ -26,13 +28,11 @@ from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.opgraph.segments import Segment
 from magpy_core.opgraph.shapes import ShapeTracker
+from magpy_core.recording import recording
 from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.snapshot import Snapshot
 from magpy_core.replay.codegen import ReplayWriter
 from magpy_core.replay.ir import Scalar
-from magpy_core.runtime import capture
-from magpy_core.runtime.capture import Capture
-from magpy_core.runtime.recording import recording
 from tests.soundness.fuzz import possible_changes, random_schedule
 from tests.soundness.harness import Step, run, standard_schedules
 from tests.soundness.world import Program, programs

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 import magpy_core
-from magpy_core.runtime.api import region_of
+from magpy_core.regions.api import region_of
 
 SCALE = {"value": 2.0}
 

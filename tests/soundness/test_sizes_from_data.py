@@ -13,7 +13,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 import magpy_core
-from magpy_core.runtime.api import region_of
+from magpy_core.regions.api import region_of
 
 
 class Positive(torch.autograd.Function):

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 import magpy_core
-from magpy_core.runtime.region import Region
+from magpy_core.regions.region import Region
 
 
 def same(a: Any, b: Any) -> bool:

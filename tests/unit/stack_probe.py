@@ -1,7 +1,7 @@
 """Looking at the interpreter's real value stack: what is the depth, and which slots are NULL, before every instruction.
 
 :func:`probed` gives a copy of a code object that calls a probe before each instruction; the probe reads the running frame's
-memory and compares it with what the static analysis (``_compat/slots.py``) says. Key type: :class:`Probe`.
+memory and compares it with what the static analysis (``_compat/cpython/slots.py``) says. Key type: :class:`Probe`.
 
 Layout used (CPython 3.11 to 3.13, 64 bits): ``PyFrameObject`` keeps a pointer to the interpreter's frame at byte 24; that
 one has ``stacktop`` (an int: how many slots of ``localsplus`` are in use) at byte 64, and ``localsplus`` from byte 72 on.
@@ -15,9 +15,9 @@ import sys
 from types import CodeType
 from typing import Any
 
-from magpy_core._compat.assembler import Decoded, Instr, assemble, decode
-from magpy_core._compat.dynamo import local_names
-from magpy_core._compat.slots import stack_states
+from magpy_core._compat.cpython.assembler import Decoded, Instr, assemble, decode
+from magpy_core._compat.cpython.slots import stack_states
+from magpy_core._compat.torch.dynamo import local_names
 from magpy_core._compat.versions import PY312, PY313
 from magpy_core.monitor.clone import _Instrumenter
 

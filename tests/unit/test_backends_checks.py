@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 import magpy_core
-from magpy_core.runtime.api import region_of
+from magpy_core.regions.api import region_of
 
 W = torch.arange(12.0).reshape(4, 3)
 Operation = Callable[[torch.Tensor], torch.Tensor]

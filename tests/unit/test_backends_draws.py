@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 import magpy_core
-from magpy_core.runtime.api import region_of
+from magpy_core.regions.api import region_of
 
 COMPILERS = pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 

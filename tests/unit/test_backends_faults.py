@@ -11,10 +11,10 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 import magpy_core
-from magpy_core._compat.autograd import enter_inference_mode
-from magpy_core._compat.torch_state import preserve_torch_state
+from magpy_core._compat.torch.autograd import enter_inference_mode
+from magpy_core._compat.torch.torch_state import preserve_torch_state
 from magpy_core.backends.aot import frames_cleared
-from magpy_core.runtime.api import region_of
+from magpy_core.regions.api import region_of
 
 COMPILERS = pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 import magpy_core
-from magpy_core.runtime.api import region_of
+from magpy_core.regions.api import region_of
 
 LAYOUTS: dict[str, Callable[[], torch.Tensor]] = {
     "transposed": lambda: torch.full((3, 2), 1.5).t(),

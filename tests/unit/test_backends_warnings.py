@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from magpy_core._compat.warning_filters import COMPILERS, no_warnings
+from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
 
 PROGRAM = """
 import warnings

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from magpy_core.findings import Finding, Location, Position, Range
-from magpy_core.runtime import costs
-from magpy_core.runtime.session import Session
+from magpy_core.regions import costs
+from magpy_core.regions.session import Session
 
 KIND = "a"
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from magpy_core._compat import dynamo_watch
+from magpy_core._compat.torch import dynamo_watch
 from magpy_core.backends.registry import UnknownBackend
+from magpy_core.dynamo.session import DynamoSession
+from magpy_core.dynamo.wording import read_reason, tell_break, value_text
 from magpy_core.findings import Finding, Severity
 from magpy_core.runner.timeline import Timeline
-from magpy_core.runtime.dynamo.session import DynamoSession
-from magpy_core.runtime.dynamo.wording import read_reason, tell_break, value_text
 from tests.unit import dynamo_programs as programs
 
 pytestmark = pytest.mark.torch_compile
@@ -186,7 +186,7 @@ def test_what_the_program_compiles_itself_is_told_too(session: DynamoSession) ->
     assert {f.code for f in session.findings} == {"MPD101", "MPD301"} and {f.region for f in session.findings} == {None}
 
 
-@pytest.mark.parametrize("broken", ["runtime.dynamo.explain.broke", "_compat.dynamo_watch._spots"])
+@pytest.mark.parametrize("broken", ["dynamo.explain.broke", "_compat.torch.dynamo_watch._spots"])
 def test_a_mistake_of_ours_is_a_finding(session: DynamoSession, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     monkeypatch.setattr(f"magpy_core.{broken}", lambda *_: 1 / 0)
     x = torch.ones(2)

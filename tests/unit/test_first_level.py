@@ -15,9 +15,9 @@ import torch
 from torch import nn
 
 import magpy_core
-from magpy_core._compat import dict_tags
-from magpy_core._compat.dict_tags import Unwatchable, Watch
-from magpy_core._compat.slot_words import slot
+from magpy_core._compat.cpython import dict_tags
+from magpy_core._compat.cpython.dict_tags import Unwatchable, Watch
+from magpy_core._compat.cpython.slot_words import slot
 from magpy_core.guards.first_level import FirstLevel
 
 pytestmark = pytest.mark.skipif(not dict_tags.supported(), reason="this Python has no dict version tags")

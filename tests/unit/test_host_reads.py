@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import magpy_core
-from magpy_core.runtime.region import Options, Region, line_location
+from magpy_core.regions.region import Options, Region, line_location
 
 HISTORY: list[float] = []
 

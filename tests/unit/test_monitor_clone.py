@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from magpy_core._compat.assembler import assemble, decode
+from magpy_core._compat.cpython.assembler import assemble, decode
 from magpy_core.monitor import Observer, record
 from magpy_core.monitor.clone import instrument
 from tests.unit.monitor_log import run

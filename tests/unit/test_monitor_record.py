@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list
 
-from magpy_core._compat import eval_frame
+from magpy_core._compat.torch import eval_frame
 from magpy_core._compat.versions import UnsupportedVersion, check, check_versions
 from magpy_core.monitor import (
     Frame,

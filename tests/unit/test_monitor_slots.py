@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magpy_core._compat.assembler import decode
-from magpy_core._compat.slots import UnknownStack, stack_states
+from magpy_core._compat.cpython.assembler import decode
+from magpy_core._compat.cpython.slots import UnknownStack, stack_states
 from magpy_core._compat.versions import PY313
 from magpy_core.monitor import Observer, record
 from magpy_core.monitor.clone import instrument

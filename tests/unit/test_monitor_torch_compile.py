@@ -12,8 +12,8 @@ import torch._dynamo
 from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list, _debug_get_precompile_entries
 
 import magpy_core
-from magpy_core._compat.dynamo import bypass, read_mark, set_mark
-from magpy_core.runtime.api import region_of
+from magpy_core._compat.torch.dynamo import bypass, read_mark, set_mark
+from magpy_core.regions.api import region_of
 from tests.unit.monitor_log import Log, run
 
 X = torch.ones(2)

@@ -7,7 +7,7 @@ import functools
 import torch
 
 import magpy_core
-from magpy_core.runtime.api import region_of
+from magpy_core.regions.api import region_of
 
 
 def test_a_cache_asked_by_tensor_is_filled_as_plain_python_fills_it() -> None:

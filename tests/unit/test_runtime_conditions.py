@@ -9,7 +9,7 @@ import torch
 
 import magpy_core
 from magpy_core.findings import Severity
-from magpy_core.runtime.api import region_of
+from magpy_core.regions.api import region_of
 
 
 def masked(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import magpy_core
-from magpy_core.runtime.region import Options, Region
+from magpy_core.regions.region import Options, Region
 from tests.unit.engine_pair import code_of, pair, same
 
 X = torch.arange(3.0)
@@ -222,7 +222,7 @@ def test_fullgraph_is_silent_for_one_graph() -> None:
 
 
 def test_a_failing_monitor_leaves_the_program_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    from magpy_core.runtime.recording.recording import Recording
+    from magpy_core.recording.recording import Recording
 
     def broken(self: Any, *args: Any) -> None:
         raise RuntimeError("a defect of ours")

@@ -13,7 +13,7 @@ from torch import nn
 import magpy_core
 from magpy_core.findings import Severity
 from magpy_core.opgraph.arrays import may_write
-from magpy_core.runtime.api import region_of
+from magpy_core.regions.api import region_of
 
 
 def codes(compiled: Any) -> set[str]:

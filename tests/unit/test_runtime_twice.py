@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import magpy_core
-from magpy_core.runtime.api import region_of
+from magpy_core.regions.api import region_of
 
 
 def penalty(function: Any, x: torch.Tensor) -> torch.Tensor:

@@ -8,7 +8,7 @@ import weakref
 import torch
 
 from magpy_core.findings import Finding
-from magpy_core.runtime.session import Session
+from magpy_core.regions.session import Session
 
 
 class Net(torch.nn.Module):

@@ -8,8 +8,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from magpy_core._compat.fake import fakify, new_fake_mode, symbolic_shapes
-from magpy_core._compat.sym_size import assumptions, hint_of, sym_expression
+from magpy_core._compat.torch.fake import fakify, new_fake_mode, symbolic_shapes
+from magpy_core._compat.torch.sym_size import assumptions, hint_of, sym_expression
 
 
 def test_a_slice_that_ends_before_the_end() -> None:

@@ -1,0 +1,238 @@
+"""Decoding and re-encoding of CPython 3.11 to 3.13 code objects, instruction by instruction.
+
+Unlike a general bytecode library this keeps what tracebacks and unwinding depend on exactly as the compiler wrote it:
+the exception table's depths, and the position (line, end line, column, end column) of every instruction.
+
+Key types: :class:`Instr` (one instruction; jumps point at other instructions), :class:`Handler` (one exception-table
+row), :class:`Decoded` (a code object taken apart), :func:`assemble` (puts a changed one together again).
+"""
+
+from __future__ import annotations
+
+import dis
+import opcode
+from collections.abc import Sequence
+from types import CodeType
+from typing import Any
+
+from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
+
+__builtins__ = OWN_BUILTINS  # type: ignore[assignment]
+
+EXTENDED_ARG: int = dis.opmap["EXTENDED_ARG"]
+
+
+def _cache_sizes() -> Sequence[int]:
+    """How many code units of inline cache follow each opcode (3.13 keeps them by name)."""
+    known: Sequence[int] | dict[str, int] = opcode._inline_cache_entries  # type: ignore[attr-defined]
+    return [known.get(name, 0) for name in dis.opname] if isinstance(known, dict) else known
+
+
+_CACHES: Sequence[int] = _cache_sizes()
+_JUMPS = frozenset(dis.hasjrel)
+_BACKWARD = frozenset(op for name, op in dis.opmap.items() if "BACKWARD" in name)
+
+Position = tuple[int | None, int | None, int | None, int | None]
+"""(line, end line, column, end column), as ``code.co_positions()`` gives it."""
+
+
+class Instr:
+    """One instruction. ``target`` is the instruction a jump goes to; ``offset`` is its byte offset in the original."""
+
+    __slots__ = ("arg", "offset", "op", "pos", "target")
+
+    def __init__(self, op: int, arg: int, pos: Position, offset: int = -1, target: Instr | None = None) -> None:
+        self.op = op
+        self.arg = arg
+        self.pos = pos
+        self.offset = offset
+        self.target = target
+
+    def __repr__(self) -> str:
+        return f"<{self.offset} {dis.opname[self.op]} {self.arg}>"
+
+
+class Handler:
+    """One row of the exception table: instructions ``start`` .. ``stop`` (exclusive; None is the end) go to ``target``."""
+
+    __slots__ = ("depth", "lasti", "start", "stop", "target")
+
+    def __init__(self, start: Instr, stop: Instr | None, target: Instr, depth: int, lasti: bool) -> None:
+        self.start = start
+        self.stop = stop
+        self.target = target
+        self.depth = depth
+        self.lasti = lasti
+
+
+class Decoded:
+    """A code object taken apart."""
+
+    __slots__ = ("code", "handlers", "instrs")
+
+    def __init__(self, code: CodeType, instrs: list[Instr], handlers: list[Handler]) -> None:
+        self.code = code
+        self.instrs = instrs
+        self.handlers = handlers
+
+
+def decode(code: CodeType) -> Decoded:
+    """Take a code object apart (inline caches dropped, EXTENDED_ARGs folded in)."""
+    raw = code.co_code
+    positions = list(code.co_positions())
+    positions += [(None, None, None, None)] * (len(raw) // 2 - len(positions))  # code that was made without any
+    instrs: list[Instr] = []
+    by_offset: dict[int, Instr] = {}
+    jumps: list[tuple[Instr, int]] = []
+    i, start, extended = 0, 0, 0
+    size = len(raw)
+    while i < size:
+        op, arg = raw[i], raw[i + 1] | extended
+        if op == EXTENDED_ARG:
+            extended = arg << 8
+            i += 2
+            continue
+        instr = Instr(op, arg, positions[i // 2], i)
+        instrs.append(instr)
+        by_offset[start] = instr  # a jump lands on the first EXTENDED_ARG
+        i += 2 + 2 * _CACHES[op]
+        if op in _JUMPS:
+            jumps.append((instr, i - 2 * arg if op in _BACKWARD else i + 2 * arg))
+        start, extended = i, 0
+    for instr, offset in jumps:
+        instr.target = by_offset[offset]
+    handlers = []
+    rows = _decode_rows(code.co_exceptiontable)
+    for begin, length, goal, depth_lasti in zip(rows[::4], rows[1::4], rows[2::4], rows[3::4], strict=True):
+        stop = by_offset.get(2 * (begin + length))
+        handlers.append(Handler(by_offset[2 * begin], stop, by_offset[2 * goal], depth_lasti >> 1, bool(depth_lasti & 1)))
+    return Decoded(code, instrs, handlers)
+
+
+def _units(instr: Instr) -> int:
+    arg = instr.arg
+    return (1 if arg < 0x100 else 2 if arg < 0x10000 else 3 if arg < 0x1000000 else 4) + _CACHES[instr.op]
+
+
+def assemble(
+    decoded: Decoded,
+    instrs: list[Instr],
+    labels: dict[Instr, Instr],
+    consts: tuple[Any, ...],
+    extra_stack: int,
+) -> CodeType:
+    """Encode ``instrs`` (the decoded ones in their order, with others between) as a code object like ``decoded.code``.
+
+    ``labels[i]`` is the instruction a jump to ``i`` (or a handler range that starts or stops at ``i``) now means, when it
+    is not ``i`` itself: the first one inserted before it.
+    """
+    code = decoded.code
+    targets = {i: labels.get(i.target, i.target) for i in instrs if i.target is not None}
+    sizes = [_units(i) for i in instrs]
+    starts: dict[Instr, int] = {}
+    while True:  # widening a jump can push another one over a size limit; sizes only grow, so this ends
+        at = 0
+        for instr, size in zip(instrs, sizes, strict=True):
+            starts[instr] = at
+            at += size
+        total = at
+        stable = True
+        for k, instr in enumerate(instrs):
+            target = targets.get(instr)
+            if target is None:
+                continue
+            after = starts[instr] + sizes[k]
+            distance = starts[target] - after
+            instr.arg = -distance if instr.op in _BACKWARD else distance
+            if instr.arg < 0:
+                raise ValueError(f"jump in the wrong direction in {code.co_qualname}: {instr!r}")
+            needed = _units(instr)
+            if needed > sizes[k]:
+                sizes[k] = needed
+                stable = False
+        if stable:
+            break
+    out = bytearray()
+    table = bytearray()
+    line = code.co_firstlineno
+    position, units = instrs[0].pos, 0  # hooks have their instruction's position: one entry for all of them
+    for instr, size in zip(instrs, sizes, strict=True):
+        caches = _CACHES[instr.op]
+        arg = instr.arg
+        for shift in range(8 * (size - caches - 1), 0, -8):
+            out += bytes((EXTENDED_ARG, (arg >> shift) & 0xFF))
+        out += bytes((instr.op, arg & 0xFF))
+        out += bytes(2 * caches)
+        if instr.pos != position:
+            line = _encode_location(table, position, units, line)
+            position, units = instr.pos, 0
+        units += size
+    _encode_location(table, position, units, line)
+    rows = bytearray()
+    for handler in decoded.handlers:
+        begin = starts[labels.get(handler.start, handler.start)]
+        end = total if handler.stop is None else starts[labels.get(handler.stop, handler.stop)]
+        goal = starts[labels.get(handler.target, handler.target)]
+        _encode_row(rows, begin, end - begin, goal, handler.depth << 1 | handler.lasti)
+    return code.replace(
+        co_code=bytes(out),
+        co_consts=consts,
+        co_linetable=bytes(table),
+        co_exceptiontable=bytes(rows),
+        co_stacksize=code.co_stacksize + extra_stack,
+    )
+
+
+def _varint(out: bytearray, value: int) -> None:
+    while value >= 0x40:
+        out.append(0x40 | (value & 0x3F))
+        value >>= 6
+    out.append(value)
+
+
+def _encode_location(out: bytearray, pos: Position, units: int, line: int) -> int:
+    """Append the location-table entries for so many units of code (PEP 626/657 format); returns the line they end on."""
+    start, end, col, end_col = pos
+    while units > 0:
+        length = min(units, 8)
+        units -= length
+        if start is None:
+            out.append(0x80 | 15 << 3 | length - 1)
+            continue
+        delta = start - line
+        line = start
+        signed = -delta << 1 | 1 if delta < 0 else delta << 1
+        if end is None or col is None or end_col is None:
+            out.append(0x80 | 13 << 3 | length - 1)
+            _varint(out, signed)
+        else:
+            out.append(0x80 | 14 << 3 | length - 1)
+            _varint(out, signed)
+            _varint(out, end - start)
+            _varint(out, col + 1)
+            _varint(out, end_col + 1)
+    return line
+
+
+def _decode_rows(table: bytes) -> list[int]:
+    """The numbers in an exception table, four a row: start, length, target (in code units), depth and lasti bit."""
+    numbers = []
+    value = 0
+    for byte in table:
+        value = value << 6 | byte & 0x3F
+        if not byte & 0x40:
+            numbers.append(value)
+            value = 0
+    return numbers
+
+
+def _encode_row(out: bytearray, *values: int) -> None:
+    """Append one exception-table row: big-endian 6-bit groups; bit 7 marks the row's first byte, bit 6 "more follows"."""
+    first = True
+    for value in values:
+        groups = [value & 0x3F]
+        while value := value >> 6:
+            groups.append(value & 0x3F)
+        for k in range(len(groups) - 1, -1, -1):
+            out.append(groups[k] | (0x40 if k else 0) | (0x80 if first else 0))
+            first = False

@@ -1,0 +1,94 @@
+"""Where functions, classes and cells keep what they hold: the words of memory behind ``__code__``, ``__defaults__``,
+``__kwdefaults__``, ``__mro__`` and a cell's content. Such a word is the address of the value, so one native comparison of
+many of them tells that nothing was put in another's place. No offset is assumed: each is found by looking for a value that
+was put there, and tried out by putting another. Key function: slot.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+from magpy_core._compat.cpython.dict_tags import word
+
+_FIRST = 16  # behind the reference count and the type
+
+
+def slot(owner: Any, name: str) -> tuple[int, Any] | None:
+    """The address of the word that says what ``owner.name`` is, and what it is now: of a function's ``__code__``,
+    ``__defaults__`` and ``__kwdefaults__``, a class's ``__mro__``, a cell's ``cell_contents``. None where no word says it.
+    Raises ValueError for an empty cell."""
+    kind: type = type if issubclass(type(owner), type) else type(owner)
+    offset = _offset(kind, name)
+    if offset is None:
+        return None
+    value = _get(kind, owner, name)
+    address = id(owner) + offset
+    return (address, value) if word(address) == (0 if value is None else id(value)) else None
+
+
+def _get(kind: type, owner: Any, name: str) -> Any:
+    return kind.__dict__[name].__get__(owner)
+
+
+@functools.cache
+def _offset(kind: type, name: str) -> int | None:
+    probe = _PROBES.get((kind, name))
+    if probe is None:
+        return None
+    owner, change = probe()
+    value = _get(kind, owner, name)
+    places = [o for o in range(_FIRST, kind.__basicsize__, 8) if word(id(owner) + o) == id(value)]
+    if len(places) != 1:
+        return None
+    change()
+    now = _get(kind, owner, name)
+    return places[0] if now is not value and word(id(owner) + places[0]) == id(now) else None
+
+
+def _function() -> Any:
+    def function(a: int = 1, *, b: int = 2) -> tuple[int, int]:
+        return a, b
+
+    return function
+
+
+def _other(a: int = 3, *, b: int = 4) -> int:
+    return a - b
+
+
+def _of_function(name: str) -> Callable[[], tuple[Any, Callable[[], None]]]:
+    def probe() -> tuple[Any, Callable[[], None]]:
+        function = _function()
+        return function, lambda: setattr(function, name, getattr(_other, name))
+
+    return probe
+
+
+def _of_class() -> tuple[Any, Callable[[], None]]:
+    class Base:
+        pass
+
+    class OtherBase:
+        pass
+
+    class Probe(Base):
+        pass
+
+    return Probe, lambda: setattr(Probe, "__bases__", (OtherBase,))
+
+
+def _of_cell() -> tuple[Any, Callable[[], None]]:
+    cell = types.CellType(object())
+    return cell, lambda: setattr(cell, "cell_contents", object())
+
+
+_PROBES: dict[tuple[type, str], Callable[[], tuple[Any, Callable[[], None]]]] = {
+    (types.FunctionType, "__code__"): _of_function("__code__"),
+    (types.FunctionType, "__defaults__"): _of_function("__defaults__"),
+    (types.FunctionType, "__kwdefaults__"): _of_function("__kwdefaults__"),
+    (type, "__mro__"): _of_class,
+    (types.CellType, "cell_contents"): _of_cell,
+}

@@ -1,0 +1,134 @@
+"""Static analysis of the value stack: how deep it is at every instruction, and which slots hold a NULL.
+
+CPython keeps NULLs on the value stack (below a callable; a local saved by an inlined comprehension). ``COPY`` of a NULL
+crashes the interpreter, so code that inserts COPYs must know, before every call, which layout it meets. Key function:
+:func:`stack_states`; a state is a string with one letter for every slot, bottom first: ``V`` a value, ``N`` a NULL, ``?``
+either. LOAD_METHOD (3.11) and LOAD_ATTR with the method bit (3.12, 3.13) are modelled as the instrumentation rewrites
+them: a NULL and the attribute. Up to 3.12 the NULL lies below the callable, from 3.13 on above it.
+"""
+
+from __future__ import annotations
+
+import dis
+from itertools import pairwise
+
+from magpy_core._compat.cpython.assembler import Decoded, Instr
+from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
+from magpy_core._compat.versions import PY312, PY313
+
+__builtins__ = OWN_BUILTINS  # type: ignore[assignment]
+
+_OP = dis.opmap
+_NO_FALLTHROUGH = frozenset(
+    _OP[name]
+    for name in (
+        "RETURN_VALUE",
+        "RETURN_CONST",
+        "RAISE_VARARGS",
+        "RERAISE",
+        "JUMP_FORWARD",
+        "JUMP_BACKWARD",
+        "JUMP_BACKWARD_NO_INTERRUPT",
+        "INTERPRETER_EXIT",
+    )
+    if name in _OP
+)
+_PUSH_NULL = _OP["PUSH_NULL"]
+_LOAD_GLOBAL = _OP["LOAD_GLOBAL"]
+_LOAD_ATTR = _OP["LOAD_ATTR"]
+_LOAD_METHOD = _OP.get("LOAD_METHOD", -1)
+_LOAD_SUPER_ATTR = _OP.get("LOAD_SUPER_ATTR", -1)
+_LOAD_FAST_AND_CLEAR = _OP.get("LOAD_FAST_AND_CLEAR", -1)
+_RETURN_GENERATOR = _OP["RETURN_GENERATOR"]
+_COPY = _OP["COPY"]
+_SWAP = _OP["SWAP"]
+_PRECALL = _OP.get("PRECALL", -1)
+_CALL = _OP["CALL"]
+_CALL_KW = _OP.get("CALL_KW", -1)
+_CALL_FUNCTION_EX = _OP["CALL_FUNCTION_EX"]
+_STORE_FAST_LOAD_FAST = _OP.get("STORE_FAST_LOAD_FAST", -1)
+_CALLABLE = "VN" if PY313 else "NV"
+"""A callable without a bound first argument."""
+
+
+class UnknownStack(Exception):
+    """The stack layout of a code object could not be worked out; it must not be instrumented."""
+
+
+def _step(state: str, instr: Instr, jump: bool) -> str:
+    """The state after ``instr``."""
+    op, arg = instr.op, instr.arg
+    if op == _PUSH_NULL:
+        return state + "N"
+    if op == _LOAD_GLOBAL:
+        return state + (_CALLABLE if arg & 1 else "V")
+    if op == _LOAD_METHOD or (op == _LOAD_ATTR and PY312 and arg & 1):
+        return state[:-1] + _CALLABLE
+    if op == _LOAD_SUPER_ATTR:
+        return state[:-3] + (_CALLABLE if arg & 1 else "V")
+    if op == _COPY:
+        return state + state[-arg]
+    if op == _SWAP:
+        middle = state[len(state) - arg + 1 : -1]
+        return state[:-arg] + state[-1] + middle + state[-arg]
+    if op == _LOAD_FAST_AND_CLEAR:
+        return state + "?"
+    if op == _STORE_FAST_LOAD_FAST:
+        return state[:-1] + "V"
+    if op == _RETURN_GENERATOR:  # resumed with the value that was sent in
+        return state + "V"
+    if op == _PRECALL:  # the whole effect is given to CALL
+        return state
+    if op == _CALL:
+        return state[: -(arg + 2)] + "V"
+    if op == _CALL_KW:
+        return state[: -(arg + 3)] + "V"
+    if op == _CALL_FUNCTION_EX:
+        return state[: -(3 + (arg & 1))] + "V"
+    effect = dis.stack_effect(op, arg if op >= dis.HAVE_ARGUMENT else None, jump=jump)
+    if effect <= 0:
+        return state[: len(state) + effect]
+    return state + "V" * effect
+
+
+def _merge(a: str, b: str, instr: Instr) -> str:
+    if len(a) != len(b):
+        raise UnknownStack(f"stack depths {len(a)} and {len(b)} meet at {instr!r}")
+    return "".join(x if x == y else "?" for x, y in zip(a, b, strict=True))
+
+
+def stack_states(decoded: Decoded) -> dict[Instr, str]:
+    """The stack before every reachable instruction (unreachable ones are absent).
+
+    Raises UnknownStack when the analysis does not fit the code (its depths disagree, or leave the frame's stack).
+    """
+    instrs = decoded.instrs
+    following: dict[Instr, Instr] = dict(pairwise(instrs))
+    order = {instr: k for k, instr in enumerate(instrs)}
+    covering: list[list[tuple[Instr, int, bool]]] = [[] for _ in instrs]
+    for handler in decoded.handlers:
+        stop = len(instrs) if handler.stop is None else order[handler.stop]
+        for k in range(order[handler.start], stop):
+            covering[k].append((handler.target, handler.depth, handler.lasti))
+    limit = decoded.code.co_stacksize
+    states: dict[Instr, str] = {}
+    work: list[tuple[Instr, str]] = [(instrs[0], "")]
+    while work:
+        instr, state = work.pop()
+        known = states.get(instr)
+        if known is not None:
+            state = _merge(known, state, instr)
+            if state == known:
+                continue
+        states[instr] = state
+        if len(state) > limit:
+            raise UnknownStack(f"stack deeper than {limit} at {instr!r}")
+        for target, depth, lasti in covering[order[instr]]:
+            if len(state) < depth:
+                raise UnknownStack(f"handler depth {depth} above the stack at {instr!r}")
+            work.append((target, state[:depth] + ("V" if lasti else "") + "V"))
+        if instr.target is not None:
+            work.append((instr.target, _step(state, instr, jump=True)))
+        if instr.op not in _NO_FALLTHROUGH and instr in following:
+            work.append((following[instr], _step(state, instr, jump=False)))
+    return states

@@ -1,0 +1,213 @@
+"""Living beside the user's own torch.compile: what its wrappers and marks would hide from a recording is made visible.
+
+* :func:`bypass`: the wrappers of ``torch.compile`` and ``torch._dynamo.disable`` switch frame interception to their own
+  callback, or off. Inside a recording they are replaced by what they stand for, the plain call of the wrapped function.
+* :class:`VisibleCode`: torch's compiler marks code objects "skip" or "run only", for good; frames of such code never reach
+  an interception. While a recording lasts the marks are taken off, then put back. There is no API to read a mark, so its
+  place is found by writing known ones to a code object of our own; where that fails, the recording must not start.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dis
+import gc
+import os
+import sys
+from types import CodeType, FunctionType
+from typing import Any, Final
+
+from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
+
+from magpy_core._compat.cpython.assembler import Decoded, Instr, assemble, decode
+from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
+from magpy_core._compat.versions import PY312, PY313, UnsupportedVersion
+
+__builtins__ = OWN_BUILTINS  # type: ignore[assignment]
+
+_OP: Final = dis.opmap
+_WRAPPERS: Final = {
+    ("compile_wrapper", os.path.join("torch", "_dynamo", "eval_frame.py")),
+    ("_fn", os.path.join("torch", "_dynamo", "eval_frame.py")),
+    ("inner", os.path.join("torch", "_compile.py")),
+}
+_TORCH_COMPILER: Final = os.sep + os.path.join("torch", "_dynamo") + os.sep
+_VARARGS, _VARKEYWORDS = 0x4, 0x8
+
+
+def local_names(code: CodeType) -> tuple[str, ...]:
+    """The names of a frame's variables in the order instructions index them: locals, other cells, free variables."""
+    cells = [name for name in code.co_cellvars if name not in code.co_varnames]
+    return (*code.co_varnames, *cells, *code.co_freevars)
+
+
+def _is_wrapper(code: CodeType) -> bool:
+    return (
+        any(code.co_name == name and code.co_filename.endswith(os.sep + file) for name, file in _WRAPPERS)
+        and "fn" in code.co_freevars
+        and code.co_flags & (_VARARGS | _VARKEYWORDS) == _VARARGS | _VARKEYWORDS
+        and code.co_argcount + code.co_kwonlyargcount == 0
+    )
+
+
+def bypass(code: CodeType) -> CodeType | None:
+    """For a wrapper made by torch's compiler: code of the same shape that is just ``return fn(*args, **kwargs)``."""
+    if not _is_wrapper(code):
+        return None
+    decoded = decode(code)
+    resume = next(k for k, instr in enumerate(decoded.instrs) if instr.op == _OP["RESUME"])
+    # of the call that it stands for: warnings name the caller's line
+    position = [instr.pos for instr in decoded.instrs if instr.op == _OP["CALL_FUNCTION_EX"]][-1]
+    names = local_names(code)
+
+    def load(name: str) -> Instr:
+        cell = name in code.co_cellvars or name in code.co_freevars
+        return Instr(_OP["LOAD_DEREF" if cell else "LOAD_FAST"], names.index(name), position)
+
+    null = Instr(_OP["PUSH_NULL"], 0, position)
+    instrs = [
+        *decoded.instrs[: resume + 1],
+        *((load("fn"), null) if PY313 else (null, load("fn"))),
+        load(code.co_varnames[0]),
+        load(code.co_varnames[1]),
+        Instr(_OP["CALL_FUNCTION_EX"], 1, position),
+        Instr(_OP["RETURN_VALUE"], 0, position),
+    ]
+    return assemble(Decoded(code, instrs, []), instrs, {}, code.co_consts, 4)
+
+
+def compiles_for_operators() -> list[FunctionType]:
+    """The functions of torch that every call of torch.cond and its kin (while_loop, scan, map, flex_attention) comes through
+    on its way to a torch.compile of its own."""
+    from torch._higher_order_ops import utils
+
+    prepare = getattr(utils, "setup_compilation_env", None)
+    plain = getattr(prepare, "__wrapped__", None)  # a context manager's generator function
+    return [plain] if isinstance(plain, FunctionType) else []
+
+
+_get_extra = ctypes.pythonapi["PyUnstable_Code_GetExtra" if PY312 else "_PyCode_GetExtra"]
+_get_extra.argtypes = [ctypes.py_object, ctypes.c_ssize_t, ctypes.POINTER(ctypes.c_void_p)]
+_get_extra.restype = ctypes.c_int
+
+Mark = tuple[int, int]
+"""What torch does with frames of a code, and with those they call: 0 as usual, 1 skip, 2 run only."""
+
+
+def set_mark(code: CodeType, mark: Mark) -> None:
+    """Leave a mark on a code object."""
+    set_code_exec_strategy(code, _FrameExecStrategy(_FrameAction(mark[0]), _FrameAction(mark[1])))
+
+
+def _extra(code: CodeType, index: int) -> int | None:
+    found = ctypes.c_void_p()
+    if _get_extra(code, index, ctypes.byref(found)) != 0:
+        return None
+    return found.value
+
+
+class _Reader:
+    """Reads marks: knows at which index torch keeps its data on a code object, and where in it the mark is."""
+
+    _SEARCHED = 160  # bytes; torch 2.11 to 2.13 keep the mark at 56 to 112
+
+    def __init__(self) -> None:
+        probe = compile("0", "<magpy probe>", "eval")
+        set_mark(probe, (0, 0))
+        self.index = next((k for k in range(16) if _extra(probe, k)), -1)
+        self.offset = -1
+        if self.index < 0:
+            return
+        candidates = set(range(0, self._SEARCHED, 4))
+        for mark in ((1, 2), (2, 1), (0, 1), (1, 0), (2, 2), (0, 0)):
+            set_mark(probe, mark)
+            address = _extra(probe, self.index)
+            assert address is not None
+            candidates = {offset for offset in candidates if self._at(address, offset) == mark}
+        if len(candidates) == 1:
+            self.offset = candidates.pop()
+
+    @staticmethod
+    def _at(address: int, offset: int) -> Mark:
+        pair = (ctypes.c_int * 2).from_address(address + offset)
+        return (pair[0], pair[1])
+
+    def read(self, code: CodeType) -> Mark | None:
+        """A code's mark; None if torch keeps nothing on it."""
+        address = _extra(code, self.index)
+        return None if address is None else self._at(address, self.offset)
+
+
+_reader: _Reader | None = None
+
+
+def read_mark(code: CodeType) -> Mark | None:
+    """The mark torch's compiler left on a code object (None: it keeps nothing there)."""
+    global _reader
+    if _reader is None:
+        _reader = _Reader()
+    if _reader.offset < 0:
+        raise UnsupportedVersion("MagPy cannot read torch.compile's marks on code objects with this build of torch.")
+    return _reader.read(code)
+
+
+def torch_has_compiled() -> bool:
+    """Whether torch's compiler has looked at any frame in this process (only then are there marks).
+
+    ``torch._dynamo.reset()`` clears the compiler's counters and leaves marks where they are; what lasts is that it has
+    patched the optimizers, which it does once, before the first compilation.
+    """
+    module = sys.modules.get("torch._dynamo.convert_frame")
+    if module is None:
+        return False
+    patched = sys.modules["torch._dynamo.eval_frame"].TorchPatcher.patch.cache_info().currsize > 0
+    return bool(patched or module.FRAME_COUNTER or len(module.input_codes.seen))
+
+
+def compiled_codes() -> list[CodeType]:
+    """The code objects that torch's compiler has looked at (some of them hold what it compiled)."""
+    module = sys.modules.get("torch._dynamo.convert_frame")
+    if module is None:
+        return []
+    codes = [reference() for reference in list(module.input_codes.seen)]
+    return [code for code in codes if code is not None]
+
+
+def _all_codes() -> list[CodeType]:
+    """The code of every function in the process, with the functions defined in it; not the compiler's own."""
+    found: dict[int, CodeType] = {}
+    work = [thing.__code__ for thing in gc.get_objects() if type(thing) is FunctionType]
+    while work:
+        code = work.pop()
+        if id(code) not in found:
+            found[id(code)] = code
+            work.extend(const for const in code.co_consts if type(const) is CodeType)
+    return [code for code in found.values() if _TORCH_COMPILER not in code.co_filename or _is_wrapper(code)]
+
+
+class VisibleCode:
+    """Takes the compiler's marks off all code (:meth:`lift`), and puts them back (:meth:`lower`)."""
+
+    def __init__(self, keep: set[int]) -> None:
+        self._keep = keep
+        self._marks: list[tuple[CodeType, Mark]] = []
+
+    def lift(self) -> None:
+        """Make every code object visible, except those whose marks are our own (ids in ``keep``)."""
+        for code in _all_codes():
+            mark = read_mark(code)
+            if mark not in (None, (0, 0)) and id(code) not in self._keep:
+                assert mark is not None
+                self._marks.append((code, mark))
+                set_mark(code, (0, 0))
+
+    def lower(self) -> None:
+        """Put the marks back."""
+        while self._marks:
+            code, mark = self._marks.pop()
+            set_mark(code, mark)
+
+
+def disabled_version(fn: Any) -> Any:
+    """What a function of torch that ``torch._disable_dynamo`` wraps really calls; None before its first call."""
+    return getattr(getattr(fn, "__wrapped__", None), "__dynamo_disable", None)

@@ -1,0 +1,291 @@
+"""What TorchDynamo does, as events: graph breaks, recompiles, compiled frames, frames it gives up on.
+
+Dynamo has logs for people and counters for fleets; neither has columns, the frame, or the reason in parts. So the places
+where it decides are wrapped, once per process: ``log_graph_break`` (every break that is handled), the search for recompile
+reasons, and ``ConvertFrameAssert`` (every frame that is compiled or given up). The wrapped functions get and give exactly
+what they did before. Key: :func:`watch`, :class:`Listener`.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any, Protocol
+
+from magpy_core._compat.torch.dynamo import set_mark
+
+Positions = tuple[int | None, int | None, int | None, int | None]
+"""First line, last line, first column, end column, as ``co_positions`` gives them."""
+
+_CHECKS = 7  # timed checks of a new guard: a few microseconds each
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One instruction that Dynamo was tracing, in the original code."""
+
+    code: CodeType
+    positions: Positions
+
+
+@dataclass(frozen=True)
+class Break:
+    """A graph break: its type (the registry's ``Gb_type``), its text, and the stack that was traced, outermost first."""
+
+    kind: str
+    text: str
+    spots: tuple[Spot, ...]
+
+
+@dataclass(frozen=True)
+class Recompile:
+    """A frame that no compiled version fits: why each of them does not (newest first), and the frame's variables."""
+
+    code: CodeType
+    reasons: tuple[str, ...]
+    variables: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A frame that was compiled. ``guard_seconds`` is one check of its guards, None where that can't be measured."""
+
+    code: CodeType
+    graphs: int
+    guards: int
+    guard_seconds: float | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """A frame that stays plain Python. ``kind`` is empty when that was an error, not a limit of the compiler's."""
+
+    code: CodeType
+    kind: str
+    text: str
+    error: str
+    at: tuple[str, int] | None
+
+
+class Listener(Protocol):
+    """Called in the middle of Dynamo's work: must not run tensor operations. What it raises comes back as ``trouble``."""
+
+    def broke(self, event: Break) -> None: ...
+    def recompiled(self, event: Recompile) -> None: ...
+    def compiled(self, event: Compiled) -> None: ...
+    def gave_up(self, event: GivenUp) -> None: ...
+    def trouble(self, exc: Exception) -> None:
+        """What happened could not be read: a mistake of ours, or a torch that differs from those we know."""
+
+
+_listener: Listener | None = None
+_wrapped = False
+_suppressed = False  # the program's own setting
+
+
+def watch(listener: Listener | None) -> None:
+    """From now on ``listener`` is told (None: nobody). Errors of the compiler's leave frames plain instead of raising."""
+    global _listener, _wrapped, _suppressed
+    import torch._dynamo.config as config
+
+    if _listener is None:
+        _suppressed = config.suppress_errors
+    config.suppress_errors = _suppressed if listener is None else True
+    _listener = listener
+    if _wrapped or listener is None:
+        return
+    from torch._dynamo import convert_frame, symbolic_convert
+
+    _wrap(symbolic_convert.InstructionTranslatorBase, "log_graph_break", _around_break)
+    _wrap(convert_frame, "get_and_maybe_log_recompilation_reasons", _around_reasons)
+    _wrap(convert_frame.ConvertFrameAssert, "__call__", _around_frame)
+    _wrapped = True
+
+
+def before_first_frame(then: Callable[[], None]) -> None:
+    """Call ``then`` once, when Dynamo is about to compile its first function. For the moment after it has been imported."""
+    frame_converter = sys.modules["torch._dynamo.convert_frame"].ConvertFrameAssert
+    original = frame_converter.__call__
+
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if frame_converter.__call__ is not __call__:
+            return original(self, *args, **kwargs)  # wrapped by now: ours is inside, and its time is over
+        frame_converter.__call__ = original
+        then()
+        return frame_converter.__call__(self, *args, **kwargs)
+
+    frame_converter.__call__ = __call__
+
+
+def hide(package: str) -> None:
+    """Frames of the functions of ``package`` (imported by now) are never compiled; what they call is.
+
+    The program's calls go through some of them (the replaced ``nn.Module.__call__``), and what the compiler made of those
+    would be told as the program's.
+    """
+    for name, module in list(sys.modules.items()):
+        if name == package or name.startswith(f"{package}."):
+            for thing in list(vars(module).values()):
+                if getattr(thing, "__module__", None) == name:
+                    _hide(thing)
+
+
+def _hide(thing: Any) -> None:
+    if isinstance(thing, type):
+        for member in list(vars(thing).values()):
+            _hide(member.fget if isinstance(member, property) else getattr(member, "__func__", member))
+    elif isinstance(thing, FunctionType):
+        codes = [thing.__code__]
+        while codes:
+            code = codes.pop()
+            set_mark(code, (1, 0))
+            codes += [const for const in code.co_consts if isinstance(const, CodeType)]
+
+
+def own_code_limit() -> int:
+    """How many versions of one function torch.compile keeps before it gives up."""
+    import torch._dynamo.config as config
+
+    return int(config.recompile_limit)
+
+
+def graph_break_page(kind: str) -> str:
+    """The page of a type of graph break in torch's registry; empty when it has none."""
+    from torch._dynamo import exc
+
+    return exc.get_gbid_documentation_link(kind) or ""
+
+
+def compiled_by_program(target_object: Any) -> bool:
+    """Whether a module is one that the program compiles itself: ``torch.compile(module)`` or ``module.compile()``."""
+    from torch._dynamo import OptimizedModule
+
+    return isinstance(target_object, OptimizedModule) or getattr(target_object, "_compiled_call_impl", None) is not None
+
+
+def backend_names() -> set[str]:
+    """What ``torch.compile`` takes for ``backend``."""
+    import torch._dynamo
+
+    return set(torch._dynamo.list_backends(exclude_tags=()))
+
+
+def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
+    original = getattr(owner, name)
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        listener = _listener
+        if listener is None:
+            return original(*args, **kwargs)
+        return around(listener, original, args, kwargs)
+
+    wrapper.__name__ = name
+    setattr(owner, name, wrapper)
+
+
+def _tell(listener: Listener, event: Callable[[], None]) -> None:
+    """Dynamo is in the middle of its work: nothing of ours may end it."""
+    try:
+        event()
+    except Exception as exc:
+        listener.trouble(exc)
+
+
+def _around_break(listener: Listener, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    exc = kwargs.get("exc", args[3] if len(args) > 3 else None)
+    if exc is not None and not getattr(exc, "logged", False):
+        # A break in a function that is being inlined has its own kind first; the outer ones say how it was handled.
+        _tell(listener, lambda: listener.broke(Break(_kind(exc), str(exc), _spots(exc, args[0]))))
+    return original(*args, **kwargs)
+
+
+def _kind(exc: BaseException) -> str:
+    return getattr(exc, "gb_type", None) or ("" if not type(exc).__name__.startswith("User") else type(exc).__name__)
+
+
+def _spots(exc: BaseException, tracer: Any) -> tuple[Spot, ...]:
+    """The traced stack at the break: of the innermost translator that the exception came through, and its parents."""
+    from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+
+    innermost = tracer
+    traceback = exc.__traceback__
+    while traceback is not None:
+        one = traceback.tb_frame.f_locals.get("self")
+        if isinstance(one, InstructionTranslatorBase):
+            innermost = one
+        traceback = traceback.tb_next
+    found: list[Spot] = []
+    while innermost is not None:
+        instruction = innermost.current_instruction
+        positions = getattr(instruction, "positions", None)
+        where: Positions = tuple(positions) if positions else (getattr(innermost, "lineno", None), None, None, None)
+        found.append(Spot(innermost.f_code, where))
+        innermost = getattr(innermost, "parent", None)
+    return tuple(reversed(found))
+
+
+def _around_reasons(listener: Listener, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    reasons = original(*args, **kwargs)
+    if not kwargs.get("skip_logging", False):
+        frame = args[1]
+        _tell(listener, lambda: listener.recompiled(Recompile(frame.f_code, tuple(map(str, reasons)), frame.f_locals)))
+    return reasons
+
+
+def _around_frame(listener: Listener, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    from torch._dynamo.utils import counters
+
+    frame = args[1]
+    graphs = counters["stats"]["unique_graphs"]
+    start = time.perf_counter()
+    try:
+        result = original(*args, **kwargs)
+    except Exception as exc:
+        failure = exc
+        _tell(listener, lambda: listener.gave_up(_given_up(frame.f_code, failure)))
+        raise
+    seconds = time.perf_counter() - start
+
+    def compiled() -> None:
+        guarded = getattr(result, "guarded_code", None)
+        if guarded is not None:
+            made = max(counters["stats"]["unique_graphs"] - graphs, 0)
+            manager = guarded.guard_manager
+            count = len(getattr(manager, "code_parts", ()))
+            listener.compiled(Compiled(frame.f_code, made, count, _check_time(manager, frame.f_locals), seconds))
+
+    _tell(listener, compiled)
+    return result
+
+
+def _given_up(code: CodeType, exc: Exception) -> GivenUp:
+    stack = getattr(exc, "real_stack", None)
+    at = (stack[-1].filename, stack[-1].lineno or 0) if stack else None
+    return GivenUp(code, _kind(exc), str(exc), type(exc).__name__, at)
+
+
+def _check_time(manager: Any, variables: Any) -> float | None:
+    """Median seconds of a check that holds. The frame has not run yet, so its variables are those that were compiled for."""
+    check = getattr(manager, "check", None)
+    if check is None:
+        return None
+    timings = []
+    for _ in range(_CHECKS):
+        start = time.perf_counter()
+        held = check(variables)
+        timings.append(time.perf_counter() - start)
+        if not held:
+            return None
+    return statistics.median(timings)
+
+
+def torch_folder() -> str:
+    """Where torch itself lies."""
+    import os
+
+    return os.path.join(os.path.dirname(sys.modules["torch"].__file__ or ""), "")

@@ -1,0 +1,144 @@
+"""torch's native tensor and global-state checks (private, stable over 2.11-2.13).
+
+Key functions: ``tensor_check``, ``global_check``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
+
+from magpy_core._compat.torch.surroundings import same_surroundings
+
+
+def tensor_check(tensors: Sequence[torch.Tensor], dynamic_dims: Sequence[set[int]]) -> Callable[..., bool]:
+    """A function of as many tensors: same type, dtype, device, dispatch keys, requires_grad, sizes, strides; no two the same
+    object. Dimensions in ``dynamic_dims[i]`` of tensor ``i`` are free (their strides too)."""
+    if not tensors:
+        return lambda: True
+    sizes: list[Any] = []
+    strides: list[Any] = []
+    for t, dims in zip(tensors, dynamic_dims, strict=True):
+        sizes.append([None if d in dims else int(s) for d, s in enumerate(t.shape)])
+        free = bool(dims)
+        strides.append([int(s) if (not free or s == 1) else None for s in t.stride()])
+    guards = TensorGuards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
+    check: Callable[..., bool] = guards.check
+    return check
+
+
+def global_check() -> Callable[[], bool]:
+    """A function that tells whether grad mode, autocast, default dtype, determinism flags, inference mode and what is in
+    force around the call (``surroundings``) are as they are now."""
+    state = GlobalStateGuard()
+    inference = torch.is_inference_mode_enabled()
+    around = same_surroundings()
+    native = state.check
+    is_inference = torch.is_inference_mode_enabled
+
+    def check() -> bool:
+        return bool(native()) and is_inference() is inference and around()
+
+    return check
+
+
+def mode_depth() -> tuple[int, int]:
+    """Numbers of active torch function modes and dispatch modes."""
+    return (torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack())
+
+
+def _global_facts() -> dict[str, str]:
+    """torch's global state in words, what a user sets most often first."""
+
+    def on(flag: bool) -> str:
+        return "on" if flag else "off"
+
+    types = [kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
+    return {
+        "inference mode": on(torch.is_inference_mode_enabled()),
+        "grad mode": on(torch.is_grad_enabled()),
+        "autocast": ", ".join(f"{kind} {torch.get_autocast_dtype(kind)}" for kind in types) or "off",
+        "default dtype": str(torch.get_default_dtype()),
+        "deterministic algorithms": on(torch.are_deterministic_algorithms_enabled()),
+        "number of threads": str(torch.get_num_threads()),
+        "number of modes in force": str(sum(mode_depth())),
+    }
+
+
+def global_reason() -> Callable[[], tuple[str, str, str]]:
+    """A function that says what differs from now: its name, what it was now, what it is then."""
+    state, before = GlobalStateGuard(), _global_facts()
+
+    def reason() -> tuple[str, str, str]:
+        for name, now in _global_facts().items():
+            if before[name] != now:
+                return (name, before[name], now)
+        return (str(state.reason()).strip() or "global state", "as captured", "different")
+
+    return reason
+
+
+def is_tensor_base(cls: type) -> bool:
+    """Whether ``cls`` is ``torch.Tensor`` or the C class under it, where most tensor methods live."""
+    return issubclass(cls, torch._C.TensorBase)
+
+
+def keep_version(tensor: torch.Tensor) -> Any:
+    """Context manager: what is written to ``tensor`` inside does not count as a change for autograd, which knows nothing
+    of tensors made in inference mode."""
+    if tensor.is_inference():
+        return torch.inference_mode()
+    return torch.autograd._unsafe_preserve_version_counter(tensor)  # type: ignore[attr-defined]
+
+
+def no_torch_function() -> Any:
+    """Context manager: tensor operations inside reach no tensor subclass and no mode."""
+    return torch._C.DisableTorchFunction()
+
+
+def no_subclass_functions() -> Any:
+    """Context manager: tensor operations inside reach no tensor subclass; modes they do."""
+    return torch._C.DisableTorchFunctionSubclass()
+
+
+def has_own_functions(cls: type) -> bool:
+    """Whether operations on instances run a ``__torch_function__`` that isn't torch's."""
+    found = getattr(cls, "__torch_function__", None)
+    plain = torch.Tensor.__torch_function__.__func__  # type: ignore[attr-defined]
+    return getattr(found, "__func__", None) is not plain and found is not torch._C._disabled_torch_function_impl
+
+
+def has_own_kernels(cls: type) -> bool:
+    """Whether operations on instances run a ``__torch_dispatch__`` that isn't torch's."""
+    return cls is not torch.Tensor and cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__  # type: ignore[attr-defined]
+
+
+def tensor_users(tensor: torch.Tensor) -> int:
+    """Owners of a tensor below Python: 1 if only its Python object is one (autograd that saved it is another)."""
+    return int(tensor._use_count())  # type: ignore[attr-defined]
+
+
+def _storage_counts(tensor: torch.Tensor) -> tuple[int, int]:
+    memory = tensor.untyped_storage()
+    return sys.getrefcount(memory), int(torch._C._storage_Use_Count(memory._cdata))
+
+
+_ONE = _storage_counts(torch.empty(1))
+
+
+def tensors_in_storage(tensor: torch.Tensor) -> int:
+    """How many tensors own the storage of this one; 0 if Python has hold of the storage itself."""
+    references, users = _storage_counts(tensor)
+    return users - _ONE[1] + 1 if references == _ONE[0] else 0
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """Identity of the memory a tensor views (0 when it has none)."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (RuntimeError, NotImplementedError):
+        return 0

@@ -1,0 +1,83 @@
+"""Where in the user's source an event of TorchDynamo's is. Key functions: of_break, of_function, of_line."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from types import CodeType, FrameType
+
+from magpy_core._compat.torch.dynamo_watch import Spot
+from magpy_core.dynamo.wording import function_name
+from magpy_core.findings import Location, Position, Range
+from magpy_core.monitor.positions import code_location, frame_location, is_user_file
+from magpy_core.regions.region import line_location
+
+
+def of_break(spots: Sequence[Spot], fallback: Location) -> tuple[Location, tuple[Location, ...]]:
+    """The innermost expression of the user's, and the path on to the library's line when the break is in there."""
+    traced = [_of_spot(spot) for spot in spots]
+    own = [k for k, location in enumerate(traced) if is_user_file(location.file)]
+    if own:
+        beyond = traced[own[-1] :]
+        return traced[own[-1]], tuple(beyond) if len(beyond) > 1 else ()
+    calls = running()
+    place = calls if calls is not None else fallback
+    return place, (place, *traced)
+
+
+def _of_spot(spot: Spot) -> Location:
+    line, _, column, _ = spot.positions
+    name = function_name(spot.code.co_name)
+    if column is None:
+        found = line_location(spot.code.co_filename, line or spot.code.co_firstlineno, name)
+    else:
+        found = code_location(spot.code, spot.positions)
+    return Location(os.path.abspath(found.file) if not found.file.startswith("<") else found.file, found.range, name)
+
+
+def running() -> Location | None:
+    """The innermost expression of the user's that Python itself is evaluating: it called what is being compiled."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_user_file(frame.f_code.co_filename):
+            return replace(frame_location(frame), function=function_name(frame.f_code.co_name))
+        frame = frame.f_back
+    return None
+
+
+def of_function(code: CodeType, fallback: Location) -> Location:
+    """The definition of a function of the user's."""
+    if not is_user_file(code.co_filename):
+        return fallback
+    name = function_name(code.co_name)
+    return line_location(os.path.abspath(code.co_filename), _definition(code, name), name)
+
+
+def _definition(code: CodeType, name: str) -> int:
+    """The line of ``def``: behind decorators, and for the rest of a broken function further up."""
+    first = code.co_firstlineno
+    for line in range(first, min(first + 30, len(linecache.getlines(code.co_filename)) + 1)):
+        if f"def {name}" in linecache.getline(code.co_filename, line):
+            return line
+    for line in range(first, 0, -1):
+        if f"def {name}(" in linecache.getline(code.co_filename, line):
+            return line
+    return first
+
+
+def of_line(code: CodeType, file: str, line: int, expression: str) -> Location | None:
+    """A line that a guard's comment names by the end of its path: ``expression`` in it, else the statement."""
+    if not line or not file or not is_user_file(code.co_filename):
+        return None
+    if not code.co_filename.replace(os.sep, "/").endswith(file.lstrip("./")):
+        return None
+    path = os.path.abspath(code.co_filename)
+    text = linecache.getline(path, line)
+    at = text.find(expression) if expression else -1
+    if at < 0:
+        return line_location(path, line, function_name(code.co_name))
+    span = Range(Position(line - 1, at), Position(line - 1, at + len(expression)))
+    return Location(path, span, function_name(code.co_name))

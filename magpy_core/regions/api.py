@@ -1,0 +1,198 @@
+"""The public API: compile, monitor, captures, reset. Key types: Capture, Monitored, GraphBreak."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, overload
+
+from torch import nn
+
+from magpy_core._compat.torch.eval_frame import hide
+from magpy_core._compat.versions import UnsupportedVersion, check_versions
+from magpy_core.backends.registry import UnknownBackend, get_backend
+from magpy_core.capture.build import Capture
+from magpy_core.findings import Finding, Location, Position, Range
+from magpy_core.recording.base import Learned
+from magpy_core.regions import provider
+from magpy_core.regions.compiled_module import compiled_module
+from magpy_core.regions.region import Options, Region, line_location
+
+__all__ = [
+    "Capture",
+    "GraphBreak",
+    "Monitored",
+    "UnknownBackend",
+    "UnsupportedVersion",
+    "captures",
+    "compile",
+    "monitor",
+    "reset",
+]
+
+F = TypeVar("F")
+_regions: weakref.WeakSet[Region] = weakref.WeakSet()
+
+
+class GraphBreak(RuntimeError):
+    """Raised under ``fullgraph=True`` when a region is not one complete graph. ``findings`` say where and why."""
+
+    def __init__(self, name: str, findings: list[Finding]) -> None:
+        lines = [f"{name} is not one complete operator graph:"]
+        lines += [f"  {f.location.file}:{f.location.range.start.line + 1}: {f.code} {f.message}" for f in findings]
+        super().__init__("\n".join(lines))
+        self.findings = findings
+
+
+@dataclass
+class Monitored:
+    """One monitored run: the target's own result, what was captured (empty when it can't be), and why not."""
+
+    result: Any
+    captures: list[Capture]
+    findings: list[Finding]
+
+
+class _FullGraphRegion(Region):
+    """A region that raises instead of falling back. The monitored run has taken place: its effects stay."""
+
+    def adopt(self, recorded: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
+        capture = super().adopt(recorded, args, kwargs)
+        if capture is None and recorded.recording.passing and not recorded.recording.broken:
+            return None  # what kept this call from being captured (a cache that it filled) is gone at the next
+        if capture is None or not capture.is_complete:
+            self.failure = GraphBreak(self.name, [f for f in recorded.findings if f.code.startswith(("MP1", "MP9"))])
+        return capture
+
+    failure: GraphBreak | None = None
+
+    def dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.failure is not None and self.options.fullgraph:
+            raise self.failure
+        result = super().dispatch(args, kwargs)
+        if not self.options.fullgraph:
+            return result
+        if self.failure is not None:
+            raise self.failure
+        if self.disabled:
+            raise GraphBreak(self.name, list(self.findings.values()))
+        return result
+
+
+def location_of(target: Any) -> Location:
+    """Where a function, method or module's forward is defined."""
+    fn = target.forward if isinstance(target, nn.Module) else target
+    fn = inspect.unwrap(fn.__func__ if isinstance(fn, types.MethodType) else fn)
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        return Location("<unknown>", Range(Position(0, 0), Position(0, 1)))
+    return line_location(code.co_filename, code.co_firstlineno, code.co_qualname)
+
+
+def _name_of(target: Any) -> str:
+    if isinstance(target, nn.Module):
+        return type(target).__name__
+    return getattr(target, "__qualname__", None) or type(target).__name__
+
+
+def _region(target: Callable[..., Any], options: Options, name: str | None) -> Region:
+    check_versions()
+    get_backend(options.backend)
+    kind = "module" if isinstance(target, nn.Module) else "function"
+    cls = _FullGraphRegion if options.fullgraph else Region
+    label = name or _name_of(target)
+    region = cls(label, kind, label, location_of(target), target, options)
+    _regions.add(region)
+    session = provider.session()
+    if session is not None:
+        session.adopt(region)
+    return region
+
+
+@overload
+def compile(
+    target: F, *, backend: str = ..., fullgraph: bool = ..., name: str | None = ..., same_random: bool = ...
+) -> F: ...
+@overload
+def compile(
+    target: None = ..., *, backend: str = ..., fullgraph: bool = ..., name: str | None = ..., same_random: bool = ...
+) -> Callable[[F], F]: ...
+def compile(
+    target: Any = None,
+    *,
+    backend: str = "inductor",
+    fullgraph: bool = False,
+    name: str | None = None,
+    same_random: bool = False,
+) -> Any:
+    """Compile a function, bound method or nn.Module; with no target, a decorator.
+
+    The first call runs under the monitor; later calls whose guards hold run the compiled graph and replay. ``backend``:
+    ``eager``, ``aot_eager`` or ``inductor``. ``fullgraph``: raise GraphBreak instead of falling back to plain Python;
+    decisions on tensors' data are looked at after the graph of their path, and undo it when they went another way.
+    ``same_random``: draw random numbers from the same stream as eager. Raises UnknownBackend, UnsupportedVersion, TypeError.
+    """
+    if target is None:
+        return functools.partial(compile, backend=backend, fullgraph=fullgraph, name=name, same_random=same_random)
+    if not callable(target):
+        raise TypeError(f"magpy_core.compile takes a function, a method or an nn.Module, not a {type(target).__name__}")
+    options = Options("compiled", backend, fullgraph=fullgraph, same_random=same_random)
+    if isinstance(target, nn.Module):
+        return compiled_module(
+            target, lambda module: _region(module, options, name), (backend, fullgraph, name, same_random)
+        )
+    if isinstance(target, type):
+        raise TypeError("magpy_core.compile takes an instance of a module, not its class")
+    region = _region(target, options, name)
+
+    @functools.wraps(target)
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        return region(*args, **kwargs)
+
+    compiled.__magpy_region__ = region  # type: ignore[attr-defined]
+    return hide(compiled)
+
+
+def monitor(target: Callable[..., Any]) -> Callable[..., Monitored]:
+    """``monitor(f)(*args, **kwargs)`` runs ``f`` once under the monitor, with no backend. Exceptions of ``f`` are raised."""
+
+    @functools.wraps(target if not isinstance(target, nn.Module) else type(target).forward)
+    def run(*args: Any, **kwargs: Any) -> Monitored:
+        region = _region(target, Options("observe", "eager"), None)
+        result = region(*args, **kwargs)
+        return Monitored(result, list(region.captures), list(region.findings.values()))
+
+    return run
+
+
+def captures(target: Any) -> list[Capture]:
+    """The captures of something ``compile`` returned, newest first; raises TypeError for anything else."""
+    region = getattr(target, "__magpy_region__", None)
+    if region is None:
+        raise TypeError("captures() takes what magpy_core.compile returned")
+    return list(region.captures)
+
+
+def region_of(target: Any) -> Region:
+    """The region behind something ``compile`` returned."""
+    region = getattr(target, "__magpy_region__", None)
+    if region is None:
+        raise TypeError("region_of() takes what magpy_core.compile returned")
+    return region  # type: ignore[no-any-return]
+
+
+def reset() -> None:
+    """Forget every capture, finding and learned fact of every compiled function and module."""
+    for region in list(_regions):
+        region.captures = []
+        region.findings.clear()
+        region.recompiles.clear()
+        region.learned = Learned()
+        region.recordings = 0
+        region.disabled = ""
+        if isinstance(region, _FullGraphRegion):
+            region.failure = None

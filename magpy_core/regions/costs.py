@@ -1,0 +1,142 @@
+"""What findings cost, as far as a clock can tell. Key types: Costs; key function: timed.
+
+Two things can be measured without a guess: what capturing a region again took beyond one of its usual calls, and, where a
+graph is cut, the time from the end of one graph to the beginning of the next (waiting for the value, deciding). What code
+that was never compiled would save is not known, so findings that keep a region in plain Python have no cost.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from magpy_core.findings import Finding, Location
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from magpy_core.capture.build import Capture
+
+_KEPT = 256  # timings of one kind
+_FEWEST = 3  # gaps, for a median that one slow call does not make
+
+
+@dataclass
+class _Again:
+    """A finding that made a region be captured again, and how long each time took beyond a usual call (seconds, shares)."""
+
+    finding: Finding
+    times: list[tuple[float, int, weakref.ref[Capture] | None]] = field(default_factory=list)
+
+
+class Costs:
+    """Kept by a region; ``settle`` writes ``cost_ms`` into its findings when the program has ended."""
+
+    def __init__(self) -> None:
+        self._again: dict[int, _Again] = {}
+        self._usual: deque[float] = deque(maxlen=_KEPT)
+        self._gaps: dict[Location, deque[float]] = {}
+
+    def usual(self, seconds: float) -> None:
+        """A call that captured nothing."""
+        self._usual.append(seconds)
+
+    def captured_again(self, because: Sequence[Finding], seconds: float, capture: Capture | None) -> None:
+        """A call that did. What changed at once shares its time; compiling what it captured is added at the end."""
+        for finding in because:
+            known = self._again.setdefault(id(finding), _Again(finding))
+            known.times.append((seconds, len(because), None if capture is None else weakref.ref(capture)))
+
+    def waited(self, gaps: dict[Location, float]) -> None:
+        """What one call spent between its graphs, by the place that cut them."""
+        for place, seconds in gaps.items():
+            self._gaps.setdefault(place, deque(maxlen=_KEPT)).append(seconds)
+
+    def settle(self, findings: Iterable[Finding], measured: Sequence[float], calls: int, steps: int) -> list[Finding]:
+        """The findings whose cost is known now. ``measured``: seconds of compiled calls, where those were timed."""
+        told = []
+        usual = [*measured] or [*self._usual]
+        for known in self._again.values() if usual else ():
+            shares = [
+                (max(seconds - median(usual), 0.0) + _compiling(capture)) / among for seconds, among, capture in known.times
+            ]
+            known.finding.cost_ms = _ms(sum(shares) / len(shares))
+            told.append(known.finding)
+        for finding in findings:
+            gaps = self._gaps.get(finding.location, ())
+            if finding.code.startswith("MP1") and len(gaps) >= _FEWEST:
+                finding.cost_ms = _ms(median(gaps) * calls / steps if steps else median(gaps))
+                told.append(finding)
+                del self._gaps[finding.location]  # one of a place is enough: the time is the same
+        return told
+
+
+def _compiling(reference: weakref.ref[Capture] | None) -> float:
+    capture = None if reference is None else reference()
+    return (capture.compile_seconds or 0.0) if capture is not None else 0.0
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1e3, 4)
+
+
+@contextmanager
+def timed(captures: Iterable[Capture], costs: Costs) -> Iterator[None]:
+    """Within it, calls of captures whose graph is cut tell ``costs`` what they spend between their graphs."""
+    watched = {id(c): (c, c.run, _runner(c, costs)) for c in captures if len(c.segments) > 1 and c.is_ready}
+    for capture, _, runner in watched.values():
+        capture.run = runner
+    try:
+        yield
+    finally:
+        for capture, before, runner in watched.values():
+            if capture.run is runner:
+                capture.run = before
+
+
+def _runner(capture: Capture, costs: Costs) -> Callable[[Any, Any], Any]:
+    """``capture.run`` as it was generated (no first level), with the graphs' begins and ends noted."""
+    names, me = capture._namespace, threading.get_ident()
+    marks: list[tuple[int, float, float]] = []
+
+    def noted(index: int, graph: Callable[..., Any]) -> Callable[..., Any]:
+        def call(inputs: list[Any]) -> Any:
+            start = perf_counter()
+            result = graph(inputs)
+            if threading.get_ident() == me:
+                marks.append((index, start, perf_counter()))
+            return result
+
+        return call
+
+    def run(args: Any, kwargs: Any) -> Any:
+        graphs = {f"graph{i}": names[f"graph{i}"] for i in range(len(capture.segments))}
+        names.update({name: noted(i, graph) for i, (name, graph) in enumerate(graphs.items())})
+        try:
+            return names["run"](args, kwargs)
+        finally:
+            names.update(graphs)
+            costs.waited(_gaps(capture, marks))
+
+    return run
+
+
+def _gaps(capture: Capture, marks: Sequence[tuple[int, float, float]]) -> dict[Location, float]:
+    """Seconds between one graph and the next, by the place of the cut. A call that stopped halfway, and cuts with
+    nothing to run between them, tell nothing."""
+    if [index for index, *_ in marks] != list(range(len(capture.segments))):
+        return {}
+    gaps: dict[Location, float] = {}
+    for (index, _, end), (_, start, _) in pairwise(marks):
+        place = capture.cut_at(index)
+        if place is not None:
+            gaps[place] = gaps.get(place, 0.0) + start - end
+    return gaps

@@ -1,0 +1,58 @@
+"""Results that are differentiated twice (a gradient penalty: ``autograd.grad(..., create_graph=True)``), or one after the
+other (``a.backward(); b.backward()``).
+
+No graph of AOTAutograd can be: it is one node for all results, and the second backward pass raises. A program that does it
+does so from its first step on, so results of recorded calls, which plain Python made, are watched. Key function: `watch`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from magpy_core._compat.torch.autograd import backward_pass
+from magpy_core._compat.torch.tensor_guards import no_torch_function
+from magpy_core.refgraph import natives
+from magpy_core.refgraph.kinds import is_a
+
+TWICE, APART = "twice", "one after the other"
+HINTS = {
+    TWICE: "Nothing compiled can be, with `create_graph=True`. Compile what no gradient penalty goes through.",
+    APART: "Compiled, the first `backward()` frees the graph of all of them. Give them to one: "
+    "`torch.autograd.backward([a, b])`.",
+}
+_DEPTH = 4
+
+
+def watch(result: Any, on_twice: weakref.WeakMethod[Callable[[str], None]]) -> None:
+    """Calls ``on_twice`` with TWICE whenever a backward pass through ``result`` is part of a graph itself, with APART when
+    another pass follows one that has let go of what the graph saved."""
+    freed_by: set[int] = set()
+
+    def before_backward(gradients: Any) -> None:
+        number, keeps = backward_pass()
+        how = TWICE if torch.is_grad_enabled() else APART if freed_by - {number} else ""
+        if not keeps:
+            freed_by.add(number)
+        if how and (told := on_twice()) is not None:
+            told(how)
+
+    with no_torch_function():
+        for tensor in _tensors(result, _DEPTH):
+            try:
+                node = tensor.grad_fn
+            except RuntimeError:  # a view that may not be looked at any more
+                continue
+            if node is not None:
+                node.register_prehook(before_backward)
+
+
+def _tensors(value: Any, depth: int) -> Iterator[torch.Tensor]:
+    if is_a(value, torch.Tensor):
+        yield value
+    elif depth and is_a(value, (list, tuple, dict)):
+        for part in dict.values(value) if is_a(value, dict) else natives.elements(value):
+            yield from _tensors(part, depth - 1)
