@@ -1,9 +1,4 @@
-"""OutputEvents: log records and warnings, which replay makes again, at the recorded line and under the settings of then.
-
-A log call is kept from its first frame on (``Logger.info``), so that a level that is switched on later is honoured. One that
-is switched off is a guard instead: nothing of it is looked at. A warning is kept where ``warnings.warn`` is called; filters
-and registries decide at each replay whether it is shown. Key type: OutputEvents; OUTPUT_FRAMES names the known frames.
-"""
+"""OutputCalls: TODO."""
 
 from __future__ import annotations
 
@@ -12,19 +7,23 @@ import logging
 import sys
 import types
 import warnings
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from magpy_core.monitor.record import is_own_file
-from magpy_core.recording.base import Output
-from magpy_core.recording.checkpoints import CheckpointEvents
+from magpy_core.recording.frames import _LEVELS
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger, Output
+from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.pauses import Pauses
+from magpy_core.recording.places import Place
 from magpy_core.refgraph.kinds import is_a
 
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Calls, Facts
+
 _LOGGING = logging.__file__
-_LEVELS = {
-    "debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR,
-    "exception": logging.ERROR, "critical": logging.CRITICAL,
-}  # fmt: skip
+
+
 _AS_WRITTEN = "exc_info, extra, stack_info, or objects in it"
 
 
@@ -52,178 +51,6 @@ def _stack() -> list[types.FrameType]:
     return frames
 
 
-class OutputEvents(CheckpointEvents):
-    """Handlers of the frames of ``logging`` and of calls of ``warnings.warn``."""
-
-    _asked_loggers: list[logging.Logger]
-    _catching = 0  # blocks of warnings.catch_warnings that are open
-
-    # -- logging -----------------------------------------------------------------------------------------------
-
-    def log_call(self, frame: Any) -> bool:
-        """``Logger.info`` and its like, ``logging.info`` and its like, ``Logger.log``, and ``Logger._log`` itself."""
-        loc = frame.f_locals
-        logger = loc.get("self", logging.root)
-        level = loc.get("level", _LEVELS.get(frame.f_code.co_name))
-        self.paused_code = frame.f_code
-        if "self" not in loc and not logging.root.handlers:
-            self.refuse_once("The first log record of the program sets logging up.")
-            return False
-        if not is_a(logger, logging.Logger) or not is_a(level, int):
-            self.refuse("MP113", "A log record that replay can't write again the same way.")
-            return False
-        self.escape_all(self.site, (level,))
-        root = self._asked(logger)
-        if frame.f_code is not _LOG and not logger.isEnabledFor(level):
-            self.refgraph.read(self.sources.make("logs", root.source, int(level)), "eq", False, self.site)
-            return False
-        self._log_record(logger, level, loc)
-        return False
-
-    def _asked(self, logger: logging.Logger) -> Any:
-        """The node of a logger whose settings decide what happens: guards look at those from before the region."""
-        self._asked_loggers.append(logger)
-        return self.refgraph.node(logger) or self.const_root(logger, f"logging.getLogger({logger.name!r})")
-
-    def loggers_changed(self) -> None:
-        """At the region's end: a record and a change of how it is logged have an order that replay does not keep."""
-        for logger in self._asked_loggers:
-            above: logging.Logger | None = logger
-            while above is not None:
-                nodes = map(self.refgraph.node, (above, above.handlers, above.filters, above.manager))
-                if any(node is not None and node.snapshot is not None for node in nodes):
-                    self.refuse("MP113", f"The region logs to `{logger.name}` and changes how that logs.")
-                above = above.parent
-
-    def log_asked(self, frame: Any) -> bool:
-        """``Logger.isEnabledFor``: the answer is guarded, not the cache that holds it."""
-        logger, level = frame.f_locals.get("self"), frame.f_locals.get("level")
-        if not is_a(logger, logging.Logger) or type(level) is not int:
-            return True
-        self.paused_code = frame.f_code
-        self.escape_all(self.site, (level,))
-        node = self._asked(logger)
-        self.refgraph.read(self.sources.make("logs", node.source, level), "eq", logger.isEnabledFor(level), self.site)
-        return False
-
-    def _log_record(self, logger: logging.Logger, level: int, loc: dict[str, Any]) -> None:
-        options = {**loc, **loc.get("kwargs", {})}
-        args = loc.get("args") or ()
-        special = any(options.get(name) for name in ("exc_info", "extra", "stack_info"))
-        caller = self._caller(options.get("stacklevel", 1))
-        if special or caller is None or any(not self.printable(a) for a in (loc["msg"], *args)):
-            self.refuse("MP113", f"A log record that replay can't write again the same way ({_AS_WRITTEN}).")
-            return
-        self.read_deep(self.site, (args,), {})
-        payload = (logger, level, self.frozen(loc["msg"]), self.frozen(args), tuple(caller))
-        self.outputs.append(Output("log", payload, self.site))
-        self.places.remember(None, self.site)
-
-    def log_exception(self, frame: Any) -> bool:
-        """``Logger.exception``: the record holds a traceback, which no replay has."""
-        self.paused_code = frame.f_code
-        self.refuse("MP113", f"A log record that replay can't write again the same way ({_AS_WRITTEN}).")
-        return False
-
-    def _caller(self, stacklevel: Any) -> Place | None:
-        """The place a record made now names; None when it lies outside the region, or is asked for in an unusual way."""
-        frames = [f for f in _stack() if f.f_code.co_filename != _LOGGING]
-        if not is_a(stacklevel, int) or not 1 <= stacklevel <= len(frames):
-            return None
-        found = frames[stacklevel - 1]
-        return Place(found.f_code.co_filename, found.f_lineno, found.f_code.co_name)
-
-    def get_logger(self, frame: Any) -> bool:
-        """``logging.getLogger(name)``: which logger it gives is guarded; the first call of a name makes one."""
-        name = frame.f_locals.get("name")
-        self.paused_code = frame.f_code
-        if not name or (is_a(name, str) and name == logging.root.name):
-            self.const_root(logging.root, "logging.root")
-            return False
-        table = logging.root.manager.loggerDict
-        found = table.get(name) if is_a(name, str) else None
-        if not is_a(found, logging.Logger):
-            self.refuse_once(f"`logging.getLogger({name!r})` makes a logger in this call.")
-            return False
-        held = self.const_root(table, "logging.root.manager.loggerDict")
-        self.value(self.sources.make("dict_item", held.source, name), found, self.site)
-        return False
-
-    # -- warnings ----------------------------------------------------------------------------------------------
-
-    def b_warn(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        """``warnings.warn(message, category, stacklevel, source)`` is about to run."""
-        given = dict(zip(("message", "category", "stacklevel", "source"), args, strict=False)) | kwargs
-        message, category = given.get("message"), given.get("category") or UserWarning
-        if is_a(message, Warning):
-            category, text = type(message), message.args[0] if len(message.args) == 1 else None
-            plain = category.__module__ == "builtins"
-        else:
-            text, plain = message, True
-        frame = self._warned(given.get("stacklevel", 1))
-        unknown = set(given) - {"message", "category", "stacklevel"} or not is_a(category, type)
-        odd = unknown or frame is None or not plain or not is_a(text, str)
-        if frame is None or text is None or odd or self._catching or _raises(text, category, frame):
-            self.refuse("MP113", "A warning that replay can't give again the same way.", site=site)
-            return
-        self.escape_all(site, (text,))
-        self._guard_filters(site)
-        payload = (text, category, frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
-        self.outputs.append(Output("warn", payload, site))
-        self.places.remember(None, site)
-        self.pause()
-
-    def filters_entered(self, frame: Any) -> bool:
-        """``warnings.catch_warnings``: what is changed inside is put back at its end."""
-        self._catching += 1
-        return False
-
-    def filters_left(self, frame: Any) -> bool:
-        self._catching -= 1
-        return False
-
-    def filter_added(self, frame: Any) -> bool:
-        if not self._catching:
-            self.refuse("MP113", "The region changes the warning filters.")
-        return False
-
-    def _warned(self, stacklevel: Any) -> types.FrameType | None:
-        frames = _stack()
-        if not is_a(stacklevel, int) or not 1 <= stacklevel <= len(frames):
-            return None
-        found = frames[stacklevel - 1]
-        return None if "importlib" in found.f_code.co_filename else found
-
-    def _guard_filters(self, site: Any) -> None:
-        """Whether a warning becomes an exception is up to the filters: the recorded path holds while they are the same."""
-        module = self.const_root(warnings, "warnings")
-        filters = warnings.filters
-        self.value(self.sources.make("attr", module.source, "filters"), filters, site)
-        node = self.refgraph.node(filters)
-        if node is not None:
-            self.contents(node, site)
-
-    def warning_shown(self, frame: Any) -> bool:
-        """A warning from Python that is not monitored (torch's own, native code) comes out."""
-        shown = frame.f_locals.get("msg")
-        self.paused_code = frame.f_code
-        if self.ops.op_depth:
-            return False  # the operation gives it again
-        if self._catching:
-            self.refuse("MP113", "A warning that the region itself catches.")
-            return False
-        for caller in _stack():
-            if caller.f_code.co_filename == shown.filename and caller.f_lineno == shown.lineno:
-                text = str(shown.message)
-                self._guard_filters(self.site)
-                payload = (text, shown.category, shown.filename, shown.lineno, caller.f_globals)
-                self.outputs.append(Output("warn", payload, self.site))
-                self.places.remember(None, self.site)
-                return False
-        self.refuse_once("A warning was shown that names a line outside the region.")
-        return False
-
-
 def _raises(text: str, category: type, frame: types.FrameType) -> bool:
     """Whether the filters, as they are, turn this warning into an exception."""
     module = frame.f_globals.get("__name__") or "<string>"
@@ -240,12 +67,183 @@ def _raises(text: str, category: type, frame: types.FrameType) -> bool:
 
 _LOG: types.CodeType = logging.Logger._log.__code__
 
-OUTPUT_FRAMES: dict[Callable[..., Any], str] = {
-    **{getattr(owner, name): "log_call" for owner in (logging.Logger, logging) for name in _LEVELS if name != "exception"},
-    logging.Logger.log: "log_call", logging.log: "log_call", logging.Logger._log: "log_call",
-    logging.Logger.isEnabledFor: "log_asked",
-    logging.Logger.exception: "log_exception", logging.exception: "log_exception", logging.getLogger: "get_logger",
-    warnings._showwarnmsg: "warning_shown", warnings._add_filter: "filter_added",  # type: ignore[attr-defined]
-    warnings.resetwarnings: "filter_added", warnings.catch_warnings.__enter__: "filters_entered",
-    warnings.catch_warnings.__exit__: "filters_left",
-}  # fmt: skip
+
+class OutputCalls:
+    """TODO."""
+
+    def __init__(
+        self, ledger: Ledger, journal: Journal, pauses: Pauses, numbers: Numbers, facts: Facts, access: Access, calls: Calls
+    ) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.pauses = pauses
+        self.numbers = numbers
+        self.facts = facts
+        self.access = access
+        self.calls = calls
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self._loggers = []
+        self._catching = 0  # blocks of warnings.catch_warnings that are open
+
+    def log_call(self, frame: Any) -> bool:
+        """``Logger.info`` and its like, ``logging.info`` and its like, ``Logger.log``, and ``Logger._log`` itself."""
+        loc = frame.f_locals
+        logger = loc.get("self", logging.root)
+        level = loc.get("level", _LEVELS.get(frame.f_code.co_name))
+        self.pauses.code = frame.f_code
+        if "self" not in loc and not logging.root.handlers:
+            self.journal.skip_call("The first log record of the program sets logging up.")
+            return False
+        if not is_a(logger, logging.Logger) or not is_a(level, int):
+            self.journal.refuse("MP113", "A log record that replay can't write again the same way.")
+            return False
+        self.numbers.escape_all(self.journal.site, (level,))
+        root = self._asked(logger)
+        if frame.f_code is not _LOG and not logger.isEnabledFor(level):
+            self.refgraph.read(self.sources.make("logs", root.source, int(level)), "eq", False, self.journal.site)
+            return False
+        self._log_record(logger, level, loc)
+        return False
+
+    def _asked(self, logger: logging.Logger) -> Any:
+        """The node of a logger whose settings decide what happens: guards look at those from before the region."""
+        self._loggers.append(logger)
+        return self.refgraph.node(logger) or self.facts.roots.const_root(logger, f"logging.getLogger({logger.name!r})")
+
+    def loggers_changed(self) -> None:
+        """At the region's end: a record and a change of how it is logged have an order that replay does not keep."""
+        for logger in self._loggers:
+            above: logging.Logger | None = logger
+            while above is not None:
+                nodes = map(self.refgraph.node, (above, above.handlers, above.filters, above.manager))
+                if any(node is not None and node.snapshot is not None for node in nodes):
+                    self.journal.refuse("MP113", f"The region logs to `{logger.name}` and changes how that logs.")
+                above = above.parent
+
+    def log_asked(self, frame: Any) -> bool:
+        """``Logger.isEnabledFor``: the answer is guarded, not the cache that holds it."""
+        logger, level = frame.f_locals.get("self"), frame.f_locals.get("level")
+        if not is_a(logger, logging.Logger) or type(level) is not int:
+            return True
+        self.pauses.code = frame.f_code
+        self.numbers.escape_all(self.journal.site, (level,))
+        node = self._asked(logger)
+        self.refgraph.read(
+            self.sources.make("logs", node.source, level), "eq", logger.isEnabledFor(level), self.journal.site
+        )
+        return False
+
+    def _log_record(self, logger: logging.Logger, level: int, loc: dict[str, Any]) -> None:
+        options = {**loc, **loc.get("kwargs", {})}
+        args = loc.get("args") or ()
+        special = any(options.get(name) for name in ("exc_info", "extra", "stack_info"))
+        caller = self._caller(options.get("stacklevel", 1))
+        if special or caller is None or any(not self.calls.rules.printable(a) for a in (loc["msg"], *args)):
+            self.journal.refuse("MP113", f"A log record that replay can't write again the same way ({_AS_WRITTEN}).")
+            return
+        self.access.arguments.read(self.journal.site, (args,), {})
+        payload = (logger, level, self.calls.rules.frozen(loc["msg"]), self.calls.rules.frozen(args), tuple(caller))
+        self.ledger.outputs.append(Output("log", payload, self.journal.site))
+        self.journal.places.remember(None, self.journal.site)
+
+    def log_exception(self, frame: Any) -> bool:
+        """``Logger.exception``: the record holds a traceback, which no replay has."""
+        self.pauses.code = frame.f_code
+        self.journal.refuse("MP113", f"A log record that replay can't write again the same way ({_AS_WRITTEN}).")
+        return False
+
+    def _caller(self, stacklevel: Any) -> Place | None:
+        """The place a record made now names; None when it lies outside the region, or is asked for in an unusual way."""
+        frames = [f for f in _stack() if f.f_code.co_filename != _LOGGING]
+        if not is_a(stacklevel, int) or not 1 <= stacklevel <= len(frames):
+            return None
+        found = frames[stacklevel - 1]
+        return Place(found.f_code.co_filename, found.f_lineno, found.f_code.co_name)
+
+    def get_logger(self, frame: Any) -> bool:
+        """``logging.getLogger(name)``: which logger it gives is guarded; the first call of a name makes one."""
+        name = frame.f_locals.get("name")
+        self.pauses.code = frame.f_code
+        if not name or (is_a(name, str) and name == logging.root.name):
+            self.facts.roots.const_root(logging.root, "logging.root")
+            return False
+        table = logging.root.manager.loggerDict
+        found = table.get(name) if is_a(name, str) else None
+        if not is_a(found, logging.Logger):
+            self.journal.skip_call(f"`logging.getLogger({name!r})` makes a logger in this call.")
+            return False
+        held = self.facts.roots.const_root(table, "logging.root.manager.loggerDict")
+        self.facts.values.read(self.sources.make("dict_item", held.source, name), found, self.journal.site)
+        return False
+
+    def rule_warn(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        """``warnings.warn(message, category, stacklevel, source)`` is about to run."""
+        given = dict(zip(("message", "category", "stacklevel", "source"), args, strict=False)) | kwargs
+        message, category = given.get("message"), given.get("category") or UserWarning
+        if is_a(message, Warning):
+            category, text = type(message), message.args[0] if len(message.args) == 1 else None
+            plain = category.__module__ == "builtins"
+        else:
+            text, plain = message, True
+        frame = self._warned(given.get("stacklevel", 1))
+        unknown = set(given) - {"message", "category", "stacklevel"} or not is_a(category, type)
+        odd = unknown or frame is None or not plain or not is_a(text, str)
+        if frame is None or text is None or odd or self._catching or _raises(text, category, frame):
+            self.journal.refuse("MP113", "A warning that replay can't give again the same way.", site=site)
+            return
+        self.numbers.escape_all(site, (text,))
+        self._guard_filters(site)
+        payload = (text, category, frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
+        self.ledger.outputs.append(Output("warn", payload, site))
+        self.journal.places.remember(None, site)
+        self.pauses.during_call()
+
+    def filters_entered(self, frame: Any) -> bool:
+        """``warnings.catch_warnings``: what is changed inside is put back at its end."""
+        self._catching += 1
+        return False
+
+    def filters_left(self, frame: Any) -> bool:
+        self._catching -= 1
+        return False
+
+    def filter_added(self, frame: Any) -> bool:
+        if not self._catching:
+            self.journal.refuse("MP113", "The region changes the warning filters.")
+        return False
+
+    def _warned(self, stacklevel: Any) -> types.FrameType | None:
+        frames = _stack()
+        if not is_a(stacklevel, int) or not 1 <= stacklevel <= len(frames):
+            return None
+        found = frames[stacklevel - 1]
+        return None if "importlib" in found.f_code.co_filename else found
+
+    def _guard_filters(self, site: Any) -> None:
+        """Whether a warning becomes an exception is up to the filters: the recorded path holds while they are the same."""
+        module = self.facts.roots.const_root(warnings, "warnings")
+        filters = warnings.filters
+        self.facts.values.read(self.sources.make("attr", module.source, "filters"), filters, site)
+        node = self.refgraph.node(filters)
+        if node is not None:
+            self.facts.contents.whole(node, site)
+
+    def warning_shown(self, frame: Any) -> bool:
+        """A warning from Python that is not monitored (torch's own, native code) comes out."""
+        shown = frame.f_locals.get("msg")
+        self.pauses.code = frame.f_code
+        if self.ledger.ops.op_depth:
+            return False  # the operation gives it again
+        if self._catching:
+            self.journal.refuse("MP113", "A warning that the region itself catches.")
+            return False
+        for caller in _stack():
+            if caller.f_code.co_filename == shown.filename and caller.f_lineno == shown.lineno:
+                text = str(shown.message)
+                self._guard_filters(self.journal.site)
+                payload = (text, shown.category, shown.filename, shown.lineno, caller.f_globals)
+                self.ledger.outputs.append(Output("warn", payload, self.journal.site))
+                self.journal.places.remember(None, self.journal.site)
+                return False
+        self.journal.skip_call("A warning was shown that names a line outside the region.")
+        return False

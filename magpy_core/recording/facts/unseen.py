@@ -1,58 +1,31 @@
-"""UnseenCalls: Python functions that native code or a library calls, where no event shows which function it is.
-
-``map(partial, xs)``, ``checkpoint(fn, x)`` or a default factory start a frame of which only the code is known; the
-function's code and defaults may change all the same, and so may the class that its method was found in. Key type:
-UnseenCalls.
-"""
+"""Unseen: TODO."""
 
 from __future__ import annotations
 
 import gc
 import inspect
+import operator
 import types
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from magpy_core.recording.output import OutputEvents
+from magpy_core.opgraph.scalars import (
+    BINARY,
+)
+from magpy_core.recording.facts.values import _HEAP_TYPE
+from magpy_core.recording.journal import Journal
 from magpy_core.refgraph.kinds import is_a
 
-_HEAP_TYPE = 1 << 9
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Facts
+
+_IN_PLACE = {f"{sign}=": getattr(operator, f"i{fn.__name__.rstrip('_')}") for sign, fn in BINARY.items()}
+
+
 # Made where they run, without defaults.
 _IN_PLACE = frozenset({"<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"})
+
+
 _MOST = 16  # functions of one code, made by a function that makes many
-
-
-class UnseenCalls(OutputEvents):
-    """Finds the functions of frames that start unannounced, and guards them."""
-
-    def called_unseen(self, frame: Any) -> None:
-        """A frame starts whose code no call or guard has named so far."""
-        code: types.CodeType = frame.f_code
-        self.known_codes.add(code)
-        if code.co_name in _IN_PLACE or not code.co_flags & inspect.CO_NEWLOCALS:
-            return  # or a class's body
-        if any(type(o) is types.FunctionType and o.__code__ is code for o in gc.get_objects(0)):
-            return  # the region has made it
-        found = [o for o in gc.get_referrers(code) if type(o) is types.FunctionType and o.__code__ is code]
-        if len(found) > 1 and code.co_freevars:
-            held = frame.f_locals
-            found = [fn for fn in found if _closes_over(fn, held)]
-        if len(found) > _MOST:
-            self.refuse_once(f"one of {len(found)} functions made by the same code was called by native code")
-            return
-        for fn in found:
-            self.function_fact(fn)
-            if code.co_argcount:
-                self._found_in_class(frame.f_locals.get(code.co_varnames[0]), fn)
-            elif code.co_flags & inspect.CO_VARARGS:
-                for first in frame.f_locals.get(code.co_varnames[code.co_kwonlyargcount], ())[:1]:
-                    self._found_in_class(first, fn)
-
-    def _found_in_class(self, first: Any, fn: types.FunctionType) -> None:
-        """A special method, or one that native code has asked for: its class must go on giving it."""
-        for cls in (type(first), first) if is_a(first, type) else (type(first),):
-            names = [n for k in cls.__mro__ if k.__flags__ & _HEAP_TYPE for n, raw in k.__dict__.items() if _runs(raw, fn)]
-            for name in dict.fromkeys(names):
-                self.class_fact(cls, name, self.site)
 
 
 def _runs(raw: Any, fn: types.FunctionType) -> bool:
@@ -68,3 +41,41 @@ def _closes_over(fn: types.FunctionType, held: dict[str, Any]) -> bool:
             if name in held:
                 return False
     return True
+
+
+class Unseen:
+    """TODO."""
+
+    def __init__(self, journal: Journal, facts: Facts) -> None:
+        self.journal = journal
+        self.facts = facts
+
+    def called(self, frame: Any) -> None:
+        """A frame starts whose code no call or guard has named so far."""
+        code: types.CodeType = frame.f_code
+        self.facts.functions.known_codes.add(code)
+        if code.co_name in _IN_PLACE or not code.co_flags & inspect.CO_NEWLOCALS:
+            return  # or a class's body
+        if any(type(o) is types.FunctionType and o.__code__ is code for o in gc.get_objects(0)):
+            return  # the region has made it
+        found = [o for o in gc.get_referrers(code) if type(o) is types.FunctionType and o.__code__ is code]
+        if len(found) > 1 and code.co_freevars:
+            held = frame.f_locals
+            found = [fn for fn in found if _closes_over(fn, held)]
+        if len(found) > _MOST:
+            self.journal.skip_call(f"one of {len(found)} functions made by the same code was called by native code")
+            return
+        for fn in found:
+            self.facts.functions.guard(fn)
+            if code.co_argcount:
+                self._found_in_class(frame.f_locals.get(code.co_varnames[0]), fn)
+            elif code.co_flags & inspect.CO_VARARGS:
+                for first in frame.f_locals.get(code.co_varnames[code.co_kwonlyargcount], ())[:1]:
+                    self._found_in_class(first, fn)
+
+    def _found_in_class(self, first: Any, fn: types.FunctionType) -> None:
+        """A special method, or one that native code has asked for: its class must go on giving it."""
+        for cls in (type(first), first) if is_a(first, type) else (type(first),):
+            names = [n for k in cls.__mro__ if k.__flags__ & _HEAP_TYPE for n, raw in k.__dict__.items() if _runs(raw, fn)]
+            for name in dict.fromkeys(names):
+                self.facts.classes.member(cls, name, self.journal.site)

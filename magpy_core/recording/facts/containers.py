@@ -1,39 +1,98 @@
-"""ContentReads: what a container from outside holds, read whole or by key, and the places where its numbers stand.
-
-Key type: ContentReads.
-"""
+"""Contents: TODO."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import HERE
-from magpy_core.recording.base import RecordingState, Slot
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import hashing, kinds, natives
+from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
 
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Facts
+
 _HELD = (kinds.SET, kinds.LIST, kinds.TUPLE, kinds.DEQUE)
+
+
 _KEYS: Any = type({}.keys())
+
+
 _BY_IDENTITY = (kinds.TENSOR, kinds.OBJECT, kinds.OPAQUE, kinds.TUPLE)
+
+
 _PY_CONTENT_LIMIT = 20_000  # elements of one container that a guard may watch
 
 
-class ContentReads(RecordingState):
-    """Reads dicts, sets, lists, tuples and deques."""
+class Contents:
+    """TODO."""
 
-    def asked_quietly(self, node: Node, site: Any, key: Any = "") -> bool:
+    def __init__(self, ledger: Ledger, journal: Journal, numbers: Numbers, facts: Facts) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.numbers = numbers
+        self.facts = facts
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self._pure_keys: dict[int, bool] = {}  # whether a dict or a set may be looked into again, by id of its node
+        self.pending_length: tuple[Any, int, int] | None = None  # its source, length at entry, what the region appended
+
+    def length(self, node: Node, site: Any) -> None:
+        """``len`` of a container from outside; after a write the result still depends on the entry content."""
+        source = self.sources.make("len", node.source, None)
+        if node.snapshot is not None:
+            entry = node.snapshot.content
+            if entry is None:
+                return
+            grown = len(node.obj) - len(entry)
+            pairs = zip(entry, node.obj, strict=False)
+            only_appended = type(node.obj) is list and grown >= 0 and all(a is b for a, b in pairs)
+            if only_appended and source.path in self.ledger.learned.numbers:
+                self.pending_length = (source, len(entry), grown)
+            else:
+                self.refgraph.read(source, "eq", len(entry), site)
+            self.sizes_of_writes(node, site)
+            return
+        size = natives.length(node.obj)
+        if source.path in self.ledger.learned.numbers:
+            self.pending_length = (source, size, 0)
+            return
+        self.refgraph.read(source, "eq", size, site)
+
+    def sizes_of_writes(self, node: Node, site: Any) -> None:
+        """What was written has made a container longer or shorter only where the key or element was not there, or was."""
+        if node.kind == kinds.SET:
+            self.whole(node, site)
+        elif node.kind == kinds.DICT:
+            assert node.snapshot is not None
+            for key in [key for op, key in node.forced if op.endswith("_item")]:
+                source = self.item_source(node, key, "dict_item")
+                entry = node.snapshot.entry(key)
+                if entry is not ABSENT:
+                    self.refgraph.read(source, "type", type(entry), site)
+                else:
+                    self.refgraph.read(source, "absent", None, site)
+
+    def type_of(self, obj: Any, site: Any) -> None:
+        node = self.refgraph.node(obj)
+        if node is not None and node.kind not in (kinds.TENSOR, kinds.IDENTITY):
+            self.refgraph.read(node.source, "type", type(obj), site)
+
+    def can_probe_unobserved(self, node: Node, site: Any, key: Any = "") -> bool:
         """Whether a dict or a set may be looked into for ``key`` once more than the program does; refuses where not."""
         if node.kind not in (kinds.DICT, kinds.SET):
             return True
-        if id(node) not in self.quiet_keys:
-            self.quiet_keys[id(node)] = hashing.quiet_keys(node.obj)
-        if self.quiet_keys[id(node)] and hashing.quiet(key):
+        if id(node) not in self._pure_keys:
+            self._pure_keys[id(node)] = hashing.quiet_keys(node.obj)
+        if self._pure_keys[id(node)] and hashing.quiet(key):
             return True
         loud = next((k for k in (key, *natives.keys(node.obj)) if not hashing.quiet(k)), key)
-        self.refuse(
+        self.journal.refuse(
             "MP111",
             f"{HERE} looks into {a_type(node.obj)} with a key that hashes or compares by code of its own ({a_type(loud)}), "
             "which must not run more often than the program runs it.",
@@ -41,9 +100,6 @@ class ContentReads(RecordingState):
             site=site,
         )
         return False
-
-    def operator_facts(self, obj: Any, site: Any) -> None:
-        raise NotImplementedError
 
     def identified(self, site: Any, asked: bool, *values: Any, depth: int = 3) -> None:
         """Objects and tensors from outside are compared or hashed: by what they are, wherever their class says nothing else.
@@ -56,7 +112,7 @@ class ContentReads(RecordingState):
             if depth and (kind in _HELD or is_a(value, _KEYS)):
                 self.identified(site, asked, *natives.elements(value), depth=depth - 1)
             if kind == kinds.OBJECT:
-                self.operator_facts(value, site)
+                self.facts.classes.special_methods(value, site)
             if kind not in _BY_IDENTITY or (node := self.refgraph.node(value)) is None:
                 continue
             if asked and kind != kinds.TUPLE:
@@ -64,19 +120,19 @@ class ContentReads(RecordingState):
             else:
                 node.addressed = True
 
-    def contents(self, node: Node, site: Any, values: bool = True, *, carry: bool = False) -> None:
+    def whole(self, node: Node, site: Any, values: bool = True, *, carry: bool = False) -> None:
         """The whole (entry) content of an external container is read: length, order, keys and elements.
 
         ``carry``: the elements reach the program one by one (iteration, unpacking, a copy), so numbers among them may be
         symbolic; otherwise native code reads them, and their exact values count.
         """
         obj = node.obj
-        if not self.asked_quietly(node, site):
+        if not self.can_probe_unobserved(node, site):
             return
         content = node.snapshot.content if node.snapshot is not None else None
         if node.contents_read and values:
             if not carry:
-                self.escape_all(site, obj if content is None else content)
+                self.numbers.escape_all(site, obj if content is None else content)
             return
         if node.kind in (kinds.LIST, kinds.TUPLE, kinds.DEQUE):
             items = content if content is not None else list(natives.elements(obj))
@@ -89,7 +145,7 @@ class ContentReads(RecordingState):
             pairs = []
             for i, (k, v) in enumerate(entries):
                 if kinds.kind_of(k) not in (kinds.SCALAR, kinds.IDENTITY) and self.refgraph.node(k) is None:
-                    self.value(self.sources.make("key_at", node.source, i), k, site)
+                    self.facts.values.read(self.sources.make("key_at", node.source, i), k, site)
                 pairs.append((k, v, "dict_item"))
             self.identified(site, False, *(k for k, _ in entries))
         elif node.kind == kinds.SET:
@@ -103,12 +159,14 @@ class ContentReads(RecordingState):
             return
         node.contents_read = True
         if len(pairs) > _PY_CONTENT_LIMIT:
-            self.refuse(
+            self.journal.refuse(
                 "MP111", f"{HERE} reads {a_type(obj)} of {len(pairs)} elements whole: too many for guards.", site=site
             )
             return
         for k, v, how in pairs:
-            self.value(self.item_source(node, k, how), v, site, self.item_store(node, k), exact=not carry)
+            self.facts.values.read(
+                self.item_source(node, k, how), v, site, self.facts.values.item_slot(node, k), exact=not carry
+            )
 
     def item_source(self, node: Node, key: Any, how: str) -> Source:
         """Source of one element; a key that is itself an object from outside is part of the path."""
@@ -119,27 +177,6 @@ class ContentReads(RecordingState):
             return self.sources.make(how, node.source, place)
         return self.sources.make(how, node.source, key)
 
-    def item_store(self, node: Node, key: Any) -> Slot | None:
-        obj, kind, key = node.obj, node.kind, kinds.plain_key(key)
-        if self.written_over(node, key):
-            return None
-        if kind == kinds.LIST:
-
-            def set_list(v: Any) -> None:
-                if node.snapshot is not None and node.snapshot.content[key] is list.__getitem__(obj, key):
-                    node.snapshot.content[key] = v
-                list.__setitem__(obj, key, v)
-
-            return Slot(lambda: list.__getitem__(obj, key) if -len(obj) <= key < len(obj) else None, set_list)
-        if kind == kinds.DICT:
-
-            def set_dict(v: Any) -> None:
-                if node.snapshot is not None:
-                    old = dict.get(obj, key)
-                    node.snapshot.content = [
-                        (k, v if e is old and hashing.same_key(k, key) else e) for k, e in node.snapshot.content
-                    ]
-                dict.__setitem__(obj, key, v)
-
-            return Slot(lambda: dict.get(obj, key), set_dict)
-        return None
+    def whole_again(self, node: Node) -> None:
+        node.contents_read = False
+        self.whole(node, None)

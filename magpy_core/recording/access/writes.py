@@ -1,126 +1,154 @@
-"""WriteEvents: first-touch snapshots before each write; what changed is found by difference at exit."""
+"""Writes: TODO."""
 
 from __future__ import annotations
 
 import threading
 import types
-import weakref
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.fx
 import torch.nn.functional as F
+import torch.utils.checkpoint
 from torch import nn
 
 from magpy_core._compat.torch.tensor_guards import mode_depth
 from magpy_core.findings import HERE
-from magpy_core.recording.reads import ReadEvents
+from magpy_core.recording.age import Age
+from magpy_core.recording.arrays import Arrays
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, instance_dict, odd_dict
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import Snapshot, take
 from magpy_core.replay.ir import MadeInside
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Facts, Nodes
 
 _MODULE_TABLES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 
 
-class Gone(Exception):
-    """The recording has ended, and holds nothing any more."""
+class Writes:
+    """TODO."""
 
+    def __init__(
+        self,
+        ledger: Ledger,
+        journal: Journal,
+        age: Age,
+        numbers: Numbers,
+        arrays: Arrays,
+        facts: Facts,
+        access: Access,
+        nodes: Nodes,
+    ) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.age = age
+        self.numbers = numbers
+        self.arrays = arrays
+        self.facts = facts
+        self.access = access
+        self.nodes = nodes
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.events = 0
 
-class WriteEvents(ReadEvents):
-    """Observer methods for writes."""
+    def mark_written(self, node: Node, site: Any) -> None:
+        self.events += 1
+        super().mark_written(node, site)
+
+    def counted(self, obj: Any) -> None:
+        if self.nodes.checkpoints._begun and id(obj) in self.nodes.checkpoints._begun[0].before:
+            self.events += 1
+
+    def before_write(self, obj: Any, site: Any) -> Node | None:
+        self.counted(obj)
+        return super().writing(obj, site)
+
+    def cell_write(self, site: Any, cell: Any, value: Any) -> None:
+        self.counted(cell)
+        super().cell_write(site, cell, value)
+
+    def blind_write(self, node: Node, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """A write whose effect does not depend on what was there: note what it sets. False for every other mutator."""
+        if node.kind == kinds.DEQUE and node.obj.maxlen is not None:
+            if name == "append":
+                node.forced.append(("append", args[0]))
+            elif name in ("extend", "__iadd__") and is_a(args[0], (list, tuple)):
+                node.forced.extend(("append", v) for v in args[0])
+            else:
+                node.forced.append((name, None))
+                return False
+            return True
+        if node.kind in (kinds.LIST, kinds.DEQUE) and name in ("append", "extend", "__iadd__"):
+            return True
+        if name == "clear":
+            node.forced.append(("clear", None))
+            return True
+        if node.kind == kinds.SET and name == "update" and all(is_a(a, (set, frozenset)) for a in args):
+            node.forced.extend(("add", v) for a in args for v in a)
+            return True
+        if node.kind == kinds.SET and name in ("add", "discard"):
+            node.forced.append((name, args[0]))
+            return True
+        if node.kind == kinds.DICT and name == "__setitem__":
+            node.forced.append(("set_item", args[0]))
+            return True
+        if node.kind == kinds.DICT and name == "update" and all(is_a(a, dict) for a in args):
+            for keys in (*args, kwargs):
+                node.forced.extend(("set_item", k) for k in keys)
+            return True
+        return False
 
     def mark_written(self, node: Node, site: Any) -> None:
         """Remember where, for the finding; the snapshot must have been taken already."""
         if len(node.written_at) < 8 and site not in node.written_at:
             node.written_at.append(site)
-            self.places.remember(node.source, site)
+            self.journal.places.remember(node.source, site)
 
-    def writing(self, obj: Any, site: Any) -> Node | None:
+    def before_write(self, obj: Any, site: Any) -> Node | None:
         """``obj`` is about to change: snapshot it when it is from outside."""
-        node = self.node_for(obj)
+        node = self.facts.roots.node_for(obj)
         if node is not None:
             self.refgraph.snapshot(node)
             self.mark_written(node, site)
         return node
 
     def attr_write(self, site: Any, obj: Any, value: Any) -> None:
-        self.site = site
-        self.write_attr(obj, site.name, site)
+        self.journal.site = site
+        self.attr(obj, site.name, site)
 
     def attr_delete(self, site: Any, obj: Any) -> None:
-        self.site = site
-        self.write_attr(obj, site.name, site, deleted=True)
+        self.journal.site = site
+        self.attr(obj, site.name, site, deleted=True)
 
-    def keeps(self, snapshot: Snapshot) -> None:
-        """A container is about to change: what has a finalizer must not live on in our copy of it."""
-        content = snapshot.content
-        if type(content) in (list, set):
-            for value in content:
-                values = value if snapshot.kind == kinds.DICT else (value,)
-                for v in values:
-                    if kinds.has_finalizer(type(v)):
-                        text = f"This holds a {type(v).__name__}; when its `__del__` runs, replay can't repeat."
-                        self.let_go(text, self.site)
-
-    def only_kept_by_us(self, obj: Any) -> bool:
-        """Whether the region has taken ``obj`` out of something that it has changed: our copy of that still holds it."""
-        for node in self.refgraph.written():
-            snapshot = node.snapshot
-            if snapshot is not None and snapshot.holds(obj) and not take(node.obj, node.kind).holds(obj):
-                return True
-        return False
-
-    def let_go(self, text: str, site: Any, code: str = "MP110", hint: str = "") -> NoReturn:
-        """End the recording here, before an object's life is any longer than it would be without us."""
-        self.refuse(code, text, site=site, hint=hint)
-        self.gone = True
-        self.refgraph.forget()
-        self.only_inside.clear()
-        self.ops.values.clear()
-        self.calls.clear()
-        self.pending_call = self.pending_torch = None
-        raise Gone(text)
-
-    def watched_die(self, text: str, site: Any) -> None:
-        """Something is to happen when an object dies: no capture comes of it, and from now on no list of ours keeps any."""
-        self.refuse("MP110", text, site=site)
-        self.keeps_objects = False
-        self.refgraph.assumed_internal.clear()
-
-    def let_live(self, reference: Any, site: Any) -> None:
-        """A weak reference that the region has made is asked: what it stands for must live no longer for our lists of it."""
-        self._young = None
-        for held in (self.refgraph.assumed_internal, self.only_inside):
-            for key in [key for key, kept in held.items() if self.is_young(kept[0])]:
-                del held[key]
-        if is_a(weakref.ref.__call__(reference), torch.Tensor):
-            text = f"{HERE} asks a weak reference for a tensor, which lives longer while it is recorded."
-            self.let_go(text, site, "MP111", hint="Keep the tensor itself.")
-
-    def write_attr(self, obj: Any, name: str, site: Any, *, deleted: bool = False, native: bool = False) -> None:
+    def attr(self, obj: Any, name: str, site: Any, *, deleted: bool = False, native: bool = False) -> None:
         before = (instance_dict(obj) or {}).get(name) if self.refgraph.node(obj) is not None else None
         if before is not None and kinds.has_finalizer(type(before)):
             text = f"This was a {type(before).__name__}; when its `__del__` runs, replay can't repeat."
             del before
-            self.let_go(text, site)
+            self.journal.abort(text, site)
         if is_a(obj, threading.local):
-            self.thread_local(site)
+            self.access.reads.thread_local(site)
             return
         if is_a(obj, torch.Tensor):
             raw, owner = lookup.class_lookup(type(obj), name)
             if owner is None or not lookup.is_data_descriptor(raw):
                 node = self.refgraph.node(obj)
-                if node is not None or id(obj) not in self.ops.values:
-                    self.refuse("MP110", f"{HERE} is set on a tensor from outside; replay can't repeat it yet.", site=site)
+                if node is not None or id(obj) not in self.ledger.ops.values:
+                    self.journal.refuse(
+                        "MP110", f"{HERE} is set on a tensor from outside; replay can't repeat it yet.", site=site
+                    )
             return
         if is_a(obj, (type, types.FunctionType)):
             if name == "__slotnames__":
                 return  # copyreg's cache of what follows from the class
             if is_a(obj, types.FunctionType) and lookup.missing(lookup.class_lookup(types.FunctionType, name)[0]):
-                node = self.function_dict(obj)
+                node = self.facts.functions.attributes(obj)
                 if node is not None:
                     self.refgraph.snapshot(node)
                     self.mark_written(node, site)
@@ -129,36 +157,40 @@ class WriteEvents(ReadEvents):
             kind = "class" if is_a(obj, type) else "function"
             text = f"`{name}` is set on the {kind} `{obj.__qualname__}`, which replay can't repeat yet."
             hint = "Keep the value on an instance or in a global variable."
-            self.only_inside.setdefault(id(obj), (obj, MadeInside("MP110", text, hint=hint), site))
+            self.age.only_inside.setdefault(id(obj), (obj, MadeInside("MP110", text, hint=hint), site))
             return
         if is_a(obj, types.ModuleType):
             if obj is F and mode_depth()[0]:  # a default device: torch asks its functions for themselves, by their names
-                self.refuse("MP106", f"{HERE} replaces `{name}` of torch.nn.functional while a default device is set.",
+                self.journal.refuse("MP106", f"{HERE} replaces `{name}` of torch.nn.functional while a default device is set.",
                             hint="Replace it outside the region.", site=site)  # fmt: skip
             if self._sets_by_python(obj, lookup.class_lookup(type(obj), name)[0]):  # torch.backends.cudnn.enabled
-                root = self.const_root(obj, obj.__name__)
+                root = self.facts.roots.const_root(obj, obj.__name__)
                 self.refgraph.snapshot(root)
                 self.mark_written(root, site)
                 root.forced.append(("set_attr", name))
             else:
-                self.global_changed(obj.__dict__, name, site)
+                self.access.globals.changed(obj.__dict__, name, site)
             return
         if is_a(obj, torch.jit.ScriptModule):
-            self.refuse("MP112", f"{HERE} sets `{name}` of a torch.jit module, which replay can't repeat.", site=site)
+            self.journal.refuse(
+                "MP112", f"{HERE} sets `{name}` of a torch.jit module, which replay can't repeat.", site=site
+            )
             return
         tp = type(obj)
-        self.class_fact(tp, "__setattr__", site)
+        self.facts.classes.member(tp, "__setattr__", site)
         raw, owner = lookup.class_lookup(tp, name)
         if owner is not None and owner.__flags__ & (1 << 9):
-            self.class_fact(tp, name, site)
-            self.passed_over(tp, name, site)
-        node = self.writing(obj, site)
+            self.facts.classes.member(tp, name, site)
+            self.facts.classes.guard_shadowed_class_attr(tp, name, site)
+        node = self.before_write(obj, site)
         if node is not None:
             assert node.snapshot is not None
             if (odd := odd_dict(obj)) is not None and odd is not obj:
-                self.refuse("MP110", f"{HERE} is set on {a_type(obj)}, whose `__dict__` is no plain dict.", site=site)
+                self.journal.refuse(
+                    "MP110", f"{HERE} is set on {a_type(obj)}, whose `__dict__` is no plain dict.", site=site
+                )
             if name == "__dict__":
-                self.refuse("MP110", f"{HERE} replaces the whole `__dict__`, which replay can't repeat.", site=site)
+                self.journal.refuse("MP110", f"{HERE} replaces the whole `__dict__`, which replay can't repeat.", site=site)
             asked = deleted
             if is_a(lookup.class_lookup(tp, "__delattr__")[0], types.FunctionType) or (
                 lookup.is_data_descriptor(raw) and not is_a(raw, types.MemberDescriptorType)
@@ -173,7 +205,7 @@ class WriteEvents(ReadEvents):
             d = instance_dict(obj) or {}
             deletes = asked and lookup.class_lookup(tp, "__delattr__")[0] is nn.Module.__delattr__
             if deletes:  # which of its tables that takes it from, no event shows
-                self.class_fact(tp, "__delattr__", site)
+                self.facts.classes.member(tp, "__delattr__", site)
                 self.presence(node, name, site)
             for table in _MODULE_TABLES:
                 members = d.get(table)
@@ -187,12 +219,12 @@ class WriteEvents(ReadEvents):
                         held: tuple[str, Any] = ("absent", None) if entry is ABSENT else ("type", type(entry))
                         self.refgraph.read(self.sources.item(table_node.source, name), *held, site)
 
-    def write_past_setattr(self, obj: Any, name: str, site: Any) -> None:
+    def attr_past_setattr(self, obj: Any, name: str, site: Any) -> None:
         """``object.__setattr__(obj, name, value)``: a property or a descriptor of the program may answer that, or refuse."""
         raw, owner = lookup.class_lookup(type(obj), name)
         if owner is not None and owner.__flags__ & (1 << 9):
-            self.class_fact(type(obj), name, site)
-        node = self.writing(obj, site)
+            self.facts.classes.member(type(obj), name, site)
+        node = self.before_write(obj, site)
         by_descriptor = is_a(raw, property) or is_a(lookup.class_lookup(type(raw), "__set__")[0], types.FunctionType)
         if node is not None and not by_descriptor:
             node.forced.append(("set_attr", name))
@@ -210,7 +242,7 @@ class WriteEvents(ReadEvents):
         assert node.snapshot is not None
         entry = node.snapshot.attr(name)
         if name in (node.snapshot.slots or {}):
-            self.value(self.sources.make("filled", node.source, name), entry is not ABSENT, site)
+            self.facts.values.read(self.sources.make("filled", node.source, name), entry is not ABSENT, site)
         elif node.snapshot.attrs is not None:
             place = self.sources.item(self.sources.make("dict", node.source, None), name)
             if entry is not ABSENT:
@@ -219,71 +251,55 @@ class WriteEvents(ReadEvents):
                 self.refgraph.read(place, "absent", None, site)
 
     def item_write(self, site: Any, obj: Any, key: Any, value: Any) -> None:
-        self.site = site
+        self.journal.site = site
         if is_a(obj, torch.Tensor):
             return
         if kinds.holds_memory(type(obj)) and self.data_item_written(site, obj, key, value):
             return
-        if not self.keyed_by_address(obj, key):
-            self.escape_all(site, key)
+        if not self.numbers.keyed_by_address(obj, key):
+            self.numbers.escape_all(site, key)
         if kinds.holds_memory(type(obj)):
-            self.escape_all(site, value)  # native memory takes the exact number
-            self.memory_read(site, obj, value)
+            self.numbers.escape_all(site, value)  # native memory takes the exact number
+            self.arrays.memory_read(site, obj, value)
         if kinds.kind_of(obj) == kinds.OPAQUE and self.refgraph.node(obj) is not None:
-            self.refuse("MP110", f"{HERE} is written in {a_type(obj)} from outside; replay can't repeat it.", site=site)
+            self.journal.refuse(
+                "MP110", f"{HERE} is written in {a_type(obj)} from outside; replay can't repeat it.", site=site
+            )
             return
-        self.class_fact(type(obj), "__setitem__", site)
-        node = self.writing(obj, site)
+        self.facts.classes.member(type(obj), "__setitem__", site)
+        node = self.before_write(obj, site)
         if node is None:
             if is_a(obj, dict):
-                self.identified(site, False, key)
+                self.facts.contents.identified(site, False, key)
             return
         if node.kind == kinds.DICT or (node.kind == kinds.LIST and type(key) is int):
-            if not self.asked_quietly(node, site, key):
+            if not self.facts.contents.can_probe_unobserved(node, site, key):
                 return  # nor may it be compared with what is read or written later
             if node.kind == kinds.LIST:
                 assert node.snapshot is not None
                 self.refgraph.read(self.sources.make("len", node.source, None), "eq", len(node.snapshot.content), site)
             node.forced.append(("set_item", key))
         else:
-            self.contents(node, site)
+            self.facts.contents.whole(node, site)
 
     def item_delete(self, site: Any, obj: Any, key: Any) -> None:
-        self.site = site
-        if not self.keyed_by_address(obj, key):
-            self.escape_all(site, key)
-        node = self.writing(obj, site)
+        self.journal.site = site
+        if not self.numbers.keyed_by_address(obj, key):
+            self.numbers.escape_all(site, key)
+        node = self.before_write(obj, site)
         if node is not None:
             if node.kind == kinds.DICT:
-                self.read_dict_key(node, key, site)
+                self.access.items.dict_key(node, key, site)
                 node.forced.append(("del_item", key))
             else:
-                self.contents(node, site)
-
-    def global_write(self, site: Any, value: Any) -> None:
-        self._global_change(site)
-
-    def global_delete(self, site: Any) -> None:
-        self._global_change(site)
-
-    def _global_change(self, site: Any) -> None:
-        self.site = site
-        self.global_changed(self.globals_of(site.code), site.name, site)
-
-    def global_changed(self, g: dict[str, Any], name: str, site: Any) -> None:
-        root = self.globals_root(g)
-        self.refgraph.snapshot(root)
-        # later reads of the name see the region's own value: every site of it has to be looked at again
-        self._global_sites = {s for s in self._global_sites if s.name != name}
-        self.mark_written(root, site)
-        root.forced.append(("set_item", name))
+                self.facts.contents.whole(node, site)
 
     def cell_write(self, site: Any, cell: Any, value: Any) -> None:
         node = self.refgraph.node(cell)
         if node is None:
-            self.assume_internal(cell)
+            self.age.assume_internal(cell)
             return
-        self.site = site
+        self.journal.site = site
         self.refgraph.snapshot(node)
         self.mark_written(node, site)
         node.forced.append(("set_cell", None))
@@ -294,9 +310,9 @@ class WriteEvents(ReadEvents):
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None:
         """``tensor.grad = value``: an effect on a tensor from outside."""
         node = self.refgraph.node(tensor)
-        if node is None and id(tensor) in self.ops.values:
-            self.refuse("MP106", f"{HERE} assigns the gradient of a tensor made inside the region.")
+        if node is None and id(tensor) in self.ledger.ops.values:
+            self.journal.refuse("MP106", f"{HERE} assigns the gradient of a tensor made inside the region.")
             return
-        self.field_writes.append((tensor, name, value, self.site))
+        self.ledger.field_writes.append((tensor, name, value, self.journal.site))
         if node is not None:
-            self.places.remember(node.source, self.site)
+            self.journal.places.remember(node.source, self.journal.site)

@@ -1,0 +1,107 @@
+"""Arguments: TODO."""
+
+from __future__ import annotations
+
+import operator
+import types
+from typing import TYPE_CHECKING, Any
+
+from magpy_core.findings import HERE
+from magpy_core.recording.arrays import Arrays
+from magpy_core.recording.callees import GETTERS
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.numbers import Numbers
+from magpy_core.refgraph import kinds, natives
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Calls, Facts
+
+_PAIRS: tuple[type, ...] = (type({}.items()), type(iter({}.items())), zip, enumerate)
+
+
+_ASKING = (getattr, hasattr, vars, dir)  # what these read is seen where Python calls them
+
+
+class Arguments:
+    """TODO."""
+
+    def __init__(
+        self, ledger: Ledger, journal: Journal, numbers: Numbers, arrays: Arrays, facts: Facts, access: Access, calls: Calls
+    ) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.numbers = numbers
+        self.arrays = arrays
+        self.facts = facts
+        self.access = access
+        self.calls = calls
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+
+    def read(self, site: Any, args: Any, kwargs: Any, shallow: int | None = None, *, carry: bool = False) -> None:
+        """Native code may read the containers from outside among its arguments: guard their content. ``shallow``: how many
+        levels down it looks, if not all the way."""
+        nodes = self.refgraph.nodes
+        seen: set[int] = set()
+        if not shallow and site is not self.access.callbacks.seen_at:
+            self._getters(args, kwargs, site)
+        if carry:
+            self.facts.contents.identified(site, False, *args)
+        stack = [(a, 0) for a in (*args, *kwargs.values())]
+        budget = 50_000
+        while stack:
+            v, depth = stack.pop()
+            kind = kinds.kind_of(v)
+            if kind not in kinds.CONTAINERS or id(v) in seen:
+                self.arrays.memory_read(site, v)
+                self.facts.contents.identified(site, False, v)
+                if kind == kinds.OBJECT:
+                    self.facts.classes.special_methods(v, site)
+                    if is_a(v, types.SimpleNamespace) and id(v) not in seen:
+                        seen.add(id(v))
+                        self.access.natives.state_read(v, site)
+                        self.numbers.escape_all(site, vars(v))
+                        stack.extend((x, depth + 1) for x in vars(v).values())
+                elif type(v) is types.FunctionType and id(v) in nodes:
+                    self.facts.functions.guard(v)
+                elif kind == kinds.OPAQUE and id(v) in nodes and hasattr(type(v), "__next__"):
+                    self.calls.container_calls.read_iterator(v, site)
+                continue
+            seen.add(id(v))
+            node = nodes.get(id(v))
+            if node is not None:
+                node.addressed |= kind == kinds.TUPLE
+                self.facts.contents.whole(node, site, carry=carry)
+            budget -= natives.length(v)
+            if budget < 0:
+                self.journal.refuse(
+                    "MP111", f"{HERE} passes a very large container to native code: too many elements for guards.", site=site
+                )
+                return
+            if shallow is not None and depth >= shallow:
+                continue
+            stack.extend((x, depth + 1) for x in (natives.values(v) if is_a(v, dict) else natives.elements(v)))
+
+    def _getters(self, args: Any, kwargs: dict[str, Any], site: Any) -> None:
+        """Native code (``sorted``, ``map``) may be handed an ``operator.attrgetter`` or the like: what that reads of the
+        elements is guarded here."""
+        for v in (*args, *kwargs.values()):
+            if is_a(v, GETTERS) or any(v is asking for asking in _ASKING):
+                self._getter(v, [a for a in args if a is not v], site)
+
+    def _getter(self, getter: Any, args: list[Any], site: Any) -> None:
+        if is_a(getter, operator.itemgetter):  # the pairs these give are made by them, of what was read before
+            args = [a for a in args if type(a) not in _PAIRS]
+            if not args:
+                return
+        lists = [a for a in args if type(a) in (list, tuple)]
+        if not is_a(getter, GETTERS) or not lists or len(lists) < len(args):
+            name = getattr(getter, "__name__", type(getter).__name__)
+            self.journal.refuse(
+                "MP104", f"{HERE} hands `{name}` to native code, where no guard sees what it reads.",
+                hint="Use a lambda: what it reads is seen.", site=site,
+            )  # fmt: skip
+            return
+        for value in (v for a in lists for v in a):
+            self.access.natives.call_getter(site, getter, (value,))

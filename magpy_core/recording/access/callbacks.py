@@ -1,0 +1,251 @@
+"""Callbacks: TODO."""
+
+from __future__ import annotations
+
+import bisect
+import collections
+import functools
+import gc
+import itertools
+import types
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+import torch.utils.checkpoint
+
+from magpy_core.findings import HERE
+from magpy_core.monitor import policy
+from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.callees import GETTERS
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.numbers import Numbers
+from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Calls, Facts
+
+_KEYED = frozenset({"get", "setdefault", "pop", "__getitem__", "__setitem__", "__delitem__", "__contains__"})
+
+
+_NATIVE_CALLABLES = (
+    types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType, functools.partial, type, *GETTERS,
+)  # fmt: skip
+
+
+_MOST_CALLS = 1000  # of one native callback, that are looked at one by one
+
+
+# Classes that call their first argument with each element of the others; with a tuple's elements; never with known ones.
+_FIRST_CALLS = frozenset({map, filter, itertools.filterfalse, itertools.takewhile, itertools.dropwhile})
+
+
+_BLIND_CALLS = frozenset({functools.reduce, itertools.accumulate, itertools.groupby})
+
+
+_KEYED = frozenset({sorted, min, max, bisect.bisect_left, bisect.bisect_right, bisect.insort_left, bisect.insort_right})
+
+
+# Called with whatever it is, these look at nothing from outside that an event or the arguments' guards don't tell of.
+_HARMLESS = frozenset({int, float, complex, bool, abs, ord, chr, hex, oct, bin, round, type, callable})
+
+
+_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, property)
+
+
+_TEXTS = frozenset({str, repr, ascii})
+
+
+# These read what is in a container, and nothing else.
+_READS_CONTAINERS = frozenset(
+    {len, tuple, list, set, frozenset, dict, sum, min, max, sorted, any, all, enumerate, zip, reversed}
+)
+
+
+_ITER: dict[int, Any] = {
+    kinds.LIST: list.__iter__, kinds.TUPLE: tuple.__iter__, kinds.DEQUE: collections.deque.__iter__,
+    kinds.DICT: dict.__iter__, kinds.SET: lambda s: (frozenset if is_a(s, frozenset) else set).__iter__(s),
+}  # fmt: skip
+
+
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+
+
+def _elements(iterable: Any) -> list[Any] | None:
+    """What iterating over a built-in container or view gives, without running anything of the user's; None if unknown."""
+    tp = type(iterable)
+    if tp in _VIEWS or tp in (range, str, bytes):
+        return list(itertools.islice(iterable, _MOST_CALLS + 1))
+    kind = kinds.kind_of_type(tp)
+    if kind not in kinds.CONTAINERS or is_a(lookup.class_lookup(tp, "__iter__")[0], types.FunctionType):
+        return None
+    return list(itertools.islice(_ITER[kind](iterable), _MOST_CALLS + 1))
+
+
+def _behind(iterator: Any) -> Iterator[Any]:
+    """The containers that native iterators walk through, and generators among them."""
+    todo, seen = [iterator], set[int]()
+    while todo:
+        value = todo.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if kinds.kind_of(value) in kinds.CONTAINERS or is_a(value, types.GeneratorType):
+            yield value
+        if is_a(value, types.GeneratorType):
+            continue
+        if hasattr(type(value), "__next__") or type(value) in (tuple, functools.partial, *_VIEWS):
+            todo += gc.get_referents(value)
+        elif type(value) in (types.BuiltinFunctionType, types.MethodWrapperType):  # ``map(values.__getitem__, ...)``
+            todo.append(value.__self__)
+
+
+def _one_by_one(elements: list[Any] | None) -> list[tuple[Any, ...]] | None:
+    return None if elements is None else [(e,) for e in elements]
+
+
+class Callbacks:
+    """TODO."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        journal: Journal,
+        stack: CallStack,
+        numbers: Numbers,
+        facts: Facts,
+        access: Access,
+        calls: Calls,
+    ) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.stack = stack
+        self.numbers = numbers
+        self.facts = facts
+        self.access = access
+        self.calls = calls
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.consumes = False  # whether native code looks into what generators and functions hand to it
+        self.formats = False  # whether it makes text of that
+        self.seen_at: Any = None  # the site of the last native call whose callbacks have been looked at
+        self.selects = False  # whether the program has made iterators that decide by what a function returns
+
+    def guard(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """The native ``fn`` calls what it is given: native callables among that have no events of their own."""
+        self.seen_at = site
+        if fn in _KEYED:
+            if (key := kwargs.get("key")) is not None:
+                given = args[0] if len(args) == 1 or fn is sorted else args
+                self.called(site, key, _one_by_one(_elements(given)), (given,))
+        elif fn in _FIRST_CALLS and args:
+            lists = [_elements(a) for a in args[1:]]
+            known = all(one is not None for one in lists)
+            calls = [tuple(c) for c in zip(*(one or () for one in lists), strict=False)] if known else None
+            self.called(site, args[0], calls, args[1:])
+        elif fn is itertools.starmap and len(args) == 2:
+            each = _elements(args[1])
+            known = each is not None and all(is_a(e, (tuple, list)) for e in each)
+            self.called(site, args[0], [tuple(e) for e in each or ()] if known else None, args[1:])
+        elif fn is iter or fn is collections.defaultdict:
+            if args and (fn is not iter or len(args) == 2):
+                self.called(site, args[0], [()], ())
+        elif fn in _BLIND_CALLS and args:
+            index = 0 if fn is functools.reduce else 1
+            called = args[index] if len(args) > index else kwargs.get("key", kwargs.get("func"))
+            self.called(site, called, None, args)
+
+    def called(self, site: Any, fn: Any, calls: list[tuple[Any, ...]] | None, walked: Iterable[Any]) -> None:
+        """Native code calls ``fn`` with ``calls`` (None: with what can't be told beforehand, out of ``walked``)."""
+        keywords: dict[str, Any] = {}
+        before: tuple[Any, ...] = ()
+        while is_a(fn, functools.partial):
+            before, keywords, fn = (*fn.args, *before), {**fn.keywords, **keywords}, fn.func
+        if not is_a(fn, _NATIVE_CALLABLES) or (is_a(fn, type) and fn.__flags__ & (1 << 9)):
+            self._python(site, fn)
+            return  # Python: its frames are seen
+        if policy.verdict(fn) == policy.TORCH or is_a(getattr(fn, "__self__", None), torch.Tensor):
+            return  # the operator recorder sees it
+        if calls is not None and len(calls) <= _MOST_CALLS:
+            for part in (part for value in walked for part in _behind(value) if not is_a(part, types.GeneratorType)):
+                self.access.arguments.read(site, (part,), {}, 1)  # the elements, which no event shows
+            for call in calls:
+                self._native(site, fn, (*before, *call), keywords)
+            return
+        owner = getattr(fn, "__self__", None)
+        self.formats = self.formats or fn in _TEXTS
+        if kinds.kind_of(owner) in kinds.CONTAINERS:
+            self._any_method(owner, fn.__name__, site)
+        elif (
+            is_a(fn, GETTERS)
+            or is_a(owner, _DESCRIPTORS)
+            or (
+                fn not in (_READS_CONTAINERS | _HARMLESS | _TEXTS)
+                and kinds.kind_of(owner) != kinds.SCALAR
+                and getattr(fn, "__module__", "") in ("builtins", None)
+            )
+        ):
+            self.journal.refuse("MP104", f"{HERE} calls native code from native code, on values that no event shows.",
+                        hint="Write a comprehension, or a lambda: its reads are seen.", site=site)  # fmt: skip
+            return
+        if fn not in _HARMLESS:
+            self.consumes = True
+            self.elements_of(site, walked)
+
+    def _python(self, site: Any, fn: Any) -> None:
+        """Native code calls something made in Python, once or often: which methods that starts is said by its class."""
+        if is_a(fn, types.MethodType):
+            fn = fn.__func__
+        if is_a(fn, types.FunctionType):
+            if self.refgraph.node(fn) is not None:
+                self.facts.functions.guard(fn)
+        elif is_a(fn, type):
+            self.facts.classes.identity_seen(fn, site)
+            for name in ("__new__", "__init__"):
+                self.facts.classes.member(fn, name, site)
+        else:
+            self.facts.classes.member(type(fn), "__call__", site)
+
+    def _native(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.calls.dispatch.dispatch(site, fn, args, kwargs)
+        self.numbers.escape_hidden(site)  # what it gives is seen by native code alone
+        if fn is vars:
+            self.journal.refuse("MP104", f"{HERE} calls `vars` from native code, where its result is not seen.", site=site)
+        pending, self.stack.awaited, self.stack.torch = self.stack.awaited, None, None
+        if pending is None:
+            return
+        # no event will show the result: it can't become a symbol, so what it follows from is guarded as it is
+        what, info = pending[1], pending[2]
+        if what == "len":
+            source, size, _ = info
+            self.ledger.learned.exact.add(source.path)
+            self.refgraph.read(source, "eq", size, site)
+        elif what in ("next", "draw", "setting", "address"):
+            self.journal.refuse("MP104", f"{HERE} calls `{policy.shown_name(fn)}` from native code, where its result is not seen.",
+                        hint="Write a comprehension, or a lambda: what it does is seen.", site=site)  # fmt: skip
+        elif what not in ("array", "tensor_len", "fast_path"):
+            self.numbers.escape_all(site, args)
+
+    def _any_method(self, owner: Any, name: str, site: Any) -> None:
+        """A method of a container is called with what nobody knows: all of it counts."""
+        node = self.facts.roots.node_for(owner)
+        if node is None:
+            return
+        if name not in policy.READ_METHODS and name not in policy.KEYED_READS:
+            self.refgraph.snapshot(node)
+            self.access.writes.mark_written(node, site)
+        self.facts.contents.whole(node, site)
+
+    def elements_of(self, site: Any, values: Iterable[Any]) -> None:
+        """Native code looks into the elements of these: containers, or iterators over containers."""
+        for value in values:
+            for part in _behind(value):
+                if is_a(part, types.GeneratorType):
+                    self.consumes = True
+                else:
+                    self.access.arguments.read(site, (part,), {})
+                    if self.formats:
+                        self.facts.texts.formatted(part, site)

@@ -1,0 +1,115 @@
+"""Globals: TODO."""
+
+from __future__ import annotations
+
+import builtins
+import types
+from typing import TYPE_CHECKING, Any
+
+from magpy_core.monitor.positions import current_globals
+from magpy_core.recording.facts.values import Slot
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.refgraph import lookup
+from magpy_core.refgraph.fields import ABSENT
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Facts
+
+_BUILTINS = vars(builtins)
+
+
+class Globals:
+    """TODO."""
+
+    def __init__(self, ledger: Ledger, journal: Journal, facts: Facts, access: Access) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.facts = facts
+        self.access = access
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self._of_code: dict[types.CodeType, dict[str, Any]] = {}
+        self._sites_read = set()
+
+    def read_module(self, module: types.ModuleType, name: str, site: Any) -> None:
+        d = module.__dict__
+        if name == "__dict__":
+            self.facts.roots.globals_root(d)
+            return
+        root, written = self.facts.roots.const_root(module, module.__name__), self.refgraph.node(d)
+        if written is not None and written.snapshot is not None:  # as functions of the module's write it, too
+            if written.snapshot.entry(name) is not d.get(name, ABSENT):
+                return
+        if name in d:
+            self.facts.values.read(self.sources.attr(root.source, name), d[name], site, None)
+            self.facts.functions.guard(d[name])
+            return
+        table = self.sources.make("dict", root.source, None)
+        self.refgraph.read(self.sources.item(table, name), "absent", None, site)
+        if lookup.class_lookup(type(module), name)[1] is not None:
+            self.facts.classes.member(type(module), name, site)
+        elif name != "__getattr__":
+            self.read_module(module, "__getattr__", site)  # what is asked for names that are not there
+
+    def import_from(self, site: Any, module: Any) -> None:
+        self.journal.site = site
+        if is_a(module, types.ModuleType) and site.name is not None:
+            self.read_module(module, site.name, site)
+
+    def global_read(self, site: Any) -> None:
+        if site in self._sites_read:
+            return
+        self._sites_read.add(site)
+        self.journal.site = site
+        self.read(self.globals_of(site.code), site.name, site)
+
+    def globals_of(self, code: types.CodeType) -> dict[str, Any]:
+        """The globals the running frame of ``code`` sees; one code object must not run with two (refused where seen)."""
+        g = self._of_code.get(code)
+        if g is None:
+            g = self._of_code[code] = current_globals()
+        return g
+
+    def read(self, g: dict[str, Any], name: str, site: Any) -> None:
+        root = self.facts.roots.globals_root(g)
+        entry = root.snapshot.content if root.snapshot is not None else None
+        if entry is not None and any(k == name and v is not g.get(name, ABSENT) for k, v in entry):
+            self._sites_read.discard(site)
+            return  # already rewritten by the region
+        source = self.sources.item(root.source, name)
+        if name in g:
+            if entry is not None and all(k != name for k, _ in entry):
+                return  # made by the region
+
+            def set_global(v: Any) -> None:
+                if root.snapshot is not None:
+                    old = g.get(name)
+                    root.snapshot.content = [(k, v if k == name and e is old else e) for k, e in root.snapshot.content]
+                g[name] = v
+
+            self.facts.values.read(source, g[name], site, Slot(lambda: g.get(name), set_global))
+        elif name in _BUILTINS:
+            self.refgraph.read(source, "absent", None, site)
+            b = self.refgraph.node(_BUILTINS) or self.refgraph.add(_BUILTINS, self.sources.const(_BUILTINS, "builtins"))
+            self.facts.values.read(self.sources.item(b.source, name), _BUILTINS[name], site)
+        else:
+            self.refgraph.read(source, "absent", None, site)
+
+    def global_write(self, site: Any, value: Any) -> None:
+        self._global_change(site)
+
+    def global_delete(self, site: Any) -> None:
+        self._global_change(site)
+
+    def _global_change(self, site: Any) -> None:
+        self.journal.site = site
+        self.changed(self.globals_of(site.code), site.name, site)
+
+    def changed(self, g: dict[str, Any], name: str, site: Any) -> None:
+        root = self.facts.roots.globals_root(g)
+        self.refgraph.snapshot(root)
+        # later reads of the name see the region's own value: every site of it has to be looked at again
+        self._sites_read = {s for s in self._sites_read if s.name != name}
+        self.access.writes.mark_written(root, site)
+        root.forced.append(("set_item", name))

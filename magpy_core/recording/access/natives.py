@@ -1,0 +1,177 @@
+"""Natives: TODO."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+import re
+import string
+import types
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+import torch.utils.checkpoint
+
+from magpy_core.findings import HERE
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.numbers import Numbers
+from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.fields import instance_dict, odd_dict, slot_names
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Calls, Facts
+
+_STATE_HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__")
+
+
+_STEP = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")  # of a field of a format string
+
+
+def _fields(text: str, automatic: Iterator[int]) -> Iterator[tuple[Any, list[tuple[bool, Any]]]]:
+    """The fields of a format string, those in format specifications too: the argument, and what is looked up in it."""
+    for _, field, spec, _ in string.Formatter().parse(text):
+        if field is None:
+            continue
+        first = re.match(r"[^.\[]*", field)[0]  # type: ignore[index]
+        steps = [(bool(attr), attr or _key(item)) for attr, item in _STEP.findall(field, len(first))]
+        yield _key(first) if first else next(automatic), steps
+        if spec:
+            yield from _fields(spec, automatic)
+
+
+def _key(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
+
+
+class Natives:
+    """TODO."""
+
+    def __init__(
+        self, ledger: Ledger, journal: Journal, numbers: Numbers, facts: Facts, access: Access, calls: Calls
+    ) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.numbers = numbers
+        self.facts = facts
+        self.access = access
+        self.calls = calls
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+
+    def state_read(self, obj: Any, site: Any) -> None:
+        """All attributes of an object are read at once (``object.__reduce_ex__``)."""
+        if kinds.kind_of(obj) in (kinds.SCALAR, kinds.IDENTITY, kinds.TENSOR):
+            return
+        node = self.facts.roots.node_for(obj)
+        for name in _STATE_HOOKS:
+            self.facts.classes.member(type(obj), name, site)
+        if node is None:
+            return
+        d = instance_dict(obj)
+        if d is None and (odd := odd_dict(obj)) is not None:
+            self.access.reads.getset(node, obj, "__dict__", site)
+            if (held := self.refgraph.node(odd)) is not None:
+                self.facts.contents.whole(held, site)
+        if d is not None:
+            self.access.reads.getset(node, obj, "__dict__", site)  # the program may be given this very dict
+            names = tuple(dict(d) if node.snapshot is None or node.snapshot.attrs is None else node.snapshot.attrs)
+            self.refgraph.read(self.sources.make("dict", node.source, None), "keys", names, site)
+            for name in list(d):
+                self.access.reads.external_attr(node, obj, name, lookup.Found("instance", value=d[name]), site)
+        for name in slot_names(type(obj)):
+            found = lookup.resolve(obj, name, plain=True)
+            if found.where == "slot":
+                self.access.reads.external_attr(node, obj, name, found, site)
+        if is_a(obj, BaseException):
+            self.facts.values.read(self.sources.make("field", node.source, "args"), obj.args, site)
+            self.access.arguments.read(site, (obj.args,), {})
+
+    def member_used(self, site: Any, member: Any, name: str, obj: Any) -> None:
+        """``C.slot.__get__(obj)``: a slot is used through its descriptor."""
+        if is_a(obj, torch.Tensor) or obj is None or name not in ("__get__", "__set__", "__delete__"):
+            return
+        if lookup.class_lookup(type(obj), member.__name__)[0] is not member:
+            self.journal.refuse("MP104", f"{HERE} uses a hidden slot of an object.", site=site)
+        elif name == "__get__":
+            self.access.reads.raw_attr(obj, member.__name__, site)
+        elif (node := self.access.writes.before_write(obj, site)) is not None:
+            node.forced.append(("set_attr", member.__name__))
+
+    def pickles(self, fn: Any, args: tuple[Any, ...]) -> bool:
+        """Whether this is pickle's native code, and it is given objects: whatever state they have would be read."""
+        return getattr(fn, "__module__", None) == "_pickle" and not all(map(self.calls.rules.printable, args))
+
+    def call_getter(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
+        """An ``attrgetter``, ``itemgetter`` or ``methodcaller`` is called."""
+        if len(args) != 1:
+            return
+        obj, (make, given) = args[0], fn.__reduce__()
+        keywords: dict[str, Any] = {}
+        if is_a(make, functools.partial):  # a methodcaller with keywords
+            given, keywords = (*make.args, *given), make.keywords
+        if is_a(fn, operator.attrgetter):
+            for path in given:
+                self._walk(site, obj, [(True, name) for name in path.split(".")])
+        elif is_a(fn, operator.itemgetter):
+            self.access.arguments.read(site, args, {})
+            for key in given:
+                self.access.items.read(obj, key, site)
+        else:
+            self.access.arguments.read(site, args, {})
+            self.access.reads.attr(obj, given[0], site)
+            raw, owner = lookup.class_lookup(type(obj), given[0])
+            if owner is not None and not is_a(raw, types.FunctionType) and callable(raw):
+                self.calls.dispatch.dispatch(site, raw, (obj, *given[1:]), keywords)
+
+    def _walk(self, site: Any, obj: Any, steps: list[tuple[bool, Any]]) -> Any:
+        """Native code follows attributes and items one after the other. Gives what it finds, if that is known."""
+        for i, (is_attr, key) in enumerate(steps):
+            if is_attr:
+                self.access.reads.attr(obj, key, site)
+                known, obj = self._static(obj, key)
+            else:
+                self.access.items.read(obj, key, site)
+                known = type(obj) in (dict, list, tuple)
+                obj = obj[key] if known else None
+            if not known and i + 1 < len(steps):
+                self.journal.refuse("MP104", f"{HERE} follows a chain of attributes in native code, past what events can show.",
+                            hint="Write the attributes out: `obj.a.b`.", site=site)  # fmt: skip
+                return None
+        return obj
+
+    @staticmethod
+    def _static(obj: Any, name: str) -> tuple[bool, Any]:
+        """(whether it is known, the value) of an attribute, without running anything."""
+        if is_a(obj, (torch.Tensor, type, types.ModuleType)):
+            return False, None
+        found = lookup.resolve(obj, name)
+        return found.where in ("instance", "slot", "module"), found.value
+
+    def format_fields(self, site: Any, text: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """``text.format(*args, **kwargs)``: fields may name attributes and items."""
+        try:
+            for first, steps in _fields(text, itertools.count()):
+                if steps:
+                    value = self._walk(site, args[first] if type(first) is int else kwargs[first], steps)
+                    self.numbers.escape_all(site, value)
+                    self.access.arguments.read(site, (value,), {})
+                    self.facts.texts.formatted(value, site)
+        except (ValueError, LookupError, TypeError):
+            return  # the program's own call raises the same
+
+    def match_class(self, site: Any, subject: Any, cls: Any, names: Any) -> None:
+        """A class pattern: the attributes that it looks at, if the subject is an instance."""
+        self.access.flow.match(site, subject)
+        self.facts.classes.shape(type(subject), site)
+        if type(cls) is type and not issubclass(type(subject), cls):
+            return
+        positional = getattr(cls, "__match_args__", ()) if kinds.kind_of(subject) not in (kinds.SCALAR, kinds.TENSOR) else ()
+        if positional:
+            self.access.reads.attr(cls, "__match_args__", site)
+            self.access.arguments.read(site, (positional,), {})
+        for name in (*positional, *names):
+            self.access.reads.attr(subject, name, site)

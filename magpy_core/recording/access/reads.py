@@ -1,0 +1,370 @@
+"""Reads: TODO."""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import threading
+import types
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+import torch.utils.checkpoint
+from torch import nn
+
+from magpy_core._compat.torch.tensor_guards import no_torch_function
+from magpy_core.findings import HERE
+from magpy_core.recording.age import Age
+from magpy_core.recording.callees import DESCRIPTOR, GETTERS
+from magpy_core.recording.facts.values import Slot
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.wording import a_type
+from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict, odd_dict, slot_value
+from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Facts, Nodes
+
+WRAPPERS = (property, functools.cached_property, staticmethod, classmethod, type(functools.lru_cache(lambda: None)))
+"""Objects around functions that a program may give attributes, or another ``__doc__``."""
+
+
+# C-level attributes of built-in objects that are fixed once the object's identity is.
+_FIXED_FIELDS = frozenset(
+    {"__name__", "__qualname__", "__module__", "__doc__", "__class__", "__objclass__", "__mro__", "__bases__"}
+)
+
+
+_STORAGES = (torch.UntypedStorage, torch.TypedStorage)
+
+
+_SEEN = (types.FunctionType, *GETTERS)  # getters whose reads are seen
+
+
+_TUPLE_FIELD = type(collections.namedtuple("_OfOne", "field").field)  # type: ignore[attr-defined]
+
+
+_POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # of NumPy arrays
+
+
+class Reads:
+    """TODO."""
+
+    def __init__(self, ledger: Ledger, journal: Journal, age: Age, facts: Facts, access: Access, nodes: Nodes) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.age = age
+        self.facts = facts
+        self.access = access
+        self.nodes = nodes
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+
+    def raw_attr(self, obj: Any, name: str, site: Any) -> None:
+        """``object.__getattribute__(obj, name)``: the default lookup, whatever Python overrides say."""
+        if is_a(obj, (torch.Tensor, type)):
+            self.attr(obj, name, site)
+            return
+        node = self.facts.roots.node_for(obj)
+        found = lookup.resolve(obj, name, plain=True)
+        self.facts.classes.member(type(obj), name, site)
+        if node is None:
+            self.read_internal_attr(obj, name, found, site)
+        elif found.where != "absent":
+            self.external_attr(node, obj, name, found, site)
+        else:  # a module's tables are looked through by its ``__getattr__``
+            self.absent_attr(node, obj, name, site)
+
+    def descriptor_read(self, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
+        """``obj.name`` is a data descriptor: a property over a getter has no frame."""
+        if is_a(found.value, property) and is_a(found.value.fget, GETTERS):
+            self.access.natives.call_getter(site, found.value.fget, (obj,))
+
+    def cell_read(self, site: Any, cell: Any) -> None:
+        node = self.refgraph.node(cell)
+        if node is None:
+            self.age.assume_internal(cell)  # cells from outside come with their function
+            return
+        self.journal.site = site
+        value = cell_value(cell)
+        if value is ABSENT:
+            if node.snapshot is None:
+                self.journal.skip_call("a variable from outside had no value")
+            return
+        if node.snapshot is not None and node.snapshot.content is not value:
+            return
+
+        def set_cell(v: Any) -> None:
+            if node.snapshot is not None and node.snapshot.content is cell_value(cell):
+                node.snapshot.content = v
+            cell.cell_contents = v
+
+        self.facts.values.read(
+            self.sources.make("cell", node.source, None), value, site, Slot(lambda: cell_value(cell), set_cell)
+        )
+
+    def attr_read(self, site: Any, obj: Any) -> None:
+        self.journal.site = site
+        self.attr(obj, site.name, site)
+
+    def thread_local(self, site: Any) -> None:
+        self.journal.refuse("MP111", "A `threading.local` has other attributes in every thread.", site=site)
+
+    def super_attr_read(self, site: Any, cls: Any, obj: Any) -> None:
+        self.journal.site = site
+        self.read_super(cls, obj, site.name, site)
+
+    def read_super(self, cls: type, obj: Any, name: str, site: Any) -> None:
+        tp = obj if is_a(obj, type) else type(obj)
+        mro = tp.__mro__
+        after = mro[mro.index(cls) + 1 :] if cls in mro else ()
+        self.facts.classes.shape(tp, site)
+        for k in after:
+            if name in k.__dict__:
+                if k.__flags__ & (1 << 9):
+                    raw = k.__dict__[name]
+                    source = self.sources.attr(self.facts.roots.const_root(k).source, name)
+                    self.facts.classes.class_value(source, raw, site)
+                return
+
+    def attr(self, obj: Any, name: str, site: Any) -> None:
+        """``obj.name`` is about to be read."""
+        tp = type(obj)
+        if kinds.holds_memory(tp) and self.data_attribute(site, obj, name):
+            return
+        if tp in weakref.ProxyTypes or is_a(obj, torch.futures.Future):
+            self.journal.refuse(
+                "MP111", f"{HERE} reads {a_type(obj)}, which stands for what other code may change.", site=site
+            )
+        elif issubclass(tp, threading.local):
+            self.thread_local(site)
+        if (name in _POINTERS and kinds.holds_memory(tp)) or tp in _STORAGES:
+            self.journal.refuse(
+                "MP102", f"{HERE} gives an array's memory to Python, where the graph can't follow.", site=site
+            )
+        if is_a(obj, torch.Tensor):
+            self.read_tensor_attr(obj, name, site)
+            return
+        if tp is types.ModuleType or is_a(obj, types.ModuleType):
+            raw = None if tp is types.ModuleType else lookup.class_lookup(tp, name)[0]
+            if hasattr(type(raw), "__set__"):  # a setting that looks like a global: torch.backends.cudnn.enabled
+                self.facts.classes.member(tp, name, site)
+                return
+            self.access.globals.read_module(obj, name, site)
+            return
+        if is_a(obj, type):
+            self.facts.classes.read_attr(obj, name, site)
+            return
+        kind = kinds.kind_of_type(tp)
+        if kind == kinds.SCALAR:
+            return
+        if kind == kinds.IDENTITY and not is_a(obj, enum.Enum):
+            if is_a(obj, types.FunctionType):
+                self.facts.functions.read_attr(obj, name, site)
+            elif type(obj) in WRAPPERS:
+                self.facts.functions.read_wrapper_attr(obj, name, site)
+            return
+        if tp is super:
+            self.read_super(obj.__thisclass__, obj.__self__, name, site)
+            return
+        if is_a(obj, torch.jit.ScriptModule) and self.nodes.scripts.attr(site, obj, name):
+            return
+        node = self.facts.roots.node_for(obj)
+        found = lookup.resolve(obj, name)
+        if found.where == "override":
+            self.facts.classes.member(tp, "__getattribute__", site)
+            self.facts.classes.member(tp, "__getattr__", site)  # what Python asks when that one raises
+            return  # their own reads are seen
+        if found.in_class or found.where in ("python", "absent"):
+            self.facts.classes.member(tp, name, site)
+        if found.where == "data":
+            self.descriptor_read(obj, name, found, site)
+        if found.where == "absent" and tp.__flags__ & (1 << 9):
+            self.facts.classes.read_field(tp, "__name__", site)  # what is raised has it in its text
+        if found.where == "python":
+            self.facts.classes.member(tp, "__getattr__", site)
+        if node is None:
+            self.read_internal_attr(obj, name, found, site)
+            return
+        self.external_attr(node, obj, name, found, site)
+
+    def read_internal_attr(self, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
+        """An internal object: only what its class holds comes from outside."""
+        if is_a(obj, BaseException):
+            self.facts.texts.names_in_error(obj)
+        if found.where == "class" and found.owner is not None and found.owner.__flags__ & (1 << 9):
+            self.facts.classes.class_value(
+                self.sources.attr(self.facts.roots.const_root(found.owner).source, name), found.value, site
+            )
+        elif found.where == "getset" and name == "__self__":
+            return
+
+    def external_attr(self, node: Node, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
+        where = found.where
+        entry = node.snapshot.attr(name) if node.snapshot is not None else None
+        if where == "instance":
+            if node.snapshot is not None and entry is not found.value:
+                return
+            self.facts.classes.shape(type(obj), site)
+            self.facts.classes.guard_shadowed_class_attr(type(obj), name, site)
+            self.facts.values.read(
+                self.sources.attr(node.source, name), found.value, site, self.facts.values.attr_slot(obj, name, node)
+            )
+        elif where == "odd":
+            self.facts.classes.shape(type(obj), site)
+            self.custom_dict_attr(node, obj, name, site)
+        elif where == "module":
+            table = instance_dict(obj)[found.table]  # type: ignore[index]
+            self.absent_attr(node, obj, name, site)
+            for earlier in ("_parameters", "_buffers", "_modules"):
+                members = instance_dict(obj)[earlier]  # type: ignore[index]
+                source = self.sources.attr(node.source, earlier)
+                if earlier == found.table:
+                    table_node = self.refgraph.node(members)
+                    if table_node is not None and table_node.snapshot is not None:
+                        before = dict(table_node.snapshot.content)
+                        if before.get(name, ABSENT) is not table[name]:
+                            return
+                    self.facts.values.read(self.sources.item(source, name), found.value, site)
+                    return
+                self.absent_member(node, obj, earlier, name, site)
+        elif where == "slot":
+            if node.snapshot is not None and entry is not found.value:
+                return
+            if found.value is ABSENT:
+                self.facts.values.read(self.sources.make("filled", node.source, name), False, site)
+            else:
+                source = self.sources.make("slot", node.source, name)
+
+                def set_slot(v: Any) -> None:
+                    if node.snapshot is not None and node.snapshot.slots is not None:
+                        if node.snapshot.slots.get(name) is slot_value(obj, name):
+                            node.snapshot.slots[name] = v
+                    lookup.class_lookup(type(obj), name)[0].__set__(obj, v)
+
+                self.facts.values.read(source, found.value, site, Slot(lambda: slot_value(obj, name), set_slot))
+        elif where == "class":
+            self.absent_attr(node, obj, name, site)
+            if found.owner is not None and found.owner.__flags__ & (1 << 9):
+                self.facts.classes.class_value(
+                    self.sources.attr(self.facts.roots.const_root(found.owner).source, name), found.value, site
+                )
+        elif where == "getset":
+            self.getset(node, obj, name, site)
+        elif where == "data":
+            self.data_descriptor(node, found.value, name, site)
+        elif where in ("absent", "python"):
+            self.absent_attr(node, obj, name, site)
+            if where == "python":
+                self.native_getattr(obj, found.value, name, site)
+            elif is_a(obj, nn.Module):
+                for table in ("_parameters", "_buffers", "_modules"):
+                    self.absent_member(node, obj, table, name, site)
+
+    def module_member(self, module: Any, name: str, site: Any) -> None:
+        """``nn.Module.__getattr__`` itself, which the program's own ``__getattr__`` or ``__getattribute__`` asks."""
+        node = self.refgraph.node(module)
+        if node is not None:
+            self.external_attr(node, module, name, lookup.member(module, name), site)
+
+    def data_descriptor(self, node: Node, raw: Any, name: str, site: Any) -> None:
+        """A descriptor of the object's class gives the attribute; one in C does it unseen."""
+        if type(raw) is _TUPLE_FIELD:
+            self.access.items.sequence_item(node, raw.__reduce__()[1][0], site)
+        elif type(raw).__flags__ & (1 << 9) or (type(raw) is property and is_a(raw.fget, _SEEN)):
+            return  # its reads are seen
+        elif type(raw) is not property or raw.fget is not None:
+            self.journal.refuse("MP111", f"{HERE} reads `.{name}`, a property in C that no guard can watch.", site=site)
+
+    def native_getattr(self, obj: Any, getter: Any, name: str, site: Any) -> None:
+        """``__getattr__ = dict.__getitem__`` and the like: what C reads is shown by no event."""
+        if is_a(getter, DESCRIPTOR):
+            self.access.callbacks.called(site, getter, [(obj, name)], ())
+        elif not is_a(getter, (*_SEEN, staticmethod, classmethod)):
+            self.journal.refuse("MP111", f"{HERE} asks {a_type(getter)} for `{name}`, which no guard can watch.", site=site)
+
+    def custom_dict_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
+        """An attribute, or that there is none, of an object whose ``__dict__`` is a dict of another class: of itself."""
+        if odd_dict(obj) is not obj:
+            self._refuse_custom_dict(obj, site)
+        elif dict.__contains__(node.obj, name):
+            self.access.items.dict_item(node, name, site)
+        elif node.snapshot is None or all(key != name for key, _ in node.snapshot.content):
+            self.refgraph.read(self.facts.contents.item_source(node, name, "dict_item"), "absent", None, site)
+
+    def _refuse_custom_dict(self, obj: Any, site: Any) -> None:
+        """Two objects hold one state, and the dict may make entries when a guard looks."""
+        text = f"{HERE} uses attributes of {a_type(obj)}, whose `__dict__` is no plain dict: no guard can watch them."
+        self.journal.refuse("MP111", text, hint="Update the `__dict__` that the object has, with a plain dict.", site=site)
+
+    def absent_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
+        """The instance itself has no attribute ``name`` (unless the region removed it)."""
+        if odd_dict(obj) is not None:
+            self.custom_dict_attr(node, obj, name, site)
+            return
+        if node.snapshot is not None and node.snapshot.attr(name) is not ABSENT:
+            return
+        if instance_dict(obj) is not None and name != "__class__":
+            base = self.sources.make("dict", node.source, None)
+            self.refgraph.read(self.sources.item(base, name), "absent", None, site)
+
+    def absent_member(self, node: Node, module: Any, table: str, name: str, site: Any) -> None:
+        """A module's table has no ``name`` (unless the region took it out)."""
+        held = self.refgraph.node((instance_dict(module) or {}).get(table))
+        if held is None or held.snapshot is None or held.snapshot.entry(name) is ABSENT:
+            source = self.sources.item(self.sources.attr(node.source, table), name)
+            self.refgraph.read(source, "absent", None, site)
+
+    def getset(self, node: Node, obj: Any, name: str, site: Any) -> None:
+        """An attribute implemented in C: of a built-in object (bound method, partial, slice, range, exception)."""
+        if name == "__dict__":
+            d = instance_dict(obj)
+            if d is None and (odd := odd_dict(obj)) is not None:
+                if odd is not obj:
+                    self._refuse_custom_dict(obj, site)
+                self.facts.values.read(self.sources.make("dict", node.source, None), odd, site)
+            elif d is not None and self.refgraph.node(d) is None:
+                snapshot = self.refgraph.snapshot(node)
+                dict_node = self.refgraph.add(d, self.sources.make("dict", node.source, None))
+                # one state under two handles: the dict's entry content is the object's entry attributes
+                self.refgraph.snapshot(dict_node).content = list((snapshot.attrs or {}).items())
+            return
+        if name in _FIXED_FIELDS:
+            return
+        try:
+            value = object.__getattribute__(obj, name)
+        except AttributeError:
+            return
+        kind = kinds.kind_of(value)
+        if kind == kinds.OPAQUE:
+            self.journal.refuse("MP111", f"{HERE} reads `.{name}` of {a_type(obj)}, which no guard can watch.", site=site)
+            return
+        self.facts.values.read(self.sources.make("field", node.source, name), value, site)
+
+    def read_tensor_attr(self, obj: torch.Tensor, name: str, site: Any) -> None:
+        """Python-level attributes hung on a tensor; everything else passes through the operator recorder."""
+        with no_torch_function():
+            d, hidden = obj.__dict__, name == "data" and obj.requires_grad
+        if hidden and not (place := self.journal.places.now(site, self.journal.site)).deeper:
+            text = "has no history in autograd, which would not notice a write to it and give wrong gradients."
+            hint = "`.detach()` has the same values and memory, and such a write raises."
+            self.journal.note("MP308", f"{self.journal.quoted_expression(site) or 'This'} {text}", hint=hint, place=place)
+        node = self.refgraph.node(obj)
+        if lookup.is_data_descriptor(lookup.class_lookup(type(obj), name)[0]):
+            if name == "__dict__" and node is not None:
+                self.getset(node, obj, name, site)
+        elif name in d:
+            if node is not None:
+                self.facts.values.read(self.sources.attr(node.source, name), d[name], site, None)
+            elif id(obj) not in self.ledger.ops.values:
+                self.journal.refuse(
+                    "MP111", f"{HERE} reads `.{name}` of a tensor that was reached in an unknown way.", site=site
+                )
+        elif node is not None:  # an attribute of its own would come before a method of the class
+            own = self.sources.make("dict", node.source, None)
+            self.refgraph.read(self.sources.item(own, name), "absent", None, site)

@@ -1,0 +1,59 @@
+"""Age: TODO."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+from magpy_core.findings import Unsupported, Value
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.kinds import is_a
+from magpy_core.replay.ir import MadeInside
+
+
+class Age:
+    """TODO."""
+
+    def __init__(self, ledger: Ledger, journal: Journal) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self._young: set[int] | None = None
+        self.only_inside: dict[int, tuple[Any, Unsupported, Any]] = {}
+        self.keeps_objects = True  # until one is watched for its end
+
+    def assume_internal(self, obj: Any) -> None:
+        """``obj`` has no source: the region must have made it, which is checked at exit."""
+        if self.keeps_objects and id(obj) not in self.refgraph.assumed_internal:
+            self.refgraph.assumed_internal[id(obj)] = (obj, self.journal.site)
+
+    def is_made_inside(self, obj: Any) -> bool | None:
+        """Whether the region made ``obj``: the collector is off while recording and its young list was empty at entry, so
+        what it lists now was made since. None for objects the collector does not track."""
+        if self._young is None:
+            self._young = {id(o) for o in gc.get_objects(0)}
+        if id(obj) in self._young:
+            return True
+        return False if gc.is_tracked(obj) else None
+
+    def check_assumptions(self) -> None:
+        """Every object that was taken for internal must be young."""
+        self._young = None
+        for obj, refusal, site in self.only_inside.values():
+            if not self.is_made_inside(obj) and not self.journal.is_explained(site):
+                if is_a(refusal, MadeInside):
+                    self.journal.refuse_if_repeated(refusal, site)
+                else:
+                    self.journal.refuse(refusal.code, refusal.message, hint=refusal.hint, site=site)
+        for obj, site in self.refgraph.assumed_internal.values():
+            if id(obj) in self.refgraph.nodes:
+                continue
+            if self.is_made_inside(obj) is False and not self.journal.is_explained(site):
+                self.journal.refuse(
+                    "MP111",
+                    f"State outside the region ({kinds.bounded_repr(obj)}) was reached in a way the monitor can't follow.",
+                    values=(Value("object", kinds.bounded_repr(obj)),),
+                    site=site,
+                )

@@ -1,0 +1,145 @@
+"""ClassCalls: TODO."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+import types
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+import torch.utils.checkpoint
+
+from magpy_core.findings import HERE
+from magpy_core.monitor import policy
+from magpy_core.opgraph.scalars import (
+    CARRYING,
+)
+from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.calls.native import HIGHER
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.lifetimes import Lifetimes
+from magpy_core.recording.numbers import Numbers
+from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Calls, Facts, Nodes
+
+_TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and the like
+
+
+_CONTAINER_TYPES = frozenset(
+    {list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict, collections.defaultdict}
+)
+
+
+# Types that pass the elements of their arguments on by identity.
+_HANDING_TYPES = frozenset({list, tuple, dict, enumerate, zip, reversed, collections.deque})
+
+
+# Iterators that use what a function returns to them to decide which elements they give.
+_JUDGES = frozenset({filter, itertools.filterfalse, itertools.takewhile, itertools.dropwhile, itertools.groupby})
+
+
+_ITERATING = frozenset({
+    list, tuple, set, frozenset, dict, enumerate, zip, map, filter, reversed, sorted, sum, min, max, any, all, iter, bytes,
+    bytearray, functools.reduce,
+})  # fmt: skip
+
+
+_TO_TEXT = (str, repr, ascii, format)
+
+
+class ClassCalls:
+    """TODO."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        stack: CallStack,
+        lifetimes: Lifetimes,
+        numbers: Numbers,
+        facts: Facts,
+        access: Access,
+        calls: Calls,
+        nodes: Nodes,
+    ) -> None:
+        self.journal = journal
+        self.stack = stack
+        self.lifetimes = lifetimes
+        self.numbers = numbers
+        self.facts = facts
+        self.access = access
+        self.calls = calls
+        self.nodes = nodes
+
+    def call(self, site: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.lifetimes.constructed(cls, args, site)
+        self.access.callbacks.selects = self.access.callbacks.selects or cls in _JUDGES
+        if cls in HIGHER:
+            self.access.callbacks.guard(site, cls, args, kwargs)
+        if cls in CARRYING and self.numbers.carries(args, kwargs):
+            self.numbers.escape_raising(cls, args, site)
+            self.stack.awaited = (site, cls, args)
+            return
+        if cls is torch.nn.Parameter or cls is torch.autograd.Variable:
+            self.nodes.constructors.made_by_constructor(site, cls, args, kwargs)
+        if issubclass(cls, torch.Tensor) or type(cls) is _TENSOR_TYPE:
+            self.stack.torch = None
+            self.access.arguments.read(site, args, kwargs)
+            if cls is torch.Tensor or type(cls) is _TENSOR_TYPE:
+                self.nodes.constructors.constructor_call(site, cls, args, kwargs)
+            return
+        if cls is type and len(args) == 1:
+            self.facts.contents.type_of(args[0], site)
+            return
+        if cls.__flags__ & (1 << 9):
+            base = policy.native_base(cls)
+            if base is not None and policy.verdict(base) != policy.PURE:
+                self.calls.outside.host_call(site, base, policy.verdict(base))
+                return
+            self.facts.classes.shape(cls, site)
+            for name in ("__new__", "__init__"):
+                self.facts.classes.member(cls, name, site)
+            if type(cls) is not type:
+                self.facts.classes.member(type(cls), "__call__", site)
+            base = next(k for k in cls.__mro__ if not k.__flags__ & (1 << 9))
+            makers = (lookup.class_lookup(cls, name)[0] for name in ("__new__", "__init__"))
+            native = cls is not functools.partial and not any(is_a(m, (types.FunctionType, staticmethod)) for m in makers)
+            if native or (base is not object and base.__module__ == "builtins"):
+                self.access.arguments.read(site, args, kwargs)
+                self.numbers.escape_all(site, args, kwargs)
+            return
+        if cls in (super, types.MethodType, types.SimpleNamespace, slice, weakref.ref):
+            return
+        if (
+            cls.__module__ in ("builtins", "types")
+            or policy.verdict(cls) == policy.PURE
+            or cls.__module__ in ("collections",)
+        ):
+            if cls not in _HANDING_TYPES:
+                self.numbers.escape_all(site, args, kwargs)
+            elif cls is dict:
+                self.numbers.escape_all(site, *(a for a in args if not is_a(a, dict)))
+            elif cls is not zip:
+                self.numbers.escape_all(site, args[1:], kwargs)
+            if cls is str or (cls is map and args and any(args[0] is one for one in _TO_TEXT)):
+                self.facts.texts.formatted(args if cls is str else args[1:], site)
+            shallow = 1 if cls in _ITERATING or cls in _CONTAINER_TYPES else None
+            if cls in _HANDING_TYPES and cls is not dict:
+                shallow = 0
+            self.access.arguments.read(site, args, kwargs, shallow=shallow, carry=cls in _HANDING_TYPES)
+        elif kinds.is_numpy_value(cls):
+            self.calls.outside.call_numpy(site, cls, args, kwargs)
+        elif policy.module_of(cls).startswith("torch"):
+            self.access.arguments.read(site, args, kwargs)
+            if cls.__name__ == "Generator":
+                self.journal.refuse(
+                    "MP106", f"{HERE} makes a torch.Generator, whose state can't be part of a graph.", site=site
+                )
+        else:
+            self.calls.outside.host_call(site, cls, policy.verdict(cls))

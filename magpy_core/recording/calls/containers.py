@@ -1,0 +1,161 @@
+"""ContainerCalls: TODO."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from magpy_core.findings import HERE
+from magpy_core.monitor import policy
+from magpy_core.recording.access.callbacks import _KEYED
+from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger, Output
+from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.wording import a_type
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.iterators import can_peek, peek, underlying
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Facts
+
+# Methods that look at no other container that they are given; all others may.
+_LOOKS_AT_NONE = frozenset({
+    "append", "appendleft", "add", "discard", "insert", "setdefault", "get", "pop", "popleft", "popitem", "clear", "copy",
+    "items", "values", "keys", "reverse", "rotate", "move_to_end", "sort", "__setitem__", "__getitem__", "__delitem__",
+    "__copy__", "__iter__", "__len__", "__reversed__", "__mul__", "__rmul__", "__imul__", "__sizeof__",
+})  # fmt: skip
+
+
+# Methods that pass elements on by identity and look at none of them.
+_STORING = frozenset({
+    "append", "add", "extend", "appendleft", "extendleft", "update", "setdefault", "insert", "__setitem__", "__iadd__",
+    "__ior__",
+})  # fmt: skip
+
+
+_HANDING = _STORING | {
+    "pop", "popleft", "popitem", "copy", "__copy__", "clear", "items", "values", "keys", "get", "__getitem__", "__iter__",
+    "__reversed__", "__len__", "reverse", "rotate", "move_to_end", "__add__", "__mul__", "__rmul__", "__init__",
+}  # fmt: skip
+
+
+_TAKING = frozenset({"extend", "extendleft", "__iadd__"})  # they look at what they are given, and not into its elements
+
+
+_ORDERED = (kinds.LIST, kinds.TUPLE, kinds.DEQUE, kinds.DICT)
+
+
+_COMPARING = frozenset(
+    {"index", "count", "remove", "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
+)
+
+
+class ContainerCalls:
+    """TODO."""
+
+    def __init__(
+        self, ledger: Ledger, journal: Journal, stack: CallStack, numbers: Numbers, facts: Facts, access: Access
+    ) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.stack = stack
+        self.numbers = numbers
+        self.facts = facts
+        self.access = access
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self._advanced: dict[int, int] = {}  # how often the region has advanced iterators from outside, by id
+
+    def method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if name not in policy.READ_METHODS and name not in policy.KEYED_READS:
+            self.access.writes.counted(obj)
+        super().container_method(site, obj, name, args, kwargs)
+
+    def escape_from_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Numbers that vary stay symbolic where the method only hands them over."""
+        if name not in _HANDING:
+            self.numbers.escape_all(site, obj, args, kwargs)
+        elif name not in _STORING:
+            self.numbers.escape_all(site, args, kwargs)
+        elif name in ("insert", "setdefault", "__setitem__", "add"):
+            self.numbers.escape_all(site, args[:1])
+
+    def method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        node = self.facts.roots.node_for(obj)
+        kind = kinds.kind_of(obj)
+        if self.ledger.scalars and not (args and name in _KEYED and self.numbers.keyed_by_address(obj, args[0])):
+            self.escape_from_method(site, obj, name, args, kwargs)
+        for a in args:
+            if kinds.kind_of(a) == kinds.OBJECT:
+                self.facts.classes.special_methods(a, site)
+        if name not in _LOOKS_AT_NONE:
+            depth = 0 if name in _TAKING or all(is_a(a, dict) for a in args) else 1
+            self.access.arguments.read(site, args, kwargs, shallow=depth, carry=name in _HANDING and kind in _ORDERED)
+        if kind == kinds.SET or (kind == kinds.DICT and (name == "move_to_end" or (node is None and name in _KEYED))):
+            self.facts.contents.identified(site, node is not None, *(args if kind == kinds.SET else args[:1]))
+        if node is None:
+            if name in _COMPARING:
+                self.facts.contents.identified(site, False, obj, *args)
+            return
+        if node.kind == kinds.DICT and name in policy.KEYED_READS and args:
+            self.access.items.dict_key(node, args[0], site)
+            return
+        if name == "__len__":
+            self.facts.contents.length(node, site)
+            return
+        if name in _COMPARING:  # with each element, whatever is in it
+            self.access.arguments.read(site, (obj, *args), {})
+        if node.kind == kinds.DICT and name in ("setdefault", "pop") and args:
+            self.access.items.dict_key(node, args[0], site)
+            if name == "pop":
+                node.forced.append(("del_item", args[0]))
+            self.refgraph.snapshot(node)
+            self.access.writes.mark_written(node, site)
+            return
+        if name in policy.READ_METHODS:
+            keys_only = node.kind == kinds.DICT and name in ("keys", "__iter__")
+            self.facts.contents.whole(node, site, values=not keys_only, carry=name in _HANDING)
+            return
+        self.refgraph.snapshot(node)
+        self.access.writes.mark_written(node, site)
+        if not self.access.writes.blind_write(node, name, args, kwargs):
+            self.facts.contents.whole(node, site)
+
+    def read_iterator(self, obj: Any, site: Any) -> None:
+        node = self.refgraph.node(obj)
+        if node is not None:
+            self.journal.refuse(
+                "MP108",
+                f"{HERE} advances {a_type(obj)} from outside the region: its position can't be guarded or repeated.",
+                hint="Take the next item outside the region and pass it in.",
+                site=site,
+            )
+
+    def advance(self, obj: Any, site: Any) -> None:
+        """``next(obj)``: an iterator from outside gives the value that looking into it tells, and replay advances it too."""
+        node = self.refgraph.node(obj)
+        if node is None or not can_peek(obj):
+            self.read_iterator(obj, site)
+            return
+        under = self.refgraph.node(underlying(obj))
+        if under is not None and under.snapshot is not None:
+            self.journal.refuse(
+                "MP108",
+                f"{HERE} goes on through a list that the region has changed.",
+                site=site,
+            )
+            return
+        index = self._advanced.get(id(obj), 0)
+        try:
+            peek(obj, 0)
+        except IndexError:
+            self.journal.refuse(
+                "MP108",
+                f"{HERE} finds {a_type(obj)} from outside at its end.",
+                site=site,
+            )
+            return
+        self._advanced[id(obj)] = index + 1
+        self.ledger.outputs.append(Output("advance", (obj, node.source.describe()), site))
+        self.journal.places.remember(None, site)
+        self.stack.awaited = (site, "next", (self.sources.make("peek", node.source, index),))

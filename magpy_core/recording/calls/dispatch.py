@@ -1,0 +1,189 @@
+"""Dispatch: TODO."""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+import torch.utils.checkpoint
+
+from magpy_core._compat.torch.function_apply import applied_class
+from magpy_core._compat.torch.scripts import (
+    SCRIPTED,
+)
+from magpy_core.monitor import policy
+from magpy_core.opgraph.functions import reads_setting
+from magpy_core.recording.arrays import Arrays
+from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, read_from, taker
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.lifetimes import Lifetimes
+from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.pauses import Pauses
+from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.draws import stream_of
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Calls, Facts, Nodes
+
+_LRU = type(functools.lru_cache(lambda: None))
+
+
+FAST_PATHS = frozenset(
+    cls.forward.__code__
+    for cls in (torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer, torch.nn.TransformerEncoder)
+)
+"""These ask whether anybody watches their operations, and compute another way if so: our own watching must not count."""
+
+
+class Dispatch:
+    """TODO."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        journal: Journal,
+        stack: CallStack,
+        pauses: Pauses,
+        lifetimes: Lifetimes,
+        numbers: Numbers,
+        arrays: Arrays,
+        facts: Facts,
+        access: Access,
+        calls: Calls,
+        nodes: Nodes,
+    ) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.stack = stack
+        self.pauses = pauses
+        self.lifetimes = lifetimes
+        self.numbers = numbers
+        self.arrays = arrays
+        self.facts = facts
+        self.access = access
+        self.calls = calls
+        self.nodes = nodes
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+
+    def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
+        self.journal.site = site
+        self.pauses.in_call = False
+        self.stack.awaited = None
+        self.stack.frames.append((site, taker(fn)))
+        self.stack._number_of = read_from(fn, args)
+        if self.stack.torch is not None:
+            self.calls.torch.missed()
+        self.dispatch(site, fn, args, kwargs or {})
+        if self.ledger.ops.op_depth and self.stack.torch is not None:
+            self.calls.torch.inside_node(fn)
+        if self.stack.torch is not None and self.stack.awaited is None and reads_setting(fn) and not kwargs:
+            self.stack.awaited = (site, "setting", (fn, args))
+
+    def dispatch(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        tp = type(fn)
+        self.finished_data()
+        if stream_of(fn) is not None and self.calls.outside.draw(site, fn, args, kwargs):
+            return
+        if self.data_call(site, fn, args, kwargs):
+            return
+        if tp is types.FunctionType:
+            self.calls.python.call(site, fn, args, kwargs)
+        elif tp is types.MethodType:
+            node = self.refgraph.node(fn)
+            if node is not None:
+                self.facts.values.read(self.sources.make("field", node.source, "__func__"), fn.__func__, site)
+                self.facts.values.read(self.sources.make("field", node.source, "__self__"), fn.__self__, site)
+            if (applied := applied_class(fn)) is not None:
+                self.nodes.one_node.call_function_class(site, applied, args, kwargs)
+            else:
+                self.dispatch(site, fn.__func__, (fn.__self__, *args), kwargs)
+        elif tp is types.MethodWrapperType and fn.__name__ == "__getattribute__" and type(fn.__self__) is types.ModuleType:
+            self.access.reads.attr(fn.__self__, args[0], site)  # how torch.backends' modules find what is no setting
+        elif tp in BUILTIN_FUNCTION or is_a(fn, types.BuiltinFunctionType):
+            if (applied := applied_class(fn)) is not None:
+                self.nodes.one_node.call_function_class(site, applied, args, kwargs)
+            else:
+                self._builtin(site, fn, args, kwargs)
+        elif tp in DESCRIPTOR:
+            self._descriptor(site, fn, args, kwargs)
+        elif is_a(fn, type):
+            self.calls.class_calls.call(site, fn, args, kwargs)
+        elif tp is functools.partial:
+            self._partial(site, fn, args, kwargs)
+        elif tp is _LRU:
+            self.nodes.caches.call(site, fn, args, kwargs)
+        elif is_a(fn, weakref.ref):
+            self.lifetimes.call_weakref(site, fn)
+        elif is_a(fn, GETTERS):
+            self.access.natives.call_getter(site, fn, args)
+        elif is_a(fn, SCRIPTED):
+            self.nodes.scripts.call(site, fn, args, kwargs)
+        elif is_a(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+            self.stack.torch = (site, fn)
+        else:
+            self._instance(site, fn, args, kwargs)
+
+    def _partial(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        node = self.refgraph.node(fn)
+        if node is not None:
+            for name in ("func", "args", "keywords"):
+                self.facts.values.read(self.sources.make("field", node.source, name), getattr(fn, name), site)
+            for part in (fn.args, fn.keywords):
+                part_node = self.refgraph.node(part)
+                if part_node is not None:
+                    self.facts.contents.whole(part_node, site)
+        self.dispatch(site, fn.func, (*fn.args, *args), {**fn.keywords, **kwargs})
+
+    def _instance(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """An object with ``__call__``: a Python method is entered, a native one is unknown."""
+        self.facts.roots.node_for(fn)
+        raw, owner = lookup.class_lookup(type(fn), "__call__")
+        if policy.module_of(type(fn)).partition(".")[0] == "numpy":
+            if kinds.is_numpy_value(type(fn)):
+                self.calls.outside.call_numpy(site, fn, args, kwargs)
+            else:  # numpy.vectorize and the like: Python is called from native code
+                self.calls.outside.host_call(site, fn, policy.UNKNOWN)
+        elif is_a(raw, types.FunctionType) and owner is not None:
+            self.facts.classes.member(type(fn), "__call__", site)
+            if self.calls.python.is_library(raw.__code__):
+                self.access.arguments.read(site, args, kwargs)
+        elif policy.module_of(type(fn)).startswith("torch"):
+            self.stack.torch = (site, fn)
+        elif policy.verdict(fn) == policy.PURE or type(fn).__module__ in ("operator", "re", "functools", "typing", "types"):
+            self.numbers.escape_all(site, args, kwargs)
+            self.access.arguments.read(site, args, kwargs)
+        else:
+            what = policy.verdict(fn)
+            self.calls.outside.host_call(site, fn, what if what in (policy.HOST, policy.IO) else policy.UNKNOWN)
+
+    def _builtin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        owner = fn.__self__
+        if fn is torch.overrides.has_torch_function and site.code in FAST_PATHS:
+            self.stack.awaited = (site, "fast_path", args)
+        if fn.__name__ == "from_numpy" and len(args) == 1 and self.arrays.is_plain_array(args[0]):
+            self.nodes.constructors.from_array(site, args[0])
+            self.arrays.mark_shared(args[0])
+        elif owner is None or is_a(owner, types.ModuleType):
+            self.calls.native.call(site, fn, args, kwargs)
+        elif is_a(owner, torch.Tensor):
+            self.stack.torch = (site, fn)
+        elif is_a(owner, type):
+            self.calls.native.class_method(site, fn, owner, args, kwargs)
+        else:
+            self.calls.methods.call(site, owner, fn.__name__, args, kwargs, fn)
+
+    def _descriptor(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """``list.append(x, 1)``, ``object.__setattr__(o, "a", 1)``: a method taken from its class."""
+        if args and is_a(args[0], torch.Tensor) and issubclass(type(args[0]), fn.__objclass__):
+            self.stack.torch = (site, fn)
+        elif args and is_a(args[0], fn.__objclass__):
+            self.calls.methods.call(site, args[0], fn.__name__, args[1:], kwargs, fn)
+        else:
+            self.access.arguments.read(site, args, kwargs)

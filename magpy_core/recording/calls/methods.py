@@ -1,0 +1,118 @@
+"""MethodCalls: TODO."""
+
+from __future__ import annotations
+
+import contextvars
+import re
+import types
+from typing import TYPE_CHECKING, Any
+
+from magpy_core.monitor import policy
+from magpy_core.recording.arrays import Arrays
+from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.numbers import Numbers
+from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Calls, Facts
+
+_MEMBERS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
+
+class MethodCalls:
+    """TODO."""
+
+    def __init__(
+        self, ledger: Ledger, stack: CallStack, numbers: Numbers, arrays: Arrays, facts: Facts, access: Access, calls: Calls
+    ) -> None:
+        self.ledger = ledger
+        self.stack = stack
+        self.numbers = numbers
+        self.arrays = arrays
+        self.facts = facts
+        self.access = access
+        self.calls = calls
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+
+    def call(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
+        kind = kinds.kind_of(obj)
+        if name in ("__setattr__", "__delattr__") and args and is_a(args[0], str):
+            if is_a(obj, type):
+                self.access.writes.attr(obj, args[0], site)
+            else:
+                self.access.writes.attr_past_setattr(obj, args[0], site)
+            return
+        if name == "__getattribute__" and args and is_a(args[0], str):
+            self.access.reads.raw_attr(obj, args[0], site)
+            return
+        if name in ("__init__", "__init_subclass__", "__new__", "__class__") and kind == kinds.OBJECT:
+            return
+        if kind in (kinds.SCALAR, kinds.IDENTITY):
+            if is_a(obj, types.FunctionType) and name == "__get__":
+                return
+            self.calls.outside.lock_used(site, obj, name, bool(args or kwargs), fn)
+            if is_a(obj, _MEMBERS) and args:
+                self.access.natives.member_used(site, obj, name, args[0])
+            self.numbers.escape_all(site, obj, args, kwargs)
+            self.access.arguments.read(site, args, kwargs)
+            if is_a(obj, str) and name.startswith("format"):
+                self.facts.texts.formatted((*args, *kwargs.values()), site)
+                self.access.natives.format_fields(site, obj, args, kwargs if name == "format" else args[0])
+            return
+        if name in ("__reduce_ex__", "__reduce__", "__getstate__"):
+            self.access.natives.state_read(obj, site)
+        elif name == "sort" and kind == kinds.LIST and kwargs:
+            self.access.callbacks.guard(site, sorted, (obj,), kwargs)
+        if kind in kinds.CONTAINERS:
+            self.calls.container_calls.method(site, obj, name, args, kwargs)
+        elif self.access.natives.pickles(type(obj), args) or (
+            name in policy.ERROR_WRITES and self.refgraph.node(obj) is not None
+        ):
+            self.calls.outside.host_call(site, fn, policy.UNKNOWN)
+        elif is_a(obj, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
+            self.calls.container_calls.read_iterator(obj, site)
+        elif kind == kinds.OPAQUE or type(obj).__module__ in ("_io", "io", "_thread", "re", "numpy"):
+            self._opaque(site, obj, name, args, kwargs, fn)
+        elif not self.arrays.memory_read(site, obj):
+            owner = lookup.class_lookup(type(obj), name)[1]
+            if owner is not None and policy.is_host_module(owner.__module__):  # random.random, of a hidden generator
+                self.calls.outside.host_call(site, fn, policy.HOST)
+                return
+            if owner is not None and policy.native_base(owner) is owner:
+                what = policy.verdict(owner)
+                if what != policy.PURE or self.refgraph.node(obj) is not None:  # one made inside begins in a known state
+                    self.calls.outside.host_call(site, fn, what)
+                    return
+            self.facts.roots.node_for(obj)
+            self.access.arguments.read(site, args, kwargs)
+
+    def _opaque(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
+        module = type(obj).__module__
+        if module == "_thread" or type(obj).__name__ in ("RLock", "lock"):
+            return  # a lock changes no result
+        if is_a(obj, contextvars.ContextVar):
+            self.calls.outside.context_variable(obj, name, args, site)
+            return
+        if type(obj) in (*kinds.DICT_VIEWS, memoryview, re.Match, re.Pattern) or (
+            is_a(obj, contextvars.Context) and name != "run"
+        ):
+            self.arrays.memory_read(site, obj)
+            self.access.arguments.read(site, args, kwargs)
+            return
+        if module in ("_io", "io"):
+            self.calls.outside.host_call(site, fn, policy.IO)
+        elif hasattr(type(obj), "__next__"):
+            if name == "__next__":
+                self.calls.container_calls.advance(obj, site)
+            else:
+                self.calls.container_calls.read_iterator(obj, site)
+        elif module.startswith("torch"):
+            self.stack.torch = (site, fn)
+        elif policy.verdict(fn) in (policy.HOST, policy.IO):
+            self.calls.outside.host_call(site, fn, policy.verdict(fn))
+        elif module == "numpy" and (kinds.is_numpy_value(type(obj)) or self.arrays.is_plain_array(obj)):
+            self.calls.outside.call_numpy(site, fn, args, kwargs)
+        elif self.refgraph.node(obj) is not None or module == "numpy":
+            self.calls.outside.host_call(site, fn, policy.UNKNOWN)

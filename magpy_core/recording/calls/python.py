@@ -1,0 +1,221 @@
+"""PythonCalls: TODO."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import gc
+import os
+import types
+import typing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+import torch.utils.checkpoint
+
+from magpy_core._compat.torch.dynamo import bypass, disabled_version
+from magpy_core.findings import HERE
+from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.numbers import Numbers
+from magpy_core.refgraph.fields import instance_dict
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Calls, Facts, Nodes
+
+_COPY = [f.__code__ for f in vars(copy).values() if is_a(f, types.FunctionType) and f.__module__ == "copy"]
+
+
+COPYING = frozenset([*_COPY, *(c for code in _COPY for c in code.co_consts if is_a(c, types.CodeType))])
+
+
+TENSOR_COPIES = frozenset({torch.Tensor.__deepcopy__, torch.nn.Parameter.__deepcopy__})
+
+
+@dataclass
+class _Begun:
+    """A call of ``checkpoint`` in progress: where the graph ended, and what the program had done, when it began."""
+
+    site: Any
+    last: torch.fx.Node | None
+    done: tuple[int, ...]
+    args: tuple[Any, ...]
+    before: set[int]  # ids of what the region had made by then
+
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+
+
+_STDLIB = os.path.dirname(os.__file__) + os.sep
+
+
+# Library files whose Python is a thin layer over recorded operations: left alone, trusted to depend on their arguments only.
+_LIBRARY_FILES = frozenset(
+    [_TORCH + f for f in (
+        "nn/functional.py", "functional.py", "overrides.py", "_tensor.py", "_ops.py", "_VF.py", "_jit_internal.py",
+        "_compile.py", "nn/parameter.py", "autograd/grad_mode.py", "nn/init.py", "utils/checkpoint.py", "utils/_pytree.py",
+        "utils/_python_dispatch.py", "autograd/function.py", "autograd/profiler.py", "_utils.py", "types.py",
+        "nn/_reduction.py", "nn/modules/_functions.py", "amp/autocast_mode.py", "jit/_trace.py", "jit/_script.py",
+        "__init__.py", "random.py", "utils/_device.py", "utils/_stats.py", "_library/custom_ops.py", "compiler/__init__.py",
+        "_linalg_utils.py", "nn/attention/__init__.py", "fx/experimental/sym_node.py",
+    )]
+    + [_STDLIB + f for f in (
+        "warnings.py", "typing.py", "abc.py", "inspect.py", "linecache.py", "traceback.py", "tokenize.py", "re/__init__.py",
+        "re/_compiler.py", "re/_parser.py", "reprlib.py",
+    )]
+)  # fmt: skip
+
+
+_LIBRARY_FOLDERS: tuple[str, ...] = (
+    _TORCH + "_dynamo" + os.sep, _TORCH + "_inductor" + os.sep, _TORCH + "_functorch" + os.sep, _TORCH + "fx" + os.sep,
+    _TORCH + "_higher_order_ops" + os.sep, _TORCH + "_library" + os.sep, _TORCH + "_logging" + os.sep,
+    _STDLIB + "importlib" + os.sep,
+)  # fmt: skip
+
+
+_COMPILER_WRAPPERS = _TORCH + "_dynamo" + os.sep + "eval_frame.py"
+
+
+@functools.lru_cache(maxsize=8192)
+def _is_library(filename: str) -> bool:
+    return (
+        filename in _LIBRARY_FILES
+        or filename.startswith(_LIBRARY_FOLDERS)
+        or filename.endswith(os.sep + "typing_extensions.py")  # typing's own helper, wherever it is installed
+    )
+
+
+def _is_compiler_wrapper(code: types.CodeType) -> bool:
+    """torch.compile's and torch.compiler.disable's wrappers: what they wrap is monitored like any function."""
+    return code.co_filename == _COMPILER_WRAPPERS and bypass(code) is not None
+
+
+@functools.lru_cache(maxsize=4096)
+def _code_hands_over(code: types.CodeType) -> bool:
+    return "handle_torch_function" in code.co_names or code.co_name in ("boolean_dispatch", "wrapped")
+
+
+def _hands_itself_over(fn: types.FunctionType) -> bool:
+    """Whether a function of torch is one operation of the graph with all its arguments, numbers that vary among them."""
+    return _code_hands_over(fn.__code__) or fn.__qualname__.startswith("boolean_dispatch.")
+
+
+class PythonCalls:
+    """TODO."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        journal: Journal,
+        stack: CallStack,
+        numbers: Numbers,
+        facts: Facts,
+        access: Access,
+        calls: Calls,
+        nodes: Nodes,
+    ) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.stack = stack
+        self.numbers = numbers
+        self.facts = facts
+        self.access = access
+        self.calls = calls
+        self.nodes = nodes
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+
+    def call(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.facts.functions.note_code(fn.__code__)
+        if self.refgraph.node(fn) is not None:
+            self.facts.functions.guard(fn)
+            self.facts.functions.missing_arguments(site, fn, args, kwargs)
+        if self.access.globals._of_code.setdefault(fn.__code__, fn.__globals__) is not fn.__globals__:
+            self.journal.refuse(
+                "MP111", f"The function `{fn.__qualname__}` runs with two different sets of globals.", site=site
+            )
+        if fn.__module__ == "torch.random":  # some are wrapped so that their frames are never seen
+            self.nodes.random_state.call(site, fn, args, kwargs)
+            return
+        if fn is torch.nn.Module.__getattr__ and len(args) == 2 and not kwargs:
+            self.access.reads.module_member(args[0], args[1], site)
+            return
+        if fn is copy.deepcopy and len(args) == 1 and not kwargs and self.calls.rules.copies(site, args[0]):
+            return
+        if fn in TENSOR_COPIES:
+            self.copy_tensor(site, *args)
+            return
+        if (
+            fn is copy.deepcopy and site.code not in COPYING and len(args) + len(kwargs) > 1
+        ) or fn.__name__ == "__deepcopy__":
+            self.numbers.addresses_exposed = True  # the program has the memo in hand
+        if fn.__module__ == "inspect":
+            for a in args[:1]:
+                self.access.natives.state_read(a, site)
+        if (fn.__module__ or "").partition(".")[0] == "numpy":
+            self.calls.outside.call_numpy(site, fn, args, kwargs)
+        elif self.is_library(fn.__code__):
+            self._library(site, fn, args, kwargs)
+
+    def call(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if fn is torch.utils.checkpoint.checkpoint and not self.ledger.ops.op_depth:
+            if (
+                self.nodes.checkpoints._begun
+            ):  # what it keeps there runs hooks of the one around it, whose gradient mode is not the program's
+                self.journal.refuse("MP107", f"{HERE} checkpoints a part of what is checkpointed already.", site=site)
+            elif kwargs.get("use_reentrant") is not False or kwargs.get("preserve_rng_state", True) is not True:
+                text = f"{HERE} checkpoints in a way that a graph can't repeat."
+                self.journal.refuse(
+                    "MP107", text, hint="Pass `use_reentrant=False`, and let it keep the random state.", site=site
+                )
+            elif odd := [name for name in ("context_fn", "debug", "determinism_check") if name in kwargs]:
+                self.journal.refuse("MP107", f"{HERE} is given `{odd[0]}`, which a graph can't keep.", site=site)
+            if (called := disabled_version(fn)) is not None:
+                self.facts.functions.guard(called)  # its frame is seen, and the cells that it reads
+            last = next(iter(reversed(self.ledger.ops.graph.nodes)), None)
+            self.nodes.checkpoints._begun.append(
+                _Begun(site, last, self.nodes.checkpoints._done(), args[1:], {id(o) for o in gc.get_objects(0)})
+            )
+        super().call_python(site, fn, args, kwargs)
+
+    def is_library(self, code: types.CodeType) -> bool:
+        return _is_library(code.co_filename) and not _is_compiler_wrapper(code)
+
+    def _library(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A function whose frame is not monitored: what it may read of values from outside is guarded here."""
+        self.access.arguments.read(site, args, kwargs)
+        if not _hands_itself_over(fn):
+            self.numbers.escape_all(site, args, kwargs)  # it may compute with numbers
+        if fn.__module__ == "torch" and fn.__name__.startswith(("is_", "get_")) and not kwargs:
+            self.stack.awaited = (site, "setting", (fn, args))
+        elif not fn.__code__.co_filename.startswith(_TORCH) and args and self.refgraph.node(args[0]) is not None:
+            self.whole_state(args[0], site)  # a method of an object from outside
+        if fn.__module__ == "inspect" and args:
+            self._inspected(args[0], site)
+        if fn is typing.get_type_hints:
+            for holder in args[0].__mro__ if is_a(args[0], type) else args[:1]:
+                self.access.reads.attr(holder, "__annotations__", site)
+                self.access.arguments.read(site, (getattr(holder, "__annotations__", None),), {})
+
+    def _inspected(self, obj: Any, site: Any) -> None:
+        """What `inspect` looks at: texts, annotations, what a function stands for."""
+        self.facts.texts.formatted(obj, site)
+        for holder in obj.__mro__ if is_a(obj, type) else (obj,):
+            self.access.reads.attr(holder, "__doc__", site)
+        seen: set[int] = set()
+        while is_a(obj, types.FunctionType) and id(obj) not in seen:  # one that wraps itself makes `inspect` raise
+            seen.add(id(obj))
+            for name in ("__annotations__", "__defaults__", "__kwdefaults__", "__signature__", "__wrapped__"):
+                self.access.reads.attr(obj, name, site)
+                self.access.arguments.read(site, (getattr(obj, name, None),), {})
+            obj = obj.__dict__.get("__wrapped__")
+
+    def whole_state(self, obj: Any, site: Any) -> None:
+        """Python that is not monitored may read all that an object holds."""
+        self.access.natives.state_read(obj, site)
+        held = tuple((instance_dict(obj) or {}).values())
+        self.numbers.escape_all(site, held)
+        self.access.arguments.read(site, held, {})

@@ -1,0 +1,368 @@
+"""Rules: TODO."""
+
+from __future__ import annotations
+
+import abc
+import builtins
+import collections
+import copy
+import functools
+import gc
+import inspect
+import types
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+import torch.fx
+import torch.utils.checkpoint
+
+from magpy_core._compat.cpython.class_bodies import Body, class_body
+from magpy_core.findings import HERE
+from magpy_core.monitor import policy
+from magpy_core.monitor.record import as_set
+from magpy_core.opgraph.scalars import (
+    CARRYING,
+)
+from magpy_core.recording.arrays import Arrays
+from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.callees import BUILTIN_FUNCTION
+from magpy_core.recording.calls.python import COPYING
+from magpy_core.recording.imports import Imports
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger, Output
+from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.pauses import Pauses
+from magpy_core.refgraph import kinds, lookup, natives
+from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict, odd_dict
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Calls, Facts
+
+_MOST_COPIED = 12  # containers in one copied tree: each must not be any of the others
+
+
+_PROTOCOL = type(Protocol)
+
+
+# Whether a class is a protocol that may be asked for, and what its metaclass has found its members to be.
+_PROTOCOL_MARKS = ("_is_protocol", "_is_runtime_protocol", "__protocol_attrs__", "__callable_proto_members_only__",
+                   "__non_callable_proto_members__")  # fmt: skip
+
+
+# Classes whose instances are also tensors that carry this mark.
+_MARKING: dict[type, str] = {type(torch.nn.Parameter): "_is_param", type(torch.nn.Buffer): "_is_buffer"}
+
+
+_COPIED = frozenset({list, tuple, dict, set, frozenset, collections.OrderedDict})
+
+
+def _classes(tree: Any) -> list[type]:
+    """The classes in the second argument of ``isinstance``."""
+    if is_a(tree, tuple):
+        return [cls for part in tree for cls in _classes(part)]
+    if is_a(tree, types.UnionType):
+        return _classes(tree.__args__)
+    return [tree] if is_a(tree, type) else []
+
+
+def _plain_data(tree: Any, containers: list[Any]) -> bool:
+    """Whether a tree is built-in containers of scalars, none of them there twice; ``containers`` gets them."""
+    if type(tree) not in _COPIED:
+        return kinds.kind_of(tree) == kinds.SCALAR
+    if any(tree is known for known in containers) or len(tree) > 1000:
+        return False
+    containers.append(tree)
+    parts = [*tree.keys(), *tree.values()] if is_a(tree, dict) else tree
+    return all(_plain_data(part, containers) for part in parts)
+
+
+class Rules:
+    """TODO."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        journal: Journal,
+        stack: CallStack,
+        pauses: Pauses,
+        numbers: Numbers,
+        arrays: Arrays,
+        facts: Facts,
+        access: Access,
+        calls: Calls,
+        imports: Imports,
+    ) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.stack = stack
+        self.pauses = pauses
+        self.numbers = numbers
+        self.arrays = arrays
+        self.facts = facts
+        self.access = access
+        self.calls = calls
+        self.imports = imports
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.collecting = True
+
+    def rule_len(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if len(args) != 1:
+            return
+        if is_a(args[0], torch.Tensor):
+            self.stack.awaited = (site, "tensor_len", ())
+            return
+        obj = args[0]
+        self.arrays.memory_read(site, obj)
+        if type(obj) is torch.UntypedStorage:
+            self.access.reads.attr(obj, "__len__", site)
+        if kinds.kind_of(obj) == kinds.OBJECT:
+            self.facts.classes.member(type(obj), "__len__", site)
+        node = self.facts.roots.node_for(obj)
+        if node is not None and node.kind in kinds.CONTAINERS:
+            self.facts.contents.pending_length = None
+            self.facts.contents.length(node, site)
+            if self.facts.contents.pending_length is not None:
+                self.stack.awaited = (site, "len", self.facts.contents.pending_length)
+
+    def rule_isinstance(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if args:
+            self.facts.contents.type_of(args[0], site)
+            self.facts.classes.shape(type(args[0]) if fn is isinstance or not is_a(args[0], type) else args[0], site)
+            if fn is isinstance and kinds.kind_of(args[0]) == kinds.OBJECT:
+                raw, _ = lookup.class_lookup(type(args[0]), "__class__")
+                if is_a(raw, property):
+                    self.facts.classes.member(type(args[0]), "__class__", site)
+            self.access.arguments.read(site, args[1:], {})
+            for cls in _classes(args[1:]):
+                self.abstract_class(cls, args[0], site)
+                if type(cls) in _MARKING and is_a(args[0], torch.Tensor):
+                    self.access.reads.attr(args[0], _MARKING[type(cls)], site)
+
+    def abstract_class(self, cls: type, obj: Any, site: Any) -> None:
+        """What counts as an instance of an abstract class can be added to; of a protocol, who has the attributes."""
+        if is_a(cls, abc.ABCMeta):
+            source = self.sources.make(
+                "setting", self.facts.roots.const_root(abc.get_cache_token, "abstract classes").source, ()
+            )
+            self.refgraph.read(source, "eq", abc.get_cache_token(), site)
+        if not is_a(cls, _PROTOCOL):
+            return
+        for mark in _PROTOCOL_MARKS:
+            self.facts.classes.read_attr(cls, mark, site)
+        for k in cls.__mro__ if cls.__dict__.get("_is_protocol") else ():
+            if k.__dict__.get("_is_protocol"):
+                self.facts.classes.shape(k, site)
+                for name in {**k.__dict__, **inspect.get_annotations(k)}:
+                    if not name.startswith(("_abc_", "__")) and name not in _PROTOCOL_MARKS:
+                        self.access.reads.attr(obj, name, site)
+                        if name in k.__dict__:
+                            self.facts.classes.read_attr(k, name, site)  # a method that is None there asks for nothing
+
+    def rule_getattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if len(args) >= 2 and is_a(args[1], str):
+            self.access.reads.attr(args[0], args[1], site)
+
+    def rule_setattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if len(args) >= 2 and is_a(args[1], str):
+            self.access.writes.attr(args[0], args[1], site, deleted=fn is delattr)
+
+    def rule_import(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        given = dict(zip(("name", "globals", "locals", "fromlist", "level"), args, strict=False)) | kwargs
+        if is_a(given.get("name"), str) and not given.get("level"):
+            self.imports.import_name(site, given["name"])
+        else:
+            self.calls.outside.host_call(site, fn, policy.UNKNOWN)
+
+    def rule_id(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if len(args) != 1:
+            return
+        obj = args[0]
+        kind = kinds.kind_of(obj)
+        if fn is hash and kind in (kinds.SCALAR, kinds.IDENTITY, kinds.TUPLE, kinds.SET):
+            self.numbers.escape_all(site, obj)
+            self.access.arguments.read(site, args, kwargs)
+            return
+        node = self.refgraph.node(obj)
+        if fn is hash and kind == kinds.OBJECT:
+            self.facts.classes.special_methods(obj, site)
+            raw, _ = lookup.class_lookup(type(obj), "__hash__")
+            if is_a(raw, types.FunctionType):
+                self.facts.classes.member(type(obj), "__hash__", site)
+                return
+        copying = fn is id and self.is_copying(site)
+        if node is not None and not copying:
+            self.refgraph.read(node.source, "identity", obj, site)
+        elif fn is hash or (kind == kinds.SCALAR and not copying):
+            self.journal.refuse("MP103", f"{HERE} of an object that the region makes differs at every call.", site=site)
+        else:
+            if node is not None:
+                node.addressed = True
+            self.numbers.addresses_exposed = self.numbers.addresses_exposed or not copying
+            self.stack.awaited = (site, "address", (obj,))
+
+    def rule_repr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        self.numbers.escape_all(site, args, kwargs)
+        self.access.arguments.read(site, args, kwargs)
+        for a in args:
+            self.facts.texts.formatted(a, site)
+
+    def rule_iterate(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if fn in CARRYING and self.numbers.carries(args, kwargs):
+            self.numbers.escape_raising(fn, args, site)
+            self.stack.awaited = (site, fn, args)
+            return
+        self.numbers.escape_all(site, args, kwargs)
+        if self.ledger.scalars and (fn is functools.reduce or callable(kwargs.get("key"))):
+            self.numbers.escape_hidden(site)  # numbers pass between the callback and native code
+        for a in args:
+            self.access.flow.iterate_value(a, site, carry=fn is iter)
+            if fn is not iter and kinds.kind_of(a) in kinds.CONTAINERS:
+                for v in natives.elements(a):
+                    if kinds.kind_of(v) == kinds.OBJECT:
+                        self.facts.classes.special_methods(v, site)
+        if fn is not iter:  # it looks at the elements, whatever is in them; of a dict at its keys
+            self.access.callbacks.elements_of(site, (a for a in args if not is_a(a, dict)))
+        self.access.arguments.read(site, (), kwargs)
+
+    def rule_next(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if args:
+            self.calls.container_calls.advance(args[0], site)
+
+    def rule_build_class(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        """The body of a class statement runs without events: what it takes from outside is guarded before it begins."""
+        body = class_body(args[0].__code__)
+        if body is None or not self._follows(args[0], body, site):
+            self.journal.refuse("MP111", f"The body of the class `{args[1]}` does more than define: the monitor can't follow it.",
+                        hint="Define the class outside of the region.", site=site)  # fmt: skip
+
+    def _follows(self, fn: types.FunctionType, body: Body, site: Any) -> bool:
+        """Whether all that a class body makes follows from what is guarded now."""
+        for name, *attributes in body.chains:
+            self.access.globals.read(fn.__globals__, name, site)
+            value = fn.__globals__.get(name, getattr(builtins, name, ABSENT))
+            for attribute in attributes:
+                if not is_a(value, (type, types.ModuleType)):
+                    return False
+                self.access.reads.attr(value, attribute, site)
+                value = getattr(value, attribute, ABSENT)
+            if not (body.moves or self._inert(value, site)):
+                return False
+        cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+        for name in body.outer:
+            if name in cells:
+                self.access.reads.cell_read(site, cells[name])
+                if not (body.moves or self._inert(cell_value(cells[name]), site)):
+                    return False
+        return True
+
+    def _inert(self, value: Any, site: Any) -> bool:
+        """Whether nothing but guarded values can come of whatever a class body does with it."""
+        kind = kinds.kind_of(value)
+        if kind == kinds.SCALAR:
+            self.numbers.escape_all(site, value)
+            return True
+        if is_a(value, BUILTIN_FUNCTION):
+            return policy.verdict(value) in (policy.PURE, policy.TORCH)
+        return kind == kinds.IDENTITY or type(value).__module__ == "typing"
+
+    def rule_vars(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if not args:
+            return
+        obj = args[0]
+        if fn is dir:
+            self.facts.classes.member(type(obj), "__dir__", site)
+        if is_a(obj, types.FunctionType):
+            self.access.reads.attr(obj, "__dict__", site)
+            if fn is dir and (names := self.facts.functions.attributes(obj)) is not None:
+                self.facts.contents.whole(names, site, values=False)
+            return
+        node = self.facts.roots.node_for(obj)
+        if node is not None and not is_a(obj, (type, types.ModuleType, types.FunctionType)):
+            self.access.reads.getset(node, obj, "__dict__", site)
+            table = instance_dict(obj)
+            table = odd_dict(obj) if table is None else table
+            if fn is dir and table is not None and (names := self.refgraph.node(table)) is not None:
+                self.facts.contents.whole(names, site, values=False)
+        elif node is not None:
+            self.journal.refuse(
+                "MP111",
+                f"{HERE} takes all of `{obj.__name__}` as one dict, which no guard can watch.",
+                site=site,
+            )
+
+    def rule_print(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        if any(is_a(a, torch.Tensor) for a in args):
+            hint = "Print it after the region, or print numbers (`.item()`): those are printed when the graph has run."
+            self.journal.refuse(
+                "MP102", f"{HERE} puts a tensor's values into text, where the graph can't follow.", hint=hint, site=site
+            )
+            return
+        if any(not self.printable(a) for a in args) or set(kwargs) - {"end", "sep", "flush"}:
+            self.journal.refuse("MP113", f"{HERE} prints what replay can't print again the same way.", site=site,
+                        hint="Print plain values: numbers, text, and containers of them.")  # fmt: skip
+            return
+        self.access.arguments.read(site, args, kwargs)
+        frozen = {k: self.frozen(v) for k, v in kwargs.items()}
+        self.ledger.outputs.append(Output("print", (tuple(self.frozen(a) for a in args), frozen), site))
+        self.journal.places.remember(None, site)
+        self.pauses.during_call()
+
+    def frozen(self, value: Any) -> Any:
+        """A printable value as it is now: the program may change its containers later."""
+        kind = kinds.kind_of(value)
+        if kind not in kinds.CONTAINERS:
+            return value
+        if kind == kinds.DICT:
+            copied = copy.copy(value)
+            for k, v in list(value.items()):
+                copied[k] = self.frozen(v)
+            return copied
+        parts = [self.frozen(v) for v in value]
+        if kind == kinds.TUPLE:
+            return value if type(value) is torch.Size else tuple.__new__(type(value), parts)
+        if kind == kinds.DEQUE:
+            return collections.deque(parts, value.maxlen)
+        return parts if kind == kinds.LIST else type(value)(parts)
+
+    def is_copying(self, site: Any) -> bool:
+        """Whether this is ``copy.deepcopy`` itself, whose addresses are keys of its memo: which objects are one is all that
+        they tell, and of outside objects that is guarded."""
+        return site.code in COPYING
+
+    def copies(self, site: Any, tree: Any) -> bool:
+        """``copy.deepcopy`` of plain data, taken as a whole: its frames compare addresses. False for anything else."""
+        containers: list[Any] = []
+        if not _plain_data(tree, containers) or len(containers) > _MOST_COPIED:
+            return False
+        self.numbers.escape_all(site, tree)
+        self.access.arguments.read(site, (tree,), {})
+        nodes = [node for c in containers if (node := self.refgraph.node(c)) is not None]
+        for i, one in enumerate(nodes):
+            for other in nodes[:i]:  # the copy of one object that is there twice is one object too
+                self.refgraph.read(one.source, f"is_not_source:{id(other.source)}", other.source, site)
+        self.pauses.during_call()
+        return True
+
+    def rule_process(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        """A setting of the process that is another one while a call is recorded."""
+        self.stack.awaited = (site, "process", (fn,))
+
+    def process_setting(self, site: Any, fn: Any, result: Any) -> Any:
+        """What the program is told: the setting as it is without the recording, which is guarded."""
+        result = self.collecting if fn is gc.isenabled else as_set(fn, result)
+        self.calls.outside.setting_read(site, fn, (), result)
+        return result
+
+    def rule_collector(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        self.collecting = fn is gc.enable  # at the recording's end
+        self.calls.outside.host_call(site, fn, policy.HOST)
+
+    def printable(self, value: Any) -> bool:
+        kind = kinds.kind_of(value)
+        if kind in (kinds.SCALAR,):
+            return True
+        if kind in kinds.CONTAINERS and type(value).__module__ in ("builtins", "collections", "torch"):
+            parts = [*value.keys(), *value.values()] if is_a(value, dict) else list(value)
+            return all(self.printable(v) for v in parts)
+        return False

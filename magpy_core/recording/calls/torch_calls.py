@@ -1,0 +1,72 @@
+"""TorchCalls: TODO."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+import torch.utils.checkpoint
+
+from magpy_core.findings import HERE, Value
+from magpy_core.monitor import policy
+from magpy_core.opgraph.functions import STATE_READ_PREFIXES
+from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.journal import Journal
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Facts
+
+_QUIET_TORCH = frozenset({
+    "_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic", "handle_torch_function", "Size",
+    "device", "dtype", "finfo", "iinfo", "is_storage", "_add_docstr", "unset_lazy", "_log_api_usage_once", "annotate",
+    "is_scripting", "record_function", "_record_function_enter_new", "_record_function_exit", "promote_types", "result_type",
+    "can_cast", "broadcast_shapes", "_disabled_torch_function_impl", "compiled_with_cxx11_abi", "_unset_dispatch_mode",
+    "parse_schema", "_infer_size", "_set_grad_enabled", "_can_use_flash_attention", "_is_flash_attention_available",
+})  # fmt: skip
+
+
+class TorchCalls:
+    """TODO."""
+
+    def __init__(self, journal: Journal, stack: CallStack, facts: Facts) -> None:
+        self.journal = journal
+        self.stack = stack
+        self.facts = facts
+        self.alone = False
+
+    def gives_number_to_program(self, tensor: torch.Tensor) -> bool:
+        """Whether the number that is being read from ``tensor`` goes to the program itself, by the call in progress: native
+        code (``math.sqrt(t)``, ``"%d" % t``) would take it where no event follows it."""
+        of, self.stack._number_of = self.stack._number_of, None
+        return of is tensor
+
+    def seen(self) -> None:
+        self.stack.torch = None
+
+    def missed(self) -> None:
+        """A call into torch that the operator recorder did not see: only known state readers may pass."""
+        assert self.stack.torch is not None
+        site, fn = self.stack.torch
+        self.stack.torch = None
+        name = getattr(fn, "__name__", type(fn).__name__)
+        if name.startswith(STATE_READ_PREFIXES) or name in _QUIET_TORCH or is_a(fn, type):
+            return
+        self.journal.refuse(
+            "MP106",
+            f"{HERE} calls `{policy.shown_name(fn)}`, which changes or reads torch's state in a way a graph can't hold.",
+            values=(Value("call", policy.shown_name(fn)),),
+            site=site,
+        )
+
+    def expected(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
+        """The operator recorder is about to see a call of torch's."""
+        self.facts.classes.operands(site, *args)
+        self.stack.torch = (site, fn)
+
+    def inside_node(self, fn: Any) -> None:
+        """The same inside of what is one node, which calls it again."""
+        self.stack.torch = None
+        if is_a(getattr(fn, "__self__", None), torch.Generator):
+            self.alone = True

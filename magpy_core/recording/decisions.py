@@ -1,0 +1,136 @@
+"""Decisions: TODO."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from magpy_core.findings import HERE, Severity, Value
+from magpy_core.monitor.assertions import only_raises
+from magpy_core.opgraph.functions import opaque_read
+from magpy_core.opgraph.scalars import (
+    Sym,
+    is_pointer,
+)
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Decision, Ledger
+from magpy_core.refgraph.kinds import is_a
+
+
+class Decisions:
+    """TODO."""
+
+    def __init__(self, ledger: Ledger, journal: Journal) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self._settled: dict[int, Sym] = {}  # numbers that branches made so far have fixed, by id
+
+    def address_shown(self, sym: Sym, site: Any) -> None:
+        """The number itself is used: that of an object from outside can be guarded."""
+        for leaf in sym.leaves():
+            node = self.refgraph.node(leaf.payload) if leaf.kind == "address" else None
+            if node is not None:
+                self.refgraph.read(node.source, "identity", leaf.payload, site)
+            else:
+                text = f"{HERE} uses the address of an object that the region makes, which differs at every call."
+                self.journal.refuse("MP103", text, site=site)
+
+    def decide(self, sym: Any, outcome: Any, what: str, site: Any) -> None:
+        """The program's path from here on depends on ``sym`` having this outcome."""
+        if any(leaf.kind == "address" for leaf in sym.leaves()):
+            self.address_shown(sym, site)
+            return
+        if sym.on_host:
+            for leaf in sym.leaves():
+                if what == "value" and leaf is sym:
+                    self.ledger.learned.exact.add(leaf.payload.path)
+            self.refgraph.read(
+                self.sources.const(sym, "outcome of " + sym.describe()), f"sym:{outcome!r}", (sym, outcome), site
+            )
+            return
+        if pointers := [leaf for leaf in sym.leaves() if is_pointer(leaf)]:
+            for leaf in pointers:
+                self.journal.refuse("MP102", opaque_read("data_ptr"), site=leaf.payload.meta["magpy_site"])
+            return
+        if self._is_settled(sym):
+            return  # it follows from what has been asked: the graph has been cut there
+        last = next(iter(reversed(self.ledger.ops.graph.nodes)), None)
+        number = what in ("value", "__index__", "item", "parts")
+        code = "MP101" if not number else "MP109" if what == "parts" else "MP102"
+        asserted = what == "type" or (not number and site is not None and only_raises(site, outcome))
+        condition = None if asserted else self.ledger.ops.condition(sym)
+        cut = condition is None and not (asserted or self.ledger.fullgraph)
+        place = self.journal.places.now(site, self.journal.site).location if cut else None
+        self.ledger.decisions.append(Decision(sym, outcome, last, site, asserted or self.ledger.fullgraph, condition, place))
+        if not asserted or self.ledger.fullgraph:  # an assertion is looked at after the branches behind it
+            self._settled[id(sym)] = sym
+        if what == "type":
+            return  # nobody needs to know that a number stays one
+        if condition is not None:
+            use = self.describe_use(sym) if number else f"Control flow depends on {self.describe_read(sym)}"
+            self.journal.note(
+                code,
+                f"{use}, data of the region's inputs: it is looked at before the graph runs; each value is another capture.",
+                hint="The graph is not cut. Keep what varies a lot in a tensor, or out of the region.",
+                values=(Value("outcome", repr(outcome)),),
+                site=site,
+                severity=Severity.INFORMATION if self.ledger.fullgraph else None,
+            )
+        elif asserted or self.ledger.fullgraph:
+            if asserted:
+                text = (
+                    f"This check depends on {self.describe_read(sym)}, a tensor's value: it is made after the graph has run."
+                )
+            elif number:
+                text = f"{self.describe_use(sym)}: it is compared with the recorded one after the graph has run."
+            else:
+                text = (
+                    f"Which way Python goes depends on {self.describe_read(sym)}: it is looked at after the graph has run."
+                )
+            hint = "Nothing needs to be done. A check outside the region would cost less."
+            self.journal.note(code, text, hint=hint, values=(Value("outcome", repr(outcome)),), site=site,
+                      severity=Severity.INFORMATION)  # fmt: skip
+        elif number:
+            self.journal.note(
+                code,
+                f"{self.describe_use(sym)}, so the graph is cut here.",
+                hint="Keep the value in a tensor, or read it after the region.",
+                site=site,
+            )
+        else:
+            self.journal.note(
+                "MP101",
+                f"Which way Python goes depends on {self.describe_read(sym)}, a tensor's value: the graph is cut here.",
+                hint="Use torch.where, or move the decision out of the region.",
+                values=(Value("outcome", repr(outcome)),),
+                site=site,
+            )
+
+    def _is_settled(self, sym: Any) -> bool:
+        """Whether this capture holds for one value of ``sym`` only, by the branches made so far."""
+        if id(sym) in self._settled:
+            return True
+        return sym.kind == "call" and all(self._is_settled(a) for a in sym.args if is_a(a, Sym))
+
+    def branch(self, sym: Any, outcome: Any, what: str) -> None:
+        """From the operator recorder: a tensor's own truth or value decided."""
+        self.decide(sym, outcome, what, self.journal.site_mark())
+
+    def describe_read(self, sym: Any) -> str:
+        if text := self.journal.quoted_expression():
+            return text
+        made = [
+            n.name.rstrip("_0123456789")
+            for leaf in sym.leaves()
+            if leaf.kind == "node"
+            for n in leaf.payload.all_input_nodes
+        ]
+        return f"the result of `{made[0]}`" if made else "a tensor's value"
+
+    def describe_use(self, sym: Any) -> str:
+        """Who needs the exact number, and where it came from."""
+        use = self.journal.quoted_expression()
+        reads = [leaf.payload.meta.get("magpy_site") for leaf in sym.leaves() if leaf.kind == "node"]
+        read = next((text for site in reads if (text := self.journal.source_text(site))), "")
+        came = f" (`{read}`)" if read and f"`{read}`" != use else ""
+        return f"{use} needs a number read from a tensor{came}" if use else f"Python needs a number read from a tensor{came}"

@@ -1,0 +1,227 @@
+"""Classes: TODO."""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+import torch.utils.checkpoint
+
+from magpy_core._compat.cpython.native_functions import bound_object
+from magpy_core.monitor.policy import module_of
+from magpy_core.recording.facts.values import _HEAP_TYPE
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.lookup import class_lookup
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Facts
+
+_OF_TYPES = frozenset({"__dict__", "__weakref__", "__doc__", "__module__"})
+
+
+_PLAIN_NAMES = frozenset({"__call__", "__doc__", "__module__", "__name__", "__class__", "__dict__", "__init_subclass__"})
+
+
+# Metaclasses whose classes are not changed by changing these.
+_LIBRARY_METACLASSES = ("abc", "enum", "typing", "torch")
+
+
+# What C keeps of a class or function, or finds elsewhere than in its ``__dict__``.
+_CLASS_NAMES = frozenset({"__name__", "__qualname__"})
+
+
+_CLASS_TREE = frozenset({"__bases__", "__mro__", "__base__"})
+
+
+def _belongs_elsewhere(raw: Any) -> bool:
+    if is_a(raw, (types.BuiltinFunctionType, types.MethodWrapperType)):
+        return kinds.kind_of(bound_object(raw)) not in (kinds.IDENTITY, kinds.SCALAR)
+    return is_a(raw, (functools.partial, types.MethodType))
+
+
+class Classes:
+    """TODO."""
+
+    def __init__(self, ledger: Ledger, journal: Journal, facts: Facts) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.facts = facts
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self._shapes: set[type] = set()
+        self._special = set()
+        self._tensor_classes = set()
+        self._metaclasses = set()
+        self._types = set()
+
+    def member(self, tp: type, name: str, site: Any) -> None:
+        """Guard what class lookup of ``name`` finds along the MRO of ``tp`` (rule 6: absent names are facts too)."""
+        raw, owner = class_lookup(tp, name)
+        self.shape(tp, site)
+        self.not_overridden(tp, name, owner, site)
+        if owner is not None and owner.__flags__ & (1 << 9):
+            source = self.sources.attr(self.facts.roots.const_root(owner).source, name)
+            if kinds.kind_of(raw) == kinds.IDENTITY:
+                self.refgraph.read(source, "is", raw, site)
+            elif hasattr(type(raw), "__get__"):
+                self.facts.values.read(source, raw, site)  # a descriptor of the user's own: its methods read it
+                self.descriptor(raw, site)
+            elif name not in _OF_TYPES:  # an instance's own value comes first so long as this is no data descriptor
+                self.refgraph.read(source, "type", type(raw), site)
+            self.facts.functions.guard(raw)
+
+    def class_value(self, source: Any, raw: Any, site: Any) -> None:
+        """A class attribute was read: methods by identity, data by value."""
+        if is_a(raw, (staticmethod, classmethod)):
+            self.refgraph.read(source, "is", raw, site)
+            self.facts.functions.guard(raw.__func__)
+            return
+        self.facts.values.read(source, raw, site)
+        self.facts.functions.guard(raw)
+        self.descriptor(raw, site)
+
+    def descriptor(self, raw: Any, site: Any) -> None:
+        """A descriptor of a class of the user's does what that class's methods say."""
+        tp = type(raw)
+        if tp.__flags__ & (1 << 9) and kinds.kind_of(raw) == kinds.OBJECT:
+            self.shape(tp, site)  # it may become one
+            for name in ("__get__", "__set__", "__delete__"):
+                if not lookup.missing(lookup.class_lookup(tp, name)[0]):
+                    self.member(tp, name, site)
+
+    def guard_shadowed_class_attr(self, tp: type, name: str, site: Any) -> None:
+        """An object has the attribute itself, and its class has one of that name, which is no data descriptor so far."""
+        raw, owner = lookup.class_lookup(tp, name)
+        if owner is None or not owner.__flags__ & _HEAP_TYPE or module_of(owner).startswith(lookup.LIBRARIES):
+            return
+        root = self.facts.roots.const_root(owner)
+        if root.snapshot is None or root.snapshot.attr(name) is raw:
+            self.refgraph.read(self.sources.attr(root.source, name), "type", type(raw), site)
+            self.descriptor(raw, site)
+
+    def identity_seen(self, obj: Any, site: Any) -> None:
+        """What is guarded by its identity was read. Of a class, the methods of a metaclass of the program's decide what
+        anything with it does; a container's bound method leads to the container."""
+        if not is_a(obj, type):
+            owner = bound_object(obj)
+            if kinds.kind_of(owner) not in (kinds.IDENTITY, kinds.SCALAR):
+                self.facts.values.read(self.sources.const(owner, obj.__name__), owner, site)
+            return
+        meta: Any = type(obj)
+        if meta in self._metaclasses or module_of(meta).partition(".")[0] in (*_LIBRARY_METACLASSES, "builtins"):
+            return
+        self._metaclasses.add(meta)
+        self.shape(meta, site)
+        for k in meta.__mro__:
+            if k.__flags__ & _HEAP_TYPE and module_of(k).partition(".")[0] not in _LIBRARY_METACLASSES:
+                for name, raw in list(k.__dict__.items()):
+                    if kinds.kind_of(raw) == kinds.IDENTITY:
+                        self.refgraph.read(self.sources.attr(self.facts.roots.const_root(k).source, name), "is", raw, site)
+                        self.facts.functions.guard(raw)
+
+    def not_overridden(self, tp: type, name: str, owner: type | None, site: Any) -> None:
+        """A class of a library, whose names aren't compared, inherits this one: it must not get one of its own."""
+        for k in tp.__mro__[: tp.__mro__.index(owner)] if owner is not None else ():
+            if k.__flags__ & _HEAP_TYPE and module_of(k).startswith(lookup.LIBRARIES):
+                table = self.sources.make("dict", self.facts.roots.const_root(k).source, None)
+                self.refgraph.read(self.sources.item(table, name), "absent", None, site)
+
+    def read_attr(self, cls: type, name: str, site: Any) -> None:
+        raw, owner = lookup.class_lookup(cls, name)
+        above, above_owner = lookup.class_lookup(type(cls), name)
+        if above_owner is type and cls.__flags__ & _HEAP_TYPE:
+            self.read_field(cls, name, site)
+        elif above_owner is not None and above_owner.__flags__ & _HEAP_TYPE:
+            self.member(type(cls), name, site)
+            if owner is None:
+                self.class_value(self.sources.attr(self.facts.roots.const_root(above_owner).source, name), above, site)
+        self.shape(cls, site)
+        if owner is None:
+            if lookup.class_lookup(type(cls), "__getattr__")[1] is not None:
+                self.member(type(cls), "__getattr__", site)
+            return
+        if owner.__flags__ & _HEAP_TYPE and name not in ("__dict__", "__weakref__"):
+            root = self.facts.roots.const_root(owner)
+            if root.snapshot is not None and root.snapshot.attr(name) is not raw:
+                return
+            self.class_value(self.sources.attr(root.source, name), raw, site)
+
+    def read_field(self, cls: type, name: str, site: Any) -> None:
+        """What ``type`` itself answers: names by value, the tuples of bases by identity, the namespace entry by entry."""
+        source = self.facts.roots.const_root(cls).source
+        if name in _CLASS_NAMES:
+            self.refgraph.read(self.sources.make("field", source, name), "eq", type.__getattribute__(cls, name), site)
+        elif name in _CLASS_TREE:
+            self.refgraph.read(self.sources.make("field", source, name), "is", type.__getattribute__(cls, name), site)
+        elif name == "__dict__":
+            self.shape(cls, site)
+            for key, raw in list(cls.__dict__.items()):
+                if key not in ("__dict__", "__weakref__"):
+                    self.class_value(self.sources.attr(source, key), raw, site)
+
+    def type_seen(self, tp: type, site: Any) -> None:
+        """An object of this class is used. A special method that belongs to another object (``__len__ = entries.__len__``)
+        is called by the interpreter where no event shows it."""
+        self._types.add(tp)
+        for k in tp.__mro__:
+            if k.__flags__ & _HEAP_TYPE and not module_of(k).startswith(lookup.LIBRARIES):
+                for name, raw in list(k.__dict__.items()):
+                    if name[:2] == "__" and name not in _PLAIN_NAMES and _belongs_elsewhere(raw):
+                        text = f"`{name}` of the class `{k.__name__}` belongs to another object, which no guard watches."
+                        self.journal.refuse(
+                            "MP111", text, hint="Write it as a method that calls the other object's.", site=site
+                        )
+
+    def shape(self, tp: type, site: Any) -> None:
+        """``tp`` has the same bases, with the same names in them (a descriptor could shadow an instance)."""
+        if tp in self._shapes:
+            return
+        self._shapes.add(tp)
+        self.type_seen(tp, site)
+        if tp.__flags__ & _HEAP_TYPE and not module_of(tp).startswith(lookup.LIBRARIES):
+            tree = self.sources.make("field", self.facts.roots.const_root(tp).source, "__mro__")
+            self.refgraph.read(tree, "is", type.__getattribute__(tp, "__mro__"), site)
+        for k in tp.__mro__:
+            if k.__flags__ & _HEAP_TYPE and not module_of(k).startswith(lookup.LIBRARIES):
+                root = self.facts.roots.const_root(k).source
+                self.refgraph.read(self.sources.make("dict", root, None), "names", frozenset(k.__dict__), site)
+
+    def tensor_class(self, tp: type, site: Any) -> None:
+        """A name that a class below ``torch.Tensor`` gets would be found before torch's own: a method, ``shape``."""
+        if tp in self._tensor_classes:
+            return
+        self._tensor_classes.add(tp)
+        for k in tp.__mro__[: tp.__mro__.index(torch.Tensor)]:
+            names = self.sources.make("dict", self.facts.roots.const_root(k).source, None)
+            self.refgraph.read(names, "names", frozenset(k.__dict__), site)
+        if not module_of(tp).startswith(lookup.LIBRARIES):
+            tree = self.sources.make("field", self.facts.roots.const_root(tp).source, "__mro__")
+            self.refgraph.read(tree, "is", type.__getattribute__(tp, "__mro__"), site)
+
+    def special_methods(self, obj: Any, site: Any) -> None:
+        """Any special method of the object's class may run: they must stay the ones they are."""
+        tp = type(obj)
+        if tp is types.MethodType and (node := self.refgraph.node(obj)) is not None:
+            # equal methods are those of one object
+            self.refgraph.read(self.sources.make("field", node.source, "__self__"), "is", obj.__self__, site)
+        self.shape(tp, site)
+        if tp in self._special:
+            return
+        self._special.add(tp)
+        for k in tp.__mro__:
+            if k.__flags__ & (1 << 9) and not module_of(k).startswith("torch."):
+                for name, value in list(k.__dict__.items()):
+                    if name.startswith("__") and type(value) is types.FunctionType:
+                        self.refgraph.read(self.sources.attr(self.facts.roots.const_root(k).source, name), "is", value, site)
+                        self.facts.functions.guard(value)
+
+    def operands(self, site: Any, *values: Any) -> None:
+        """Beside a tensor, or given to torch: an object's class may have, or get, a method that decides what happens."""
+        for value in values:
+            if kinds.kind_of(value) == kinds.OBJECT and not module_of(type(value)).startswith("torch"):
+                self.special_methods(value, site)

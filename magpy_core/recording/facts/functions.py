@@ -1,0 +1,165 @@
+"""Functions: TODO."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from typing import TYPE_CHECKING, Any
+
+from magpy_core.findings import Unsupported
+from magpy_core.monitor.policy import module_of
+from magpy_core.recording.age import Age
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict
+from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Facts
+
+_FUNCTION_TEXTS = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
+
+
+_FUNCTION_PARTS = frozenset({"__defaults__", "__code__"})
+
+
+_FUNCTION_TABLES = frozenset({"__kwdefaults__", "__annotations__"})
+
+
+_HIDDEN_PARTS = frozenset({"__closure__", "__globals__", "__dict__", "__builtins__"})
+
+
+class Functions:
+    """TODO."""
+
+    def __init__(self, ledger: Ledger, journal: Journal, age: Age, facts: Facts) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.age = age
+        self.facts = facts
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self._guarded: set[int] = set()
+        self.known_codes: set[types.CodeType] = set()  # of functions whose calls or guards say which they are
+        self._attributes = {}
+
+    def guard(self, fn: Any) -> None:
+        """Guard a Python function's code and defaults; root its mutable defaults and its closure's cells."""
+        if is_a(fn, property):
+            for part in (fn.fget, fn.fset, fn.fdel):
+                self.guard(part)
+            return
+        fn = fn.__func__ if is_a(fn, (staticmethod, classmethod)) else fn
+        if not is_a(fn, types.FunctionType) or id(fn) in self._guarded:
+            return
+        self._guarded.add(id(fn))
+        self.note_code(fn.__code__)
+        root = self.facts.roots.const_root(fn).source
+        if not module_of(fn).startswith("torch."):
+            self.refgraph.read(self.sources.make("field", root, "__code__"), "is", fn.__code__, self.journal.site)
+        for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
+            node = self.refgraph.add(cell, self.sources.const(cell, name))
+            if name == "__class__" and node.snapshot is None and not module_of(fn).startswith("torch."):
+                if (value := cell_value(cell)) is ABSENT:  # ``super()`` reads it, which no event shows
+                    self.journal.skip_call("a variable from outside had no value")
+                else:
+                    self.refgraph.read(self.sources.make("cell", node.source, None), "is", value, self.journal.site)
+        if fn.__defaults__:
+            self.refgraph.read(self.sources.make("field", root, "__defaults__"), "is", fn.__defaults__, self.journal.site)
+            base = self.sources.make("field", root, "__defaults__")
+            for i, v in enumerate(fn.__defaults__):
+                if kinds.kind_of(v) not in (kinds.SCALAR, kinds.IDENTITY):
+                    self.refgraph.add(v, self.sources.item(base, i))
+                elif is_a(v, kinds.LEADING):
+                    self.facts.classes.identity_seen(v, self.journal.site)
+        for k, v in (fn.__kwdefaults__ or {}).items():
+            self.facts.values.read(
+                self.sources.item(self.sources.make("field", root, "__kwdefaults__"), k), v, self.journal.site
+            )
+
+    def note_code(self, code: types.CodeType) -> None:
+        """The code of a function that is called. That of a module (``FunctionType(compile(...), names)``) runs without a
+        clone: it keeps its variables in a dict, which the monitor does not see."""
+        self.known_codes.add(code)
+        if not code.co_flags & inspect.CO_OPTIMIZED and not self.journal.refused:
+            text = f"A function made of the code of a module, `{code.co_name}`, runs in a way the monitor can't follow."
+            self.journal.refuse("MP111", text, hint="Put the code into a `def`.")
+
+    def code_constants(self) -> dict[int, Any]:
+        """The tuples and frozen sets that the code of functions holds: the same object at every call. By id."""
+        waiting: list[Any] = [constant for code in self.known_codes for constant in code.co_consts]
+        found: dict[int, Any] = {}
+        while waiting:
+            constant = waiting.pop()
+            if type(constant) in (tuple, frozenset) and id(constant) not in found:
+                found[id(constant)] = constant
+                waiting += constant
+        return found
+
+    def read_wrapper_attr(self, obj: Any, name: str, site: Any) -> None:
+        """An attribute of a property or of a function's wrapper written in C."""
+        root = self.facts.roots.const_root(obj).source
+        value = getattr(obj, name, ABSENT)
+        if value is not ABSENT:
+            if not is_a(value, (types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType, dict)):
+                self.facts.values.read(self.sources.make("field", root, name), value, site)
+        elif instance_dict(obj) is not None:
+            self.refgraph.read(self.sources.item(self.sources.make("dict", root, None), name), "absent", None, site)
+
+    def read_attr(self, fn: Any, name: str, site: Any) -> None:
+        if name == "__dict__":
+            self.attributes(fn)  # what is read of it is seen
+        elif name in _HIDDEN_PARTS:
+            text = f"`{name}` of a function is read; the monitor can't watch what is reached through it."
+            self.age.only_inside.setdefault(id(fn), (fn, Unsupported("MP111", text), site))
+        elif not lookup.missing(lookup.class_lookup(types.FunctionType, name)[0]):
+            if (node := self.refgraph.node(fn)) is not None and id(fn) not in self.age.only_inside:
+                self._read_field(fn, node, name, site)
+        elif (table := self.attributes(fn)) is not None:
+            now = fn.__dict__.get(name, ABSENT)
+            if table.snapshot is not None and dict(table.snapshot.content).get(name, ABSENT) is not now:
+                return
+            if now is ABSENT:
+                self.refgraph.read(self.sources.item(table.source, name), "absent", None, site)
+            else:
+                self.facts.values.read(
+                    self.sources.attr(self.facts.roots.const_root(fn).source, name),
+                    now,
+                    site,
+                    self.facts.values.item_slot(table, name),
+                )
+
+    def attributes(self, fn: Any) -> Node | None:
+        """The node of the attributes of a function from outside; None for one that the region made."""
+        known = self._attributes.get(id(fn))
+        if known is None:
+            self.age._young = None
+            known = self._attributes[id(fn)] = (fn, bool(self.age.is_made_inside(fn)))
+        if known[1]:
+            return None
+        return self.refgraph.add(fn.__dict__, self.sources.make("dict", self.facts.roots.const_root(fn).source, None))
+
+    def missing_arguments(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """That there is no default for an argument which the call leaves out decides that it raises."""
+        code, defaults, named = fn.__code__, fn.__defaults__ or (), fn.__kwdefaults__ or {}
+        positional = code.co_varnames[len(args) : code.co_argcount - len(defaults)]
+        by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+        if all(n in kwargs for n in positional) and all(n in kwargs or n in named for n in by_name):
+            return
+        source = self.facts.roots.const_root(fn).source
+        for name in ("__defaults__", "__kwdefaults__"):
+            self.refgraph.read(self.sources.make("field", source, name), "is", getattr(fn, name), site)
+
+    def _read_field(self, fn: Any, node: Node, name: str, site: Any) -> None:
+        source = self.sources.make("field", node.source, name)
+        if name in _FUNCTION_TEXTS:
+            self.refgraph.read(source, "eq", getattr(fn, name), site)
+        elif name in _FUNCTION_PARTS:
+            self.refgraph.read(source, "is", getattr(fn, name), site)
+            self.facts.values.read(source, getattr(fn, name), site)  # the program may look into the defaults
+        elif name in _FUNCTION_TABLES:
+            self.facts.values.read(source, getattr(fn, name), site)
+        else:
+            table = self.sources.make("dict", node.source, None)
+            self.refgraph.read(self.sources.item(table, name), "absent", None, site)

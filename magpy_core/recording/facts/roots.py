@@ -1,0 +1,53 @@
+"""Roots: TODO."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from magpy_core.recording.age import Age
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Facts
+
+
+class Roots:
+    """TODO."""
+
+    def __init__(self, ledger: Ledger, journal: Journal, age: Age, facts: Facts) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.age = age
+        self.facts = facts
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+
+    def const_root(self, obj: Any, label: str | None = None) -> Node:
+        """An external node for an object whose identity is already fixed by other guards (a class, module or function)."""
+        node = self.refgraph.node(obj)
+        if node is None:
+            name = label or getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or type(obj).__name__
+            node = self.refgraph.add(obj, self.sources.const(obj, str(name)))
+            if is_a(obj, type):
+                self.facts.classes.identity_seen(obj, self.journal.site)
+        return node
+
+    def node_for(self, obj: Any) -> Node | None:
+        """The external node of ``obj`` (a class, module or function is its own root); None for an internal object."""
+        node = self.refgraph.nodes.get(id(obj))
+        if node is None:
+            kind = kinds.kind_of(obj)
+            if kind == kinds.IDENTITY:
+                return self.const_root(obj)
+            if kind in kinds.MUTABLE:
+                self.age.assume_internal(obj)
+        return node
+
+    def globals_root(self, g: dict[str, Any]) -> Node:
+        node = self.refgraph.node(g)
+        if node is None:
+            node = self.refgraph.add(g, self.sources.const(g, f"globals of {g.get('__name__', '?')}"))
+        return node

@@ -1,0 +1,137 @@
+"""Texts: TODO."""
+
+from __future__ import annotations
+
+import collections
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+import torch.utils.checkpoint
+
+from magpy_core.findings import HERE
+from magpy_core.recording.facts.classes import _CLASS_NAMES
+from magpy_core.recording.facts.values import _HEAP_TYPE
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.wording import a_type
+from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Calls, Facts
+
+_MOST_IN_TEXT = 10_000  # containers in what becomes text
+
+
+_ITERATORS: dict[int, Any] = {
+    kinds.LIST: list.__iter__, kinds.TUPLE: tuple.__iter__, kinds.DEQUE: collections.deque.__iter__,
+    kinds.SET: lambda s: (frozenset if is_a(s, frozenset) else set).__iter__(s),
+}  # fmt: skip
+
+
+def numpy_print_options() -> str:
+    """How NumPy makes text of numbers."""
+    return repr(sys.modules["numpy"].get_printoptions())
+
+
+class Texts:
+    """TODO."""
+
+    def __init__(
+        self, ledger: Ledger, journal: Journal, numbers: Numbers, facts: Facts, access: Access, calls: Calls
+    ) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.numbers = numbers
+        self.facts = facts
+        self.access = access
+        self.calls = calls
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+
+    def formatted(self, value: Any, site: Any) -> None:
+        """Native code makes text of ``value`` and of what is in it: the default repr of an object shows its address."""
+        todo: list[Any] = [value]
+        seen: set[int] = set()
+        while todo and len(seen) < _MOST_IN_TEXT:
+            obj = todo.pop()
+            kind = kinds.kind_of(obj)
+            if is_a(obj, (BaseException, types.SimpleNamespace)) and id(obj) not in seen:
+                seen.add(id(obj))
+                self.access.natives.state_read(obj, site)
+                if is_a(obj, BaseException):
+                    self.names_in_error(obj)
+                todo += (shown := obj.args if is_a(obj, BaseException) else tuple(vars(obj).values()))
+                self.numbers.escape_all(site, shown)
+            self.fields_in_text(obj, site)
+            if (type(obj).__module__ or "").partition(".")[0] == "numpy":
+                self.calls.outside.setting_read(site, numpy_print_options, (), numpy_print_options())
+            if type(obj).__flags__ & (1 << 9):  # the default texts have its name
+                self.definition(type(obj), site)
+            if kind not in kinds.CONTAINERS:
+                self._address_of(obj, site)
+            elif id(obj) not in seen and not is_a(lookup.class_lookup(type(obj), "__repr__")[0], types.FunctionType):
+                seen.add(id(obj))
+                todo += [*dict.keys(obj), *dict.values(obj)] if kind == kinds.DICT else _ITERATORS[kind](obj)
+
+    def _address_of(self, obj: Any, site: Any) -> None:
+        self.definition(obj, site)
+        if kinds.kind_of(obj) in (kinds.OBJECT, kinds.OPAQUE):
+            raw, _ = lookup.class_lookup(type(obj), "__str__")
+            text, _ = lookup.class_lookup(type(obj), "__repr__")
+            if raw is object.__str__ and text is object.__repr__:
+                node = self.refgraph.node(obj)
+                if node is not None:
+                    self.refgraph.read(node.source, "identity", obj, site)
+                else:
+                    self.journal.refuse(
+                        "MP103",
+                        f"{HERE} turns {a_type(obj)} into text that holds its address, which differs at every call.",
+                        hint="Give the class a `__repr__`, or put one of its attributes into the text.",
+                        site=site,
+                    )
+
+    def definition(self, obj: Any, site: Any) -> None:
+        """Native code makes text of a class or function: it has its name in it."""
+        if is_a(obj, type) and obj.__flags__ & _HEAP_TYPE:
+            for name in _CLASS_NAMES:
+                self.facts.classes.read_field(obj, name, site)
+            self.facts.classes.read_attr(obj, "__module__", site)
+        elif is_a(obj, types.FunctionType):
+            self.facts.functions.read_attr(obj, "__qualname__", site)
+
+    def fields_in_text(self, obj: Any, site: Any) -> None:
+        """What native code puts into the text of ``obj`` besides its contents: fields, what a dict makes, names."""
+        if is_a(obj, BaseException):
+            native = [k for k in type(obj).__mro__ if not k.__flags__ & _HEAP_TYPE and k not in BaseException.__mro__]
+            for name in {n for k in native for n, raw in vars(k).items() if is_a(raw, types.MemberDescriptorType)}:
+                self.access.reads.attr(obj, name, site)
+        elif is_a(obj, collections.defaultdict):
+            self.access.reads.attr(obj, "default_factory", site)
+        elif is_a(obj, types.ModuleType):
+            for name in ("__spec__", "__name__", "__file__"):
+                self.access.globals.read_module(obj, name, site)
+        elif type(obj) is types.CellType or type(obj).__module__ == "_thread":
+            self.journal.refuse("MP103", f"{HERE} turns {a_type(obj)} into text that holds an address.", site=site)
+
+    def names_in_error(self, error: BaseException) -> None:
+        """What native code raises has names of classes and functions in its text, which the program may change."""
+        text = " ".join(a for a in BaseException.args.__get__(error) if type(a) is str)  # type: ignore[attr-defined]
+        if not text:
+            return
+        seen = [node.obj for node in self.refgraph.nodes.values()]
+        for obj in seen:
+            if is_a(obj, torch.Tensor) and type(obj).__name__ in text:
+                self.ledger.ops.guard_tensor(obj)  # its type is a part of its guard
+        for cls in {c for obj in seen for c in (type(obj), obj) if is_a(c, type) and c.__flags__ & _HEAP_TYPE}:
+            if type.__getattribute__(cls, "__name__") in text:
+                for name in _CLASS_NAMES:
+                    self.facts.classes.read_field(cls, name, None)
+        for module in [obj for obj in seen if type(obj) is types.ModuleType and repr(vars(obj).get("__name__")) in text]:
+            self.access.globals.read_module(module, "__name__", None)
+        for fn in {id(obj): obj for obj in seen if type(obj) is types.FunctionType}.values():
+            if fn.__qualname__ in text:
+                self.facts.functions.read_attr(fn, "__qualname__", None)

@@ -1,0 +1,191 @@
+"""Values: TODO."""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from magpy_core._compat.cpython.layout import native_state
+from magpy_core.findings import HERE
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.numbers import Numbers
+from magpy_core.refgraph import hashing, kinds
+from magpy_core.refgraph.fields import instance_dict
+from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.iterators import can_peek
+from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.source import Source
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Facts
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a number was read, so that the program can be handed a private copy of it."""
+
+    get: Callable[[], Any]
+    set: Callable[[Any], None]
+
+    def put_back(self, copy: Any, value: Any) -> None:
+        """The original again, unless the program stored something else there."""
+        if self.get() is copy:
+            self.set(value)
+
+
+_HEAP_TYPE = 1 << 9
+
+
+# What the C state of objects of these classes is made of. SimpleNamespace has a ``__dict__``, which is looked at.
+_FIELDS: dict[type, tuple[str, ...]] = {
+    slice: ("start", "stop", "step"), range: ("start", "stop", "step"), types.SimpleNamespace: (),
+    types.MethodType: ("__func__", "__self__"), functools.partial: ("func", "args", "keywords"),
+}  # fmt: skip
+
+
+_HEAP_TYPE = 1 << 9
+
+
+class Values:
+    """TODO."""
+
+    def __init__(self, ledger: Ledger, journal: Journal, numbers: Numbers, facts: Facts) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.numbers = numbers
+        self.facts = facts
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+
+    def read(
+        self, source: Source, value: Any, site: Any, store: Slot | None = None, *, handed: bool = False, exact: bool = False
+    ) -> Any:
+        """``value`` was read from outside by ``source``: guard it. Gives it back, or the private copy with its symbol.
+
+        A number is carried as a symbol only where the program gets the copy: through ``store``, or ``handed`` to it by the
+        caller. ``exact``: native code reads the number, so only its value will do.
+        """
+        refgraph = self.refgraph
+        kind = kinds.kind_of(value)
+        if kind == kinds.SCALAR:
+            # a NaN is only found again in a container by its identity, so the program keeps the one it has
+            if type(value) in kinds.NUMBER_TYPES and source.path in self.ledger.learned.numbers and value == value:
+                sym = self.ledger.scalars.get(value)
+                if sym is not None:
+                    if exact:
+                        self.numbers.escape(sym, site)
+                    return value
+                if exact or (store is None and not handed):
+                    self.ledger.learned.exact.add(source.path)
+                    refgraph.read(source, "eq", value, site)
+                    return value
+                refgraph.read(source, "type", type(value), site)
+                if store is not None and store.get() is not value:
+                    return value  # the region has written something else there, which must stay
+                copy = self.ledger.scalars.bind(value, self.ledger.scalars.source(source, value))
+                if store is not None:
+                    store.set(copy)
+                    self.ledger.undo.append(lambda: store.put_back(copy, value))
+                return copy
+            if refgraph.read(source, "eq" if value == value else "is", value, site):
+                self.journal.places.remember(source, site)
+            return value
+        if kind == kinds.IDENTITY:
+            refgraph.read(source, "is", value, site)
+            if id(value) not in refgraph.nodes:
+                refgraph.add(value, self.sources.const(value, source.describe()))
+                if is_a(value, kinds.LEADING):
+                    self.facts.classes.identity_seen(value, site)
+            return value
+        node = refgraph.nodes.get(id(value))
+        if node is not None:
+            if node.source is not source:
+                refgraph.read(source, "is_source", node.source, site)
+            return value
+        if kind != kinds.TENSOR:
+            if source.kind != "const":
+                refgraph.read(source, "type", type(value), site)
+            if kind == kinds.OPAQUE and not can_peek(value):
+                refgraph.read(source, "is", value, site)
+                if type(value) in weakref.ProxyTypes:
+                    self.journal.refuse("MP111", f"{HERE} reads a weak proxy: what it stands for can't be named.", site=site)
+            elif kind == kinds.OBJECT:
+                self.native_facts(source, value, site)
+        else:
+            refgraph.read(source, "tensor", type(value), site)
+        refgraph.add(value, source)
+        return value
+
+    def written_over(self, node: Node, key: Any) -> bool:
+        """Whether the region has written there, if only what was there: then it is no place to put a copy of what was."""
+        table = instance_dict(node.obj) if node.kind == kinds.OBJECT else None
+        handles = [node, self.refgraph.node(table) if table is not None else None]
+        if node.source.kind == "dict":
+            handles += [n for n in self.refgraph.written() if n.source is node.source.base]
+        return any(hashing.same_key(k, key) for n in handles if n for _, k in n.forced)
+
+    def attr_slot(self, obj: Any, name: str, node: Node | None) -> Slot | None:
+        d = obj.__dict__ if is_a(obj, types.ModuleType) else instance_dict(obj)
+        if d is None or (node is not None and self.written_over(node, name)):
+            return None
+
+        def set_attr(v: Any) -> None:
+            if node is not None and node.snapshot is not None and node.snapshot.attrs is not None:
+                if node.snapshot.attrs.get(name) is d.get(name):
+                    node.snapshot.attrs[name] = v
+            d[name] = v
+
+        return Slot(lambda: d.get(name), set_attr)
+
+    def item_slot(self, node: Node, key: Any) -> Slot | None:
+        obj, kind, key = node.obj, node.kind, kinds.plain_key(key)
+        if self.written_over(node, key):
+            return None
+        if kind == kinds.LIST:
+
+            def set_list(v: Any) -> None:
+                if node.snapshot is not None and node.snapshot.content[key] is list.__getitem__(obj, key):
+                    node.snapshot.content[key] = v
+                list.__setitem__(obj, key, v)
+
+            return Slot(lambda: list.__getitem__(obj, key) if -len(obj) <= key < len(obj) else None, set_list)
+        if kind == kinds.DICT:
+
+            def set_dict(v: Any) -> None:
+                if node.snapshot is not None:
+                    old = dict.get(obj, key)
+                    node.snapshot.content = [
+                        (k, v if e is old and hashing.same_key(k, key) else e) for k, e in node.snapshot.content
+                    ]
+                dict.__setitem__(obj, key, v)
+
+            return Slot(lambda: dict.get(obj, key), set_dict)
+        return None
+
+    def read(
+        self, source: Source, value: Any, site: Any, store: Slot | None = None, *, handed: bool = False, exact: bool = False
+    ) -> Any:
+        tp = value if is_a(value, type) else type(value)
+        if tp.__flags__ & _HEAP_TYPE and tp not in self.facts.classes._types:
+            self.facts.classes.type_seen(tp, site)
+        return super().value(source, value, site, store, handed=handed, exact=exact)
+
+    def native_facts(self, source: Source, value: Any, site: Any) -> None:
+        """An object that keeps something in C, where native code may read it unseen: an instance of a subclass of ``int`` or
+        ``str``, a ``re.Match``. Only the same object has the same, unless all it has is in fields."""
+        native = native_state(type(value))
+        if native is None:
+            return
+        fields = _FIELDS.get(type(value))
+        if fields is None:
+            self.refgraph.read(source, "is", value, site)
+            fields = ("args",) if issubclass(native, BaseException) else ()
+        for name in fields:
+            part = getattr(value, name)
+            self.read(self.sources.make("field", source, name), part, site, exact=True)
+            if kinds.kind_of(part) in (kinds.TUPLE, kinds.DICT) and (node := self.refgraph.node(part)) is not None:
+                self.facts.contents.whole(node, site)

@@ -1,0 +1,77 @@
+"""Imports: TODO."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import types
+from typing import Any
+
+from magpy_core.monitor.record import OWN_DIRECTORY
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.pauses import Pauses
+from magpy_core.refgraph.kinds import is_a
+
+_FIND_AND_LOAD: types.CodeType = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
+
+
+class Imports:
+    """TODO."""
+
+    def __init__(self, ledger: Ledger, journal: Journal, pauses: Pauses) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.pauses = pauses
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self._failed = {}
+
+    def importing(self) -> bool:
+        """Whether the frame that starts was called by the import system or a module's body (an import no event showed)."""
+        frame: types.FrameType | None = sys._getframe(1)
+        while frame is not None and (name := frame.f_code.co_filename).startswith(OWN_DIRECTORY):
+            frame = frame.f_back
+        if frame is None or not (name.startswith("<frozen importlib") or frame.f_code.co_name == "<module>"):
+            return False
+        while frame is not None and frame.f_code is not _FIND_AND_LOAD:
+            if frame.f_code.co_filename.startswith(OWN_DIRECTORY):
+                return False  # the region's own call, at the end of the program's main module
+            frame = frame.f_back
+        return frame is not None
+
+    def import_name(self, site: Any, name: str) -> None:
+        """The first import of a module runs its body once; that is no part of what the region computes."""
+        self.journal.site = site
+        parts = name.split(".")
+        for n in range(1, len(parts) + 1):
+            self.module_imported(".".join(parts[:n]), site)
+        if self.pauses.code is None and name not in sys.modules:
+            self.pauses.code = _FIND_AND_LOAD
+            self._failed[name] = site
+
+    def module_imported(self, name: str, site: Any) -> None:
+        """An import gives what ``sys.modules`` has by that name."""
+        module = sys.modules.get(name)
+        if is_a(module, types.ModuleType):
+            self.refgraph.read(self._module_entry(name), "is", module, site)
+
+    def imports_failed(self) -> None:
+        """At exit: what the region could not import must still not be there."""
+        for name, site in self._failed.items():
+            if name not in sys.modules:
+                self.refgraph.read(self._module_entry(name), "absent", None, site)
+
+    def _module_entry(self, name: str) -> Any:
+        node = self.refgraph.node(sys.modules)
+        if node is None:
+            node = self.refgraph.add(sys.modules, self.sources.const(sys.modules, "sys.modules"))
+        return self.sources.item(node.source, name)
+
+    def import_call(self, frame: Any) -> bool:
+        """``importlib.import_module``, as lazily loading packages call it."""
+        if self.pauses.code is None:
+            name, package = frame.f_locals.get("name"), frame.f_locals.get("package")
+            if is_a(name, str) and (package or not name.startswith(".")):
+                self.import_name(self.journal.site, importlib.util.resolve_name(name, package))
+            self.pauses.code = frame.f_code
+        return False

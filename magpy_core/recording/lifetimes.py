@@ -1,0 +1,85 @@
+"""Lifetimes: TODO."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+import torch.utils.checkpoint
+
+from magpy_core.findings import HERE
+from magpy_core.monitor import policy
+from magpy_core.recording.age import Age
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.snapshot import Snapshot, take
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Facts
+
+
+class Lifetimes:
+    """TODO."""
+
+    def __init__(self, ledger: Ledger, journal: Journal, age: Age, facts: Facts) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.age = age
+        self.facts = facts
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+
+    def constructed(self, cls: type, args: tuple[Any, ...], site: Any) -> None:
+        """What is to happen when an object dies can't be replayed: a replay makes and drops other objects than the run."""
+        if kinds.has_finalizer(cls) and not policy.is_host_module(cls.__module__):  # what that does is refused as it does it
+            self.journal.abort(f"A {cls.__name__} is made here; when its `__del__` runs, replay can't repeat.", site)
+        elif issubclass(cls, weakref.ref) and len(args) > 1 and args[1] is not None:
+            self.refuse_watched_death("A weak reference is made here; when its callback runs, replay can't repeat.", site)
+
+    def call_weakref(self, site: Any, fn: Any) -> None:
+        if (node := self.refgraph.node(fn)) is None:
+            self.drop_internal_references(fn, site)
+            return
+        target = weakref.ref.__call__(fn)
+        if self.held_only_by_snapshots(target):
+            del target
+            self.journal.abort("A weak reference is asked for what the region has let go of.", site)
+        self.facts.values.read(self.sources.make("deref", node.source, None), target, site)
+
+    def on_snapshot(self, snapshot: Snapshot) -> None:
+        """A container is about to change: what has a finalizer must not live on in our copy of it."""
+        content = snapshot.content
+        if type(content) in (list, set):
+            for value in content:
+                values = value if snapshot.kind == kinds.DICT else (value,)
+                for v in values:
+                    if kinds.has_finalizer(type(v)):
+                        text = f"This holds a {type(v).__name__}; when its `__del__` runs, replay can't repeat."
+                        self.journal.abort(text, self.journal.site)
+
+    def held_only_by_snapshots(self, obj: Any) -> bool:
+        """Whether the region has taken ``obj`` out of something that it has changed: our copy of that still holds it."""
+        for node in self.refgraph.written():
+            snapshot = node.snapshot
+            if snapshot is not None and snapshot.holds(obj) and not take(node.obj, node.kind).holds(obj):
+                return True
+        return False
+
+    def refuse_watched_death(self, text: str, site: Any) -> None:
+        """Something is to happen when an object dies: no capture comes of it, and from now on no list of ours keeps any."""
+        self.journal.refuse("MP110", text, site=site)
+        self.age.keeps_objects = False
+        self.refgraph.assumed_internal.clear()
+
+    def drop_internal_references(self, reference: Any, site: Any) -> None:
+        """A weak reference that the region has made is asked: what it stands for must live no longer for our lists of it."""
+        self.age._young = None
+        for held in (self.refgraph.assumed_internal, self.age.only_inside):
+            for key in [key for key, kept in held.items() if self.age.is_made_inside(kept[0])]:
+                del held[key]
+        if is_a(weakref.ref.__call__(reference), torch.Tensor):
+            text = f"{HERE} asks a weak reference for a tensor, which lives longer while it is recorded."
+            self.journal.abort(text, site, "MP111", hint="Keep the tensor itself.")

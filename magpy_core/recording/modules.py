@@ -1,0 +1,109 @@
+"""ModuleCalls: TODO."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+import torch.utils.checkpoint
+from torch import nn
+
+from magpy_core.findings import HERE
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.refgraph import lookup
+from magpy_core.refgraph.fields import instance_dict
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Facts
+
+_HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+_module = nn.modules.module
+
+
+class ModuleCalls:
+    """TODO."""
+
+    def __init__(self, ledger: Ledger, journal: Journal, facts: Facts, access: Access) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.facts = facts
+        self.access = access
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self._global_hooks_read = False
+
+    def module_call(self, frame: Any) -> bool:
+        """``nn.Module._call_impl``: fixed edges instead of events (module summary), unless hooks have to run."""
+        module = frame.f_locals.get("self")
+        if module is None:
+            return True
+        if is_a(module, torch.jit.ScriptModule):
+            d = module.__dict__
+            if self.ledger.ops.op_depth:
+                return False
+            if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")):
+                self.journal.refuse_compiled_code(f"`{module.original_name}`, a torch.jit module with backward hooks,")
+            return True  # it asks for its hooks and calls its method as any Python code does
+        return self.module_summary(module, self.journal.site)
+
+    def parallel_call(self, frame: Any) -> bool:
+        """A wrapper for several processes inside the region: what it does around its module has to be done at each call."""
+        if not self.ledger.ops.op_depth:
+            self.journal.refuse(
+                "MP106",
+                f"{HERE} calls a DistributedDataParallel module, whose work for other processes is no part of a graph.",
+                hint="Compile the wrapper itself, or the module inside of it, and leave the rest of the region around it.",
+            )
+        return False
+
+    def module_summary(self, module: nn.Module, site: Any) -> bool:
+        """Guard what ``_call_impl`` looks at; True when hooks must run, so its frame has to be monitored."""
+        d = instance_dict(module)
+        if d is None:
+            return True
+        if not self._global_hooks_read:
+            self._global_hooks_read = True
+            root = self.facts.roots.const_root(_module, "torch.nn.modules.module").source
+            for name in (
+                "_global_forward_hooks",
+                "_global_forward_pre_hooks",
+                "_global_backward_hooks",
+                "_global_backward_pre_hooks",
+            ):
+                self.refgraph.read(self.sources.attr(root, name), "truth", bool(getattr(_module, name)), site)
+        if any(getattr(_module, n) for n in ("_global_forward_hooks", "_global_forward_pre_hooks")):
+            return True
+        if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")) or _module._global_backward_hooks:
+            self.journal.refuse("MP106", f"{HERE} calls a module with backward hooks, which can't be recorded yet.", site=site,
+                        hint="Hook the gradient of the region's result instead, outside of it.")  # fmt: skip
+            return True
+        node = self.refgraph.node(module)
+        hooked = any(d.get(name) for name in _HOOK_DICTS) or "forward" in d
+        if node is not None and not hooked:
+            self.refgraph.read(node.source, "plain_module", type(module), site)
+        elif node is not None:
+            for name in _HOOK_DICTS:
+                self.refgraph.read(self.sources.attr(node.source, name), "truth", bool(d[name]), site)
+        self.facts.classes.member(type(module), "forward", site)
+        self.facts.classes.member(type(module), "__call__", site)
+        return hooked
+
+    def module_getattr(self, frame: Any) -> bool:
+        module, name = frame.f_locals.get("self"), frame.f_locals.get("name")
+        getter = lookup.class_lookup(type(module), "__getattribute__")[0]
+        if is_a(getter, types.FunctionType):
+            self.access.reads.module_member(module, name, self.journal.site)
+        return False  # otherwise resolved in attr_read
+
+    def module_setattr(self, frame: Any) -> bool:
+        """``nn.Module.__setattr__``: the snapshots of the module's tables tell what it did."""
+        module = frame.f_locals.get("self")
+        name = frame.f_locals.get("name")
+        if is_a(module, nn.Module) and is_a(name, str):
+            self.access.writes.attr(module, name, self.journal.site, native=True)
+        return False

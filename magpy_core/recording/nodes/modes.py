@@ -1,0 +1,77 @@
+"""Modes: TODO."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+import torch.utils.checkpoint
+from torch.amp import autocast_mode
+
+from magpy_core._compat.torch.autograd import enter_inference_mode, exit_inference_mode
+from magpy_core._compat.torch.state_changers import state_changers
+from magpy_core.findings import HERE, Value
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Calls
+
+_STATE_CHANGERS = state_changers()
+
+
+class Modes:
+    """TODO."""
+
+    def __init__(self, ledger: Ledger, journal: Journal, calls: Calls) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.calls = calls
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self._inference = []
+        self._autocast = []
+
+    def state_changed(self, frame: Any) -> bool:
+        """What torch does is not the same from here on, and no replay would change it so."""
+        mode = type(frame.f_locals.get("mode")).__module__  # that a dispatch mode is put in force with
+        if not self.ledger.ops.op_depth and not mode.startswith(
+            ("magpy_core", "torch._subclasses", "torch.utils.checkpoint")
+        ):
+            name = _STATE_CHANGERS[frame.f_code]
+            self.journal.refuse("MP106", f"{HERE} changes how torch works (`{name}`), which a graph can't do.",
+                        values=(Value("call", name),), hint="Do it around the region.")  # fmt: skip
+        return False
+
+    def autocast_enter(self, frame: Any) -> bool:
+        ctx = frame.f_locals.get("self")
+        if self.refgraph.node(ctx) is not None:
+            self.calls.python.whole_state(ctx, self.journal.site)
+        elif not self._autocast:  # what it was not told it has asked of torch
+            for ask, about in ((torch.get_autocast_dtype, (ctx.device,)), (torch.is_autocast_cache_enabled, ())):
+                self.calls.outside.setting_read(self.journal.site, ask, about, ask(*about))
+        args = (ctx.device, ctx.fast_dtype, ctx._enabled, ctx._cache_enabled)
+        node = self.ledger.ops.graph.call_function(autocast_mode._enter_autocast, args)
+        node.meta["magpy_site"] = self.journal.site
+        self._autocast.append(node)
+        return False
+
+    def autocast_exit(self, frame: Any) -> bool:
+        if not self._autocast:
+            self.journal.refuse("MP106", "An autocast context entered outside the region is left inside it.")
+            return False
+        self.ledger.ops.graph.call_function(autocast_mode._exit_autocast, (self._autocast.pop(),))
+        return False
+
+    def inference_enter(self, frame: Any) -> bool:
+        node = self.ledger.ops.graph.call_function(enter_inference_mode, (bool(frame.f_locals["self"].mode),))
+        node.meta["magpy_site"] = self.journal.site
+        self._inference.append(node)
+        return False
+
+    def inference_exit(self, frame: Any) -> bool:
+        if not self._inference:
+            self.journal.refuse("MP106", "An inference mode entered outside the region is left inside it.")
+            return False
+        self.ledger.ops.graph.call_function(exit_inference_mode, (self._inference.pop(),))
+        return False

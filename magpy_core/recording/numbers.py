@@ -1,0 +1,132 @@
+"""Numbers: TODO."""
+
+from __future__ import annotations
+
+import collections
+import types
+from typing import Any
+
+from magpy_core.findings import HERE
+from magpy_core.opgraph.scalars import (
+    Sym,
+    can_raise,
+    is_bias_correction,
+)
+from magpy_core.recording.decisions import Decisions
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.fields import instance_dict
+from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.kinds import is_a
+
+
+def _slots_of(node: Node) -> list[tuple[Any, Any]]:
+    if node.kind == kinds.DICT:
+        return list(dict.items(node.obj))
+    if node.kind == kinds.LIST:
+        return list(enumerate(list.__iter__(node.obj)))
+    return list((instance_dict(node.obj) or {}).items())
+
+
+def _store(node: Node, key: Any, value: int) -> None:
+    if node.kind == kinds.DICT:
+        dict.__setitem__(node.obj, key, value)
+    elif node.kind == kinds.LIST:
+        list.__setitem__(node.obj, key, value)
+    else:
+        d = instance_dict(node.obj)
+        if d is not None:
+            d[key] = value
+
+
+class Numbers:
+    """TODO."""
+
+    def __init__(self, ledger: Ledger, journal: Journal, decisions: Decisions) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.decisions = decisions
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.addresses_exposed = (
+            False  # whether the program has had addresses in hand: its own, or the memo of ``copy.deepcopy``
+        )
+
+    def escape_raising(self, fn: Any, numbers: tuple[Any, ...], site: Any) -> None:
+        """Arithmetic that raises (a division by zero) decides the program's path: it holds for these very numbers only."""
+        try:
+            if fn is not None:
+                fn(*numbers)
+        except Exception:
+            self.escape_all(site, numbers)
+
+    def carries(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        return (
+            bool(self.ledger.scalars)
+            and not kwargs
+            and all(type(a) in kinds.NUMBER_TYPES for a in args)
+            and any(self.ledger.scalars.get(a) is not None for a in args)
+        )
+
+    def escape(self, sym: Sym, site: Any) -> None:
+        """A symbolic scalar is used where only its exact value will do."""
+        self.decisions.decide(sym, sym.hint, "value", site)
+
+    def escape_all(self, site: Any, *trees: Any) -> None:
+        """Every symbol inside the given values escapes, and every number and array of NumPy that holds data."""
+        if not self.ledger.scalars and not self.data:
+            return
+        stack, budget = list(trees), 100_000
+        while stack:
+            v = stack.pop()
+            budget -= 1
+            if budget < 0:
+                self.journal.refuse("MP111", f"{HERE} passes too large a container to native code for guards.", site=site)
+                return
+            if type(v) in kinds.NUMBER_TYPES:
+                sym = self.ledger.scalars.get(v)
+                if sym is not None:
+                    self.escape(sym, site)
+            elif id(v) in self.data:
+                self.escape_data(v, site)
+            elif is_a(v, (dict, types.MappingProxyType)):
+                stack.extend(v.keys())
+                stack.extend(v.values())
+            elif is_a(v, (list, tuple, set, frozenset, collections.deque)) or type(v) in kinds.DICT_VIEWS:
+                stack.extend(v)
+            elif is_a(v, slice):
+                stack.extend((v.start, v.stop, v.step))
+            elif hasattr(type(v), "__next__") and type(v) is not types.GeneratorType:
+                self.escape_hidden(site)  # what a generator yields is seen
+
+    def escape_hidden(self, site: Any) -> None:
+        """Native code gets numbers that no event shows (what an iterator yields, what a callback returns)."""
+        for leaf in self.ledger.scalars.leaves():
+            if leaf.kind != "address" or self.addresses_exposed:
+                self.escape(leaf, site)
+
+    def keyed_by_address(self, obj: Any, key: Any) -> bool:
+        """``obj[id(x)]`` of a dict that the region made: which of its objects are one is all that it tells."""
+        return (
+            bool(self.ledger.scalars)
+            and type(obj) is dict
+            and self.ledger.scalars.is_address(key)
+            and id(obj) not in self.refgraph.nodes
+        )
+
+    def restore_shared_ints(self) -> None:
+        """No private copy of a small int stays in the user's world: put the shared object back where one was stored."""
+        if not self.ledger.scalars:
+            return
+        for node in self.refgraph.written():
+            for key, value in list(_slots_of(node)):
+                if type(value) is int and self.ledger.scalars.get(value) is not None:
+                    _store(node, key, int(str(value)))
+
+    def computed(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> Any:
+        """An operation on numbers that vary gives another. Where it would raise instead, it must do so whether or not the
+        program uses the number: such a call fails the guard, or the graph."""
+        sym = self.ledger.scalars.call(fn, args, result)
+        if can_raise(fn, args) and (sym.on_host or not is_bias_correction(fn, args)):
+            self.decisions.decide(self.ledger.scalars.call(type, (sym,), type(result)), type(result), "type", site)
+        return self.ledger.scalars.bind(result, sym)

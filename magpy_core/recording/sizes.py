@@ -1,0 +1,187 @@
+"""TensorFactsHost: TODO."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+import torch.utils.checkpoint
+
+from magpy_core._compat.torch.tensor_guards import no_torch_function
+from magpy_core.findings import HERE, Unsupported
+from magpy_core.monitor.positions import is_user_file
+from magpy_core.opgraph.functions import note
+from magpy_core.opgraph.histories import out_of_reach
+from magpy_core.opgraph.scalars import (
+    Sym,
+)
+from magpy_core.opgraph.shapes import ShapeTracker
+from magpy_core.recording.age import Age
+from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.numbers import Numbers
+from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.source import Source
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Facts
+
+
+class TensorFactsHost:
+    """TODO."""
+
+    def __init__(self, ledger: Ledger, journal: Journal, stack: CallStack, age: Age, numbers: Numbers, facts: Facts) -> None:
+        self.ledger = ledger
+        self.journal = journal
+        self.stack = stack
+        self.age = age
+        self.numbers = numbers
+        self.facts = facts
+        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self._shapes = ShapeTracker(self.scalars, learned.dims) if learned.dims else None
+        self._written_inside: set[str] = set()
+
+    def hooks_out_of_reach(self) -> None:
+        """Compiled, a backward pass calls hooks of every input in autograd: with None where no gradient goes. One inside the
+        region (``torch.autograd.grad``) calls none."""
+        if not torch.is_grad_enabled():
+            return
+        inputs = {id(tensor): (tensor, source) for _, source, tensor in self.ledger.ops.inputs}
+        with no_torch_function():
+            if any(node.target is torch.autograd.grad for node in self.ledger.ops.graph.nodes):
+                apart = [t for t, _ in inputs.values() if t.requires_grad]
+            else:
+                apart = out_of_reach([t for t, _ in inputs.values()], [t for t, _ in self.ledger.ops.values.values()])
+            for tensor in apart:
+                source = inputs[id(tensor)][1]
+                if tensor._backward_hooks is None:
+                    self.facts.values.read(self.sources.make("field", source, "_backward_hooks"), None, self.journal.site)
+                else:
+                    text = f"`{source.describe()}` has hooks, which a compiled backward pass calls otherwise."
+                    self.ledger.ops.eager_only.append(("MP902", text, self.journal.site))
+
+    def outside_tensor(self, tensor: torch.Tensor) -> Source:
+        node = self.refgraph.node(tensor)
+        if node is not None:
+            if type(tensor) is not torch.Tensor:
+                self.facts.classes.tensor_class(type(tensor), self.journal.site)
+            return node.source
+        if self.age.is_made_inside(tensor):
+            if self.journal.graph_incomplete:  # said where it was made
+                raise Unsupported("", "")
+            raise Unsupported("MP105", f"{HERE} takes a tensor that no recorded operation made.")
+        raise Unsupported("MP111", f"{HERE} takes a tensor that was reached in a way the monitor can't follow.")
+
+    def read_field(self, source: Source, tensor: torch.Tensor, name: str, value: Any) -> None:
+        for written, field_name, _, _ in self.ledger.field_writes:
+            if written is tensor and field_name == name:
+                return
+        self.facts.values.read(self.sources.make("field", source, name), value, self.journal.site)
+
+    def read_container(self, value: Any) -> None:
+        node = self.refgraph.node(value)
+        if node is not None:
+            self.facts.contents.whole(node, self.journal.site)
+
+    def read_offset(self, source: Source, value: int) -> None:
+        self.facts.values.read(self.sources.make("offset", source, None), value, self.journal.site)
+
+    def operation_raised(self, name: str) -> None:
+        # whether it raises may depend on data that no guard watches
+        self.journal.skip_call(f"`{name}` raised")
+
+    def tensor_shape_read(self, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
+        if self._shapes is None:
+            return result
+        number = self._shapes.read(self, tensor, what, result, args)
+        return self.tensor_length(number) if what == "__len__" else number
+
+    def tensor_length(self, number: Any) -> Any:
+        """``len`` makes a number of its own: the copy that carries the symbol must be handed out when it returns."""
+        sym = self.ledger.scalars.get(number)
+        if sym is not None:
+            if self.stack.awaited is not None and self.stack.awaited[1] == "tensor_len":
+                self.stack.awaited = (self.stack.awaited[0], "tensor_len", (sym,))
+            else:
+                self.numbers.escape(sym, self.journal.site)
+        return number
+
+    def sizes_vary(self) -> bool:
+        return self._shapes is not None
+
+    def sizes_from_data(self, result: Any) -> None:
+        shapes = self._shapes
+        for tensor in self.ledger.ops._tensors(result) if shapes is not None else ():
+            if shapes is not None and id(tensor) in self.ledger.ops.values and shapes.from_data(self, tensor):
+                self.ledger.ops.data_shaped.add(id(tensor))
+
+    def exact_sizes(self, tensors: list[torch.Tensor]) -> None:
+        """Python sees something that follows from the sizes of these: they can't vary in this capture."""
+        if self._shapes is not None:
+            for tensor in tensors:
+                for size in self._shapes.expressions(self, tensor) or ():
+                    if is_a(size, Sym):
+                        self.numbers.escape(size, self.journal.site)
+
+    def shape_path(self, node: torch.fx.Node) -> None:
+        """What an operation gave follows from sizes beyond its shape: from whether its input was contiguous, say."""
+        if self._shapes is not None and not self._shapes.follow(self, node):
+            self._hold_sizes()
+
+    def layout_read(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """Python is told something of a layout, which may hang on sizes that vary."""
+        if name != "is_contiguous":
+            self.exact_sizes(self.ledger.ops._tensors(args))
+        elif self._shapes is not None and self._shapes.contiguous(self, args, kwargs) != result:
+            self._hold_sizes()
+
+    def _hold_sizes(self) -> None:
+        """No size of an input can vary in this capture."""
+        self.exact_sizes([tensor for tensor, _ in self.ledger.ops.guarded.values()])
+
+    def free_dims(self, source: Source, tensor: torch.Tensor) -> set[int]:
+        """Dimensions of an input that may vary.
+
+        Sizes 0 and 1 are special to operations (broadcasting, squeeze), and where strides are not the plain ones, whether an
+        operation copies follows from them: such inputs are guarded as they are.
+        """
+        dims = self.ledger.learned.dims.get(source.path)
+        if not dims or tensor.layout is not torch.strided:
+            return set()
+        with no_torch_function():
+            return {d for d in dims if d < tensor.dim() and tensor.shape[d] > 1} if tensor.is_contiguous() else set()
+
+    def tensor_written(self, tensor: torch.Tensor, source: Source) -> None:
+        site = self.journal.site
+        if tensor.grad_fn is not None:
+            self.ledger.with_history.add(source.path)
+        if (site is None or not is_user_file(site.code.co_filename)) and source.path in self._written_inside:
+            return  # a library's steps on one tensor are one finding: finding its place costs time
+        self._written_inside.add(source.path)
+        self.ledger.tensor_writes.append((tensor, source, site))
+        self.journal.places.remember(source, self.journal.site)
+
+    def unrecorded(self, name: str) -> None:
+        """From the shadow recorder: an operator ran that no recorded call accounts for."""
+        fn = self.stack.torch[1] if self.stack.torch is not None else None
+        self.stack.torch = None
+        self.journal.graph_incomplete = True
+        if isinstance(fn, torch.jit.ScriptFunction):
+            self.journal.refuse_compiled_code(f"`{fn.name}`, a torch.jit function,")
+        if (
+            self.journal._compiled_elsewhere
+            and self.journal.places.now(None, self.journal.site).location in self.journal._compiled_elsewhere
+        ):
+            return
+        self.journal.refuse(
+            "MP105",
+            f"{HERE} runs an operator that the graph would miss ({name}): not by one of torch's Python functions.",
+            hint="Make the tensor outside the region, or with torch.tensor, torch.stack or torch.zeros: what from_numpy and "
+            "constructors like FloatTensor do with tensors and arrays can't be seen.",
+        )
+
+    def mark_operation(self, node: torch.fx.Node, result: Any) -> None:
+        """Where an operation stands, and what it gave, for whoever shows it later."""
+        note(node, result, magpy_site=self.journal.site, magpy_user=self.journal.places.user_line(self.journal.site))
