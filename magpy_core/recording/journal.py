@@ -1,0 +1,165 @@
+"""Journal: how one recording says no. It holds the recording's status, its findings and the event being handled.
+
+There are four ways to say no: `refuse` (no capture, the recording goes on to find other reasons), `skip_call` (this call can't be
+captured, the next one may be), `refuse_if_repeated` (the program may do it once, to set itself up) and `abort` (the recording ends
+at once). Key types: Journal, Aborted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from magpy_core.findings import HERE, Finding, Location, Severity, Unsupported, Value, lookup
+from magpy_core.monitor.positions import is_user_file, site_location, text_at
+from magpy_core.recording.places import Place, Places
+from magpy_core.refgraph.kinds import is_a
+from magpy_core.replay.ir import MadeInside
+
+FAILED = object()
+"""What `Journal.contained` returns for a step that failed."""
+SET_UP_HINT = "No action needed if it sets something up once: the next call is captured."
+
+
+class Aborted(Exception):
+    """The recording has ended early and no longer holds any object of the program."""
+
+
+class Journal:
+    """Status, findings and places of one recording. ``set_up``: what earlier calls did that replay can't repeat."""
+
+    def __init__(self, region_id: str, location: Location, set_up: set[str]) -> None:
+        self.region_id = region_id
+        self.findings: list[Finding] = []
+        self.refused = False
+        self.aborted = False
+        self.skip_reason = ""
+        self.graph_incomplete = False  # some operator was not recorded: errors about its result are consequences
+        self.site: Any = None  # the site of the event being handled, or of the last one
+        self.places = Places(lambda: location)
+        self._set_up = set_up
+        self._reported: dict[Location, dict[str, int]] = {}  # codes reported at a place, with their severities' ranks
+        self._compiled_elsewhere: set[Location] = set()  # calls of code that another compiler made
+        self._on_abort: list[Callable[[], None]] = []
+
+    # -- saying no ---------------------------------------------------------------------------------------------
+
+    def refuse(
+        self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: Any = None,
+        place: Place | None = None,
+    ) -> None:  # fmt: skip
+        """No capture comes of this run: report why at the current line. The recording goes on, to find other reasons."""
+        self.refused = True
+        if HERE in message:
+            message = message.replace(HERE, self.quoted_expression(site) or "The program")
+        self.note(code, message, hint=hint, values=values, site=site, place=place)
+
+    def skip_call(self, why: str) -> None:
+        """This run can't be captured, for a reason that may not hold at the next call."""
+        self.skip_reason = self.skip_reason or why
+
+    def refuse_if_repeated(self, error: Unsupported, site: Any = None) -> None:
+        """This call does what replay can't. A program that sets itself up does so once, and the next call is captured; one
+        that does it again is refused."""
+        if error.message in self._set_up:
+            self.refuse(error.code, error.message, hint=error.hint, site=site)
+            return
+        self._set_up.add(error.message)
+        self.skip_call(error.message)
+        self.note(error.code, error.message, hint=error.hint or SET_UP_HINT, site=site, severity=Severity.INFORMATION)
+
+    def refuse_error(self, error: Unsupported) -> None:
+        """What a step raised. An error without a code is the consequence of something already reported."""
+        if not error.code:
+            self.refused = True
+        elif is_a(error, MadeInside):
+            self.refuse_if_repeated(error)
+        else:
+            text = self.source_text(self.site)
+            values = error.values or ((Value("expression", text),) if text else ())
+            self.refuse(error.code, error.message, hint=error.hint, values=values)
+
+    def internal_error(self, error: BaseException) -> None:
+        kind = type(error).__name__
+        self.refuse("MP901", f"MagPy's own recorder failed ({kind}: {error}); this call ran as plain Python.")
+
+    def contained(self, step: Callable[..., Any], *args: Any) -> Any:
+        """Run a step of the recorder. Whatever goes wrong refuses the capture and never reaches the program: `FAILED`."""
+        try:
+            return step(*args)
+        except Unsupported as error:
+            self.refuse_error(error)
+        except Exception as error:
+            self.internal_error(error)
+        return FAILED
+
+    def on_abort(self, release: Callable[[], None]) -> None:
+        """``release`` drops what a tracker holds of the program's objects when the recording is aborted."""
+        self._on_abort.append(release)
+
+    def abort(self, message: str, site: Any, code: str = "MP110", hint: str = "") -> NoReturn:
+        """End the recording here, before it makes an object of the program live longer than it would otherwise."""
+        self.refuse(code, message, site=site, hint=hint)
+        self.aborted = True
+        for release in self._on_abort:
+            release()
+        raise Aborted(message)
+
+    def refuse_compiled_code(self, what: str) -> None:
+        """Code that another compiler made runs inside the region: its operators can't be seen."""
+        self.graph_incomplete = True
+        self._compiled_elsewhere.add(self.places.now(None, self.site).location)
+        self.refuse(
+            "MP112",
+            f"{what} runs inside the region; what it compiled can't be seen, so the two can't be captured as one.",
+            hint="Call the Python function or module that it was made from: MagPy compiles the whole region.",
+        )
+
+    # -- reporting ---------------------------------------------------------------------------------------------
+
+    def note(
+        self, code: str, message: str, *, hint: str = "", values: tuple[Value, ...] = (), site: Any = None,
+        place: Place | None = None, severity: Severity | None = None,
+    ) -> None:  # fmt: skip
+        """Report at the user's current line (of ``site``, if it is one), once for each place and code. Of what one call into
+        a library leads to, only the first finding is reported."""
+        if place is None:
+            place = self.places.now(site, self.site)
+        reported = self._reported.setdefault(place.location, {})
+        rank = (severity or lookup(code).severity).rank
+        # after the run, all that has no line of its own is placed at its end
+        key = code if self.places.running or site is not None else f"{code} {message}"
+        if reported.get(key, rank + 1) <= rank or (
+            place.deeper and self.places.running and min(reported.values(), default=rank + 1) <= rank
+        ):
+            return
+        reported[key] = rank
+        location = self.places.told(place)
+        path = place.path or self.places.path(location)
+        finding = Finding(code, message, location, hint=hint, region=self.region_id, path=path, values=values)
+        self.findings.append(finding if severity is None else replace(finding, severity_override=severity))
+
+    def is_explained(self, site: Any) -> bool:
+        """Whether a refusal has already been reported at the place of ``site``."""
+        if not self.refused or site is None:
+            return False
+        return not is_user_file(site.code.co_filename) or self.places.now(site).location in self._reported
+
+    def runs_compiled_code(self) -> bool:
+        """Whether the current line calls code that another compiler made."""
+        return bool(self._compiled_elsewhere) and self.places.now(None, self.site).location in self._compiled_elsewhere
+
+    def source_text(self, site: Any) -> str:
+        return "" if site is None else text_at(site_location(site))
+
+    def quoted_expression(self, site: Any = None) -> str:
+        """The expression being evaluated as the user wrote it, and the library's expression it led to."""
+        site = site or self.site
+        inner = self.source_text(site)
+        if site is None or is_user_file(site.code.co_filename):
+            return f"`{inner}`" if inner else ""
+        outer = text_at(self.places.now(site).location)
+        if not (outer and inner):
+            return f"`{outer or inner}`" if outer or inner else ""
+        return f"`{outer}` (at `{inner}` in `{site.code.co_qualname}`)"
