@@ -1,4 +1,7 @@
-"""CallStack: the calls in progress, one typed frame each, and what becomes of their results. Key types: CallStack, Call, Consumer."""
+"""CallStack: the calls in progress, one typed frame each, and what becomes of their results.
+
+Key types: CallStack, Call, Consumer.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,10 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+import torch
+
+from magpy_core.opgraph.scalars import ScalarTable, Sym
 
 
 class Consumer(enum.Enum):
@@ -20,16 +27,29 @@ class Consumer(enum.Enum):
 class Call:
     """One call in progress.
 
+    ``number_of`` is the tensor whose number the call reads (``x.item()``), until it has been read.
     ``receive`` turns the callee's own result into what the program gets; it is dropped when the callee calls back into Python.
-    ``unobserved``: what to do instead where native code made the call, so that no event shows its result.
+    ``unobserved``: what to do instead where native code makes the call, so that no event shows its result.
     ``returned`` ends what was begun with the call (a node, a checkpoint), however many calls it made.
     """
 
     site: Any
-    consumer: Consumer = Consumer.PYTHON
+    consumer: Consumer
+    number_of: torch.Tensor | None = None
     receive: Callable[[Any], Any] | None = None
     unobserved: Callable[[], None] | None = None
     returned: Callable[[Any], Any] | None = None
+
+
+class TensorLength:
+    """Receives ``len(tensor)``: native code makes a number of its own, so the copy that carries the symbol goes out here."""
+
+    def __init__(self, scalars: ScalarTable) -> None:
+        self._scalars = scalars
+        self.sym: Sym | None = None
+
+    def __call__(self, result: Any) -> Any:
+        return result if self.sym is None or type(result) is not int else self._scalars.bind(result, self.sym)
 
 
 class CallStack:
@@ -39,10 +59,10 @@ class CallStack:
         self.frames: list[Call] = []
         self.torch: tuple[Any, Any] | None = None
 
-    def enter(self, site: Any, consumer: Consumer) -> None:
+    def enter(self, site: Any, consumer: Consumer, number_of: torch.Tensor | None = None) -> None:
         if self.frames:
             self.frames[-1].receive = self.frames[-1].unobserved = None
-        self.frames.append(Call(site, consumer))
+        self.frames.append(Call(site, consumer, number_of))
 
     def leave(self, site: Any) -> Call | None:
         """The call at ``site`` has returned; calls above it left by an exception."""
@@ -58,17 +78,21 @@ class CallStack:
         if self.frames:
             self.frames[-1].receive, self.frames[-1].unobserved = receive, unobserved
 
-    def take_unobserved(self) -> Callable[[], None] | None:
-        """A callee was called by native code: its result is not received. Gives what to do instead."""
-        self.torch = None
-        if not self.frames:
-            return None
-        call = self.frames[-1]
-        unobserved, call.receive, call.unobserved = call.unobserved, None, None
-        return unobserved
+    @property
+    def expects(self) -> bool:
+        return bool(self.frames) and self.frames[-1].receive is not None
 
     def on_return(self, returned: Callable[[Any], Any]) -> None:
         self.frames[-1].returned = returned
+
+    def reads_number_of(self, tensor: torch.Tensor) -> bool:
+        """Whether the number that is being read from ``tensor`` goes to the program itself, by the call in progress. Other
+        native code (``math.sqrt(t)``, ``"%d" % t``) would take it where no event follows it."""
+        call = self.frames[-1] if self.frames else None
+        if call is None or call.number_of is not tensor:
+            return False
+        call.number_of = None
+        return True
 
     @property
     def consumer(self) -> Consumer | None:

@@ -1,11 +1,12 @@
 """What a callee is: native or not, what it does with what it is given back, whose number it reads.
 
-Key functions: ``taker``, ``read_from``.
+Key functions: consumer_of, number_read_from.
 """
 
 from __future__ import annotations
 
 import collections
+import copy
 import functools
 import operator
 import types
@@ -13,6 +14,8 @@ from typing import Any
 
 import torch
 
+from magpy_core.recording.call_stack import Consumer
+from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import class_lookup
 
@@ -27,20 +30,32 @@ _LRU = type(functools.lru_cache(lambda: None))
 _NUMBERS = ("item", "tolist", "__int__", "__float__")
 
 
-def taker(fn: Any) -> str:
-    """What a callee does with what Python functions return to it (a key function, ``__len__``): native code "keeps" it for
-    itself or "passes" it on as it is; "" for Python code."""
+_COPY = [f.__code__ for f in vars(copy).values() if is_a(f, types.FunctionType) and f.__module__ == "copy"]
+
+
+COPYING = frozenset([*_COPY, *(c for code in _COPY for c in code.co_consts if is_a(c, types.CodeType))])
+
+
+def is_copying(site: Any) -> bool:
+    """Whether this is ``copy.deepcopy`` itself, whose addresses are keys of its memo. They tell only which objects are one,
+    which is guarded for outside objects."""
+    return site.code in COPYING
+
+
+def consumer_of(fn: Any) -> Consumer:
+    """What a callee does with what Python functions return to it."""
     tp = type(fn)
     if tp in (types.FunctionType, types.MethodType, functools.partial, _LRU):
-        return ""
-    python_class = is_a(fn, type) and fn.__flags__ & (1 << 9)
+        return Consumer.PYTHON
+    python_class = is_a(fn, type) and kinds.is_heap_type(fn)
     if python_class or is_a(class_lookup(tp, "__call__")[0], types.FunctionType):
-        return ""
+        return Consumer.PYTHON
     # of other things, a weak reference's for one, the hash is that of what it stands for
-    return "passes" if tp in (type, types.BuiltinFunctionType) and fn in _PASSING_ON else "keeps"
+    passes = tp in (type, types.BuiltinFunctionType) and fn in _PASSING_ON
+    return Consumer.PASSES if passes else Consumer.KEEPS
 
 
-def read_from(fn: Any, args: tuple[Any, ...]) -> Any:
+def number_read_from(fn: Any, args: tuple[Any, ...]) -> Any:
     """The tensor of which a call gives numbers: ``x.item()``, ``int(x)``; None for any other call."""
     if fn is int or fn is float:
         return args[0] if len(args) == 1 else None

@@ -123,6 +123,17 @@ class Numbers:
                 if type(value) is int and self.ledger.scalars.get(value) is not None:
                     _store(node, key, int(str(value)))
 
+    def expect_computed(self, stack: CallStack, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
+        """Native arithmetic on numbers that vary is about to run: its result is another."""
+
+        def receive(result: Any) -> Any:
+            if type(result) not in kinds.NUMBER_TYPES:
+                self.escape_all(site, args)
+                return result
+            return self.computed(site, fn, tuple(self.ledger.scalars.lift(a) for a in args), result)
+
+        stack.expect(receive, lambda: self.escape_all(site, args))
+
     def computed(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> Any:
         """An operation on numbers that vary gives another. Where it would raise instead, it must do so whether or not the
         program uses the number: such a call fails the guard, or the graph."""

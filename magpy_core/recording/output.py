@@ -16,6 +16,7 @@ from magpy_core.recording.ledger import Ledger, Output
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.pauses import Pauses
 from magpy_core.recording.places import Place
+from magpy_core.recording.printing import frozen, printable
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
@@ -138,11 +139,11 @@ class OutputCalls:
         args = loc.get("args") or ()
         special = any(options.get(name) for name in ("exc_info", "extra", "stack_info"))
         caller = self._caller(options.get("stacklevel", 1))
-        if special or caller is None or any(not self.calls.rules.printable(a) for a in (loc["msg"], *args)):
+        if special or caller is None or any(not printable(a) for a in (loc["msg"], *args)):
             self.journal.refuse("MP113", f"A log record that replay can't write again the same way ({_AS_WRITTEN}).")
             return
         self.access.arguments.read(self.journal.site, (args,), {})
-        payload = (logger, level, self.calls.rules.frozen(loc["msg"]), self.calls.rules.frozen(args), tuple(caller))
+        payload = (logger, level, frozen(loc["msg"]), frozen(args), tuple(caller))
         self.ledger.outputs.append(Output("log", payload, self.journal.site))
         self.journal.places.remember(None, self.journal.site)
 

@@ -18,7 +18,7 @@ from magpy_core.opgraph.scalars import (
 )
 from magpy_core.opgraph.shapes import ShapeTracker
 from magpy_core.recording.age import Age
-from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.call_stack import CallStack, TensorLength
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
@@ -102,8 +102,9 @@ class TensorFactsHost:
         """``len`` makes a number of its own: the copy that carries the symbol must be handed out when it returns."""
         sym = self.ledger.scalars.get(number)
         if sym is not None:
-            if self.stack.awaited is not None and self.stack.awaited[1] == "tensor_len":
-                self.stack.awaited = (self.stack.awaited[0], "tensor_len", (sym,))
+            receive = self.stack.frames[-1].receive if self.stack.frames else None
+            if is_a(receive, TensorLength):
+                receive.sym = sym
             else:
                 self.numbers.escape(sym, self.journal.site)
         return number

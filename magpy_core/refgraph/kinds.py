@@ -64,7 +64,7 @@ def _kind_of_type(tp: type) -> int:
         return SET
     if tp is collections.deque or issubclass(tp, collections.deque):
         return DEQUE
-    if tp.__flags__ & (1 << 9):  # Py_TPFLAGS_HEAPTYPE: a class statement, or a C heap type
+    if is_heap_type(tp):
         return OBJECT
     if tp in (types.MethodType, functools.partial, types.SimpleNamespace, slice, range, types.MappingProxyType):
         return OBJECT
@@ -73,6 +73,11 @@ def _kind_of_type(tp: type) -> int:
 
 kind_of_type: Callable[[type], int] = functools.lru_cache(maxsize=4096)(_kind_of_type)
 """The kind of exact instances of a type."""
+
+
+def is_heap_type(tp: type) -> bool:
+    """Whether a class was made at run time: by a class statement, or by C as a heap type (``Py_TPFLAGS_HEAPTYPE``)."""
+    return bool(tp.__flags__ & 1 << 9)
 
 
 def is_a(value: Any, classes: Any) -> bool:

@@ -8,7 +8,7 @@ import functools
 import gc
 import itertools
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -164,7 +164,7 @@ class Callbacks:
         before: tuple[Any, ...] = ()
         while is_a(fn, functools.partial):
             before, keywords, fn = (*fn.args, *before), {**fn.keywords, **keywords}, fn.func
-        if not is_a(fn, _NATIVE_CALLABLES) or (is_a(fn, type) and fn.__flags__ & (1 << 9)):
+        if not is_a(fn, _NATIVE_CALLABLES) or (is_a(fn, type) and kinds.is_heap_type(fn)):
             self._python(site, fn)
             return  # Python: its frames are seen
         if policy.verdict(fn) == policy.TORCH or is_a(getattr(fn, "__self__", None), torch.Tensor):
@@ -214,20 +214,25 @@ class Callbacks:
         self.numbers.escape_hidden(site)  # what it gives is seen by native code alone
         if fn is vars:
             self.journal.refuse("MP104", f"{HERE} calls `vars` from native code, where its result is not seen.", site=site)
-        pending, self.stack.awaited, self.stack.torch = self.stack.awaited, None, None
-        if pending is None:
-            return
-        # no event will show the result: it can't become a symbol, so what it follows from is guarded as it is
-        what, info = pending[1], pending[2]
-        if what == "len":
-            source, size, _ = info
-            self.ledger.learned.exact.add(source.path)
-            self.refgraph.read(source, "eq", size, site)
-        elif what in ("next", "draw", "setting", "address"):
-            self.journal.refuse("MP104", f"{HERE} calls `{policy.shown_name(fn)}` from native code, where its result is not seen.",
-                        hint="Write a comprehension, or a lambda: what it does is seen.", site=site)  # fmt: skip
-        elif what not in ("array", "tensor_len", "fast_path"):
-            self.numbers.escape_all(site, args)
+        self.stack.torch = None
+        call = self.stack.frames[-1]
+        if call.returned is not None:
+            self.refuse_unobserved(site, fn)
+        if call.unobserved is not None:
+            call.unobserved()  # the result can't become a symbol, so what it follows from is guarded as it is
+        call.receive = call.unobserved = None
+
+    def refuse_unobserved(self, site: Any, fn: Any) -> None:
+        self.journal.refuse(
+            "MP104",
+            f"{HERE} calls `{policy.shown_name(fn)}` from native code, where its result is not observed.",
+            hint="Write a comprehension, or a lambda: what it does is observed.",
+            site=site,
+        )
+
+    def unobservable(self, site: Any, fn: Any) -> Callable[[], None]:
+        """What to do where ``fn``, whose result must be observed, is called by native code."""
+        return lambda: self.refuse_unobserved(site, fn)
 
     def _any_method(self, owner: Any, name: str, site: Any) -> None:
         """A method of a container is called with what nobody knows: all of it counts."""

@@ -12,7 +12,7 @@ import torch.utils.checkpoint
 
 from magpy_core.monitor.positions import user_frame
 from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.call_stack import CallStack, Consumer
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
@@ -84,7 +84,7 @@ class Flow:
         kind = kinds.kind_of(obj)
         if kind in (kinds.SCALAR, kinds.IDENTITY):
             return
-        if kind == kinds.OBJECT or type(obj).__flags__ & (1 << 9):
+        if kind == kinds.OBJECT or kinds.is_heap_type(type(obj)):
             for name in _ITER_METHODS:
                 self.facts.classes.member(type(obj), name, site)
         node = self.facts.roots.node_for(obj)
@@ -103,7 +103,7 @@ class Flow:
             if consumer is None or _opcode(consumer) not in _CARRYING_CONSUMERS or self.access.callbacks.consumes:
                 self.journal.site = site
                 self.numbers.escape_all(site, value)
-                if held and (self.access.callbacks.consumes or not self.stack.frames or self.stack.frames[-1][1] == "keeps"):
+                if held and (self.access.callbacks.consumes or self.stack.consumer in (None, Consumer.KEEPS)):
                     self.access.arguments.read(site, (value,), {})
         if self.access.callbacks.formats:
             self.facts.texts.formatted(value, site)
@@ -116,10 +116,10 @@ class Flow:
             frame = user_frame()
             consumer = frame.f_back if frame is not None else None
             opcode = _opcode(consumer) if consumer is not None else ""
-            taker = self.stack.frames[-1][1] if self.stack.frames else ""
+            consumer_kind = self.stack.consumer or Consumer.PYTHON
             inspected = self.access.callbacks.selects or self.access.callbacks.consumes
             if opcode.startswith(("CALL", "PRECALL")):
-                passed = taker == "" or (taker == "passes" and not inspected)
+                passed = consumer_kind is Consumer.PYTHON or (consumer_kind is Consumer.PASSES and not inspected)
             elif opcode in _CARRYING_CONSUMERS:
                 passed = not inspected or site.code.co_name == "__next__"
             else:

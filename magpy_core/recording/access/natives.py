@@ -19,6 +19,7 @@ from magpy_core.findings import HERE
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.printing import printable
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import instance_dict, odd_dict, slot_names
 from magpy_core.refgraph.kinds import is_a
@@ -103,7 +104,7 @@ class Natives:
 
     def pickles(self, fn: Any, args: tuple[Any, ...]) -> bool:
         """Whether this is pickle's native code, and it is given objects: whatever state they have would be read."""
-        return getattr(fn, "__module__", None) == "_pickle" and not all(map(self.calls.rules.printable, args))
+        return getattr(fn, "__module__", None) == "_pickle" and not all(map(printable, args))
 
     def call_getter(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
         """An ``attrgetter``, ``itemgetter`` or ``methodcaller`` is called."""

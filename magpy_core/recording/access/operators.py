@@ -18,6 +18,7 @@ from magpy_core.opgraph.scalars import (
     is_pointer,
 )
 from magpy_core.recording.arrays import Arrays
+from magpy_core.recording.callees import is_copying
 from magpy_core.recording.decisions import Decisions
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
@@ -61,11 +62,6 @@ class Operators:
         self.refgraph, self.sources = ledger.refgraph, ledger.sources
 
     def binary(self, site: Any, lhs: Any, rhs: Any) -> None:
-        if self.nodes.checkpoints._begun and (site.name or "").endswith("=") and kinds.kind_of(lhs) in kinds.CONTAINERS:
-            self.access.writes.counted(lhs)
-        super().binary(site, lhs, rhs)
-
-    def binary(self, site: Any, lhs: Any, rhs: Any) -> None:
         tl, tr = type(lhs), type(rhs)
         if tl in kinds.NUMBER_TYPES and tr in kinds.NUMBER_TYPES:
             if self.ledger.scalars and (
@@ -89,13 +85,15 @@ class Operators:
             if site.name == "%" and is_a(lhs, str):
                 self.numbers.escape_all(site, rhs)
         in_place = site.name is not None and site.name.endswith("=")
+        if in_place and kinds.kind_of(lhs) in kinds.CONTAINERS:
+            self.access.writes.counted(lhs)
         if is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED):
             self.facts.contents.identified(site, True, lhs, rhs)
         for side, v in (("l", lhs), ("r", rhs)):
             kind = kinds.kind_of(v)
             if kind in (kinds.SCALAR, kinds.IDENTITY):
                 continue
-            if type(v).__flags__ & (1 << 9):
+            if kinds.is_heap_type(type(v)):
                 self.facts.classes.special_methods(v, site)
             node = self.facts.roots.node_for(v)
             if node is None:
@@ -181,7 +179,7 @@ class Operators:
         self.facts.contents.identified(site, is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED), lhs, rhs)
         for v in (lhs, rhs):
             kind = kinds.kind_of(v)
-            if type(v) is types.MethodType or (kind not in (kinds.SCALAR, kinds.IDENTITY) and type(v).__flags__ & (1 << 9)):
+            if type(v) is types.MethodType or (kind not in (kinds.SCALAR, kinds.IDENTITY) and kinds.is_heap_type(type(v))):
                 self.facts.classes.special_methods(v, site)
             if kind == kinds.OBJECT:
                 self.facts.classes.member(type(v), "__eq__", site)
@@ -197,7 +195,7 @@ class Operators:
         if type(lhs) in _VALUES and type(rhs) is type(lhs):
             self.journal.site = site
             self.numbers.escape_all(site, lhs, rhs)
-            if not self.calls.rules.is_copying(site) and not all(self.known_identity(v, site) for v in (lhs, rhs)):
+            if not is_copying(site) and not all(self.known_identity(v, site) for v in (lhs, rhs)):
                 # whether two equal values are one object is not a function of anything a guard watches
                 self.journal.refuse("MP103", f"{HERE} compares two `{type(lhs).__name__}` values by identity.", site=site)
             return
@@ -234,7 +232,7 @@ class Operators:
         if not self.numbers.keyed_by_address(container, item):
             self.numbers.escape_all(site, item, () if type(container) is dict else container)
         kind = kinds.kind_of(container)
-        if kind == kinds.OBJECT or (kind in kinds.CONTAINERS and type(container).__flags__ & (1 << 9)):
+        if kind == kinds.OBJECT or (kind in kinds.CONTAINERS and kinds.is_heap_type(type(container))):
             self.facts.classes.member(type(container), "__contains__", site)
             self.facts.classes.special_methods(container, site)
         if type(item) is types.MethodType:

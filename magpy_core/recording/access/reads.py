@@ -126,7 +126,7 @@ class Reads:
         self.facts.classes.shape(tp, site)
         for k in after:
             if name in k.__dict__:
-                if k.__flags__ & (1 << 9):
+                if kinds.is_heap_type(k):
                     raw = k.__dict__[name]
                     source = self.sources.attr(self.facts.roots.const_root(k).source, name)
                     self.facts.classes.class_value(source, raw, site)
@@ -184,7 +184,7 @@ class Reads:
             self.facts.classes.member(tp, name, site)
         if found.where == "data":
             self.descriptor_read(obj, name, found, site)
-        if found.where == "absent" and tp.__flags__ & (1 << 9):
+        if found.where == "absent" and kinds.is_heap_type(tp):
             self.facts.classes.read_field(tp, "__name__", site)  # what is raised has it in its text
         if found.where == "python":
             self.facts.classes.member(tp, "__getattr__", site)
@@ -197,7 +197,7 @@ class Reads:
         """An internal object: only what its class holds comes from outside."""
         if is_a(obj, BaseException):
             self.facts.texts.names_in_error(obj)
-        if found.where == "class" and found.owner is not None and found.owner.__flags__ & (1 << 9):
+        if found.where == "class" and found.owner is not None and kinds.is_heap_type(found.owner):
             self.facts.classes.class_value(
                 self.sources.attr(self.facts.roots.const_root(found.owner).source, name), found.value, site
             )
@@ -250,7 +250,7 @@ class Reads:
                 self.facts.values.read(source, found.value, site, Slot(lambda: slot_value(obj, name), set_slot))
         elif where == "class":
             self.absent_attr(node, obj, name, site)
-            if found.owner is not None and found.owner.__flags__ & (1 << 9):
+            if found.owner is not None and kinds.is_heap_type(found.owner):
                 self.facts.classes.class_value(
                     self.sources.attr(self.facts.roots.const_root(found.owner).source, name), found.value, site
                 )
@@ -276,7 +276,7 @@ class Reads:
         """A descriptor of the object's class gives the attribute; one in C does it unseen."""
         if type(raw) is _TUPLE_FIELD:
             self.access.items.sequence_item(node, raw.__reduce__()[1][0], site)
-        elif type(raw).__flags__ & (1 << 9) or (type(raw) is property and is_a(raw.fget, _SEEN)):
+        elif kinds.is_heap_type(type(raw)) or (type(raw) is property and is_a(raw.fget, _SEEN)):
             return  # its reads are seen
         elif type(raw) is not property or raw.fget is not None:
             self.journal.refuse("MP111", f"{HERE} reads `.{name}`, a property in C that no guard can watch.", site=site)

@@ -27,7 +27,7 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.replay.ir import MadeInside
 
 if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts, Nodes
+    from magpy_core.recording.groups import Access, Facts
 
 _MODULE_TABLES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 
@@ -44,7 +44,6 @@ class Writes:
         arrays: Arrays,
         facts: Facts,
         access: Access,
-        nodes: Nodes,
     ) -> None:
         self.ledger = ledger
         self.journal = journal
@@ -52,26 +51,15 @@ class Writes:
         self.numbers = numbers
         self.arrays = arrays
         self.facts = facts
-        self.access = access
-        self.nodes = nodes
         self.refgraph, self.sources = ledger.refgraph, ledger.sources
         self.events = 0
-
-    def mark_written(self, node: Node, site: Any) -> None:
-        self.events += 1
-        super().mark_written(node, site)
+        self.existing: set[int] | None = None  # ids of what the region had made when a checkpoint began
+        self.access = access
 
     def counted(self, obj: Any) -> None:
-        if self.nodes.checkpoints._begun and id(obj) in self.nodes.checkpoints._begun[0].before:
+        """Writes to what the region has made are no effects, but a checkpoint's second run would make them again."""
+        if self.existing is not None and id(obj) in self.existing:
             self.events += 1
-
-    def before_write(self, obj: Any, site: Any) -> Node | None:
-        self.counted(obj)
-        return super().writing(obj, site)
-
-    def cell_write(self, site: Any, cell: Any, value: Any) -> None:
-        self.counted(cell)
-        super().cell_write(site, cell, value)
 
     def blind_write(self, node: Node, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """A write whose effect does not depend on what was there: note what it sets. False for every other mutator."""
@@ -106,12 +94,14 @@ class Writes:
 
     def mark_written(self, node: Node, site: Any) -> None:
         """Remember where, for the finding; the snapshot must have been taken already."""
+        self.events += 1
         if len(node.written_at) < 8 and site not in node.written_at:
             node.written_at.append(site)
             self.journal.places.remember(node.source, site)
 
     def before_write(self, obj: Any, site: Any) -> Node | None:
         """``obj`` is about to change: snapshot it when it is from outside."""
+        self.counted(obj)
         node = self.facts.roots.node_for(obj)
         if node is not None:
             self.refgraph.snapshot(node)
@@ -179,7 +169,7 @@ class Writes:
         tp = type(obj)
         self.facts.classes.member(tp, "__setattr__", site)
         raw, owner = lookup.class_lookup(tp, name)
-        if owner is not None and owner.__flags__ & (1 << 9):
+        if owner is not None and kinds.is_heap_type(owner):
             self.facts.classes.member(tp, name, site)
             self.facts.classes.guard_shadowed_class_attr(tp, name, site)
         node = self.before_write(obj, site)
@@ -222,7 +212,7 @@ class Writes:
     def attr_past_setattr(self, obj: Any, name: str, site: Any) -> None:
         """``object.__setattr__(obj, name, value)``: a property or a descriptor of the program may answer that, or refuse."""
         raw, owner = lookup.class_lookup(type(obj), name)
-        if owner is not None and owner.__flags__ & (1 << 9):
+        if owner is not None and kinds.is_heap_type(owner):
             self.facts.classes.member(type(obj), name, site)
         node = self.before_write(obj, site)
         by_descriptor = is_a(raw, property) or is_a(lookup.class_lookup(type(raw), "__set__")[0], types.FunctionType)
@@ -295,6 +285,7 @@ class Writes:
                 self.facts.contents.whole(node, site)
 
     def cell_write(self, site: Any, cell: Any, value: Any) -> None:
+        self.counted(cell)
         node = self.refgraph.node(cell)
         if node is None:
             self.age.assume_internal(cell)

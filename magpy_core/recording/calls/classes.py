@@ -84,7 +84,7 @@ class ClassCalls:
             self.access.callbacks.guard(site, cls, args, kwargs)
         if cls in CARRYING and self.numbers.carries(args, kwargs):
             self.numbers.escape_raising(cls, args, site)
-            self.stack.awaited = (site, cls, args)
+            self.numbers.expect_computed(self.stack, site, cls, args)
             return
         if cls is torch.nn.Parameter or cls is torch.autograd.Variable:
             self.nodes.constructors.made_by_constructor(site, cls, args, kwargs)
@@ -97,7 +97,7 @@ class ClassCalls:
         if cls is type and len(args) == 1:
             self.facts.contents.type_of(args[0], site)
             return
-        if cls.__flags__ & (1 << 9):
+        if kinds.is_heap_type(cls):
             base = policy.native_base(cls)
             if base is not None and policy.verdict(base) != policy.PURE:
                 self.calls.outside.host_call(site, base, policy.verdict(base))
@@ -107,7 +107,7 @@ class ClassCalls:
                 self.facts.classes.member(cls, name, site)
             if type(cls) is not type:
                 self.facts.classes.member(type(cls), "__call__", site)
-            base = next(k for k in cls.__mro__ if not k.__flags__ & (1 << 9))
+            base = next(k for k in cls.__mro__ if not kinds.is_heap_type(k))
             makers = (lookup.class_lookup(cls, name)[0] for name in ("__new__", "__init__"))
             native = cls is not functools.partial and not any(is_a(m, (types.FunctionType, staticmethod)) for m in makers)
             if native or (base is not object and base.__module__ == "builtins"):

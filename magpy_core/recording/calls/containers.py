@@ -66,11 +66,6 @@ class ContainerCalls:
         self.refgraph, self.sources = ledger.refgraph, ledger.sources
         self._advanced: dict[int, int] = {}  # how often the region has advanced iterators from outside, by id
 
-    def method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if name not in policy.READ_METHODS and name not in policy.KEYED_READS:
-            self.access.writes.counted(obj)
-        super().container_method(site, obj, name, args, kwargs)
-
     def escape_from_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Numbers that vary stay symbolic where the method only hands them over."""
         if name not in _HANDING:
@@ -81,6 +76,8 @@ class ContainerCalls:
             self.numbers.escape_all(site, args[:1])
 
     def method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if name not in policy.READ_METHODS and name not in policy.KEYED_READS:
+            self.access.writes.counted(obj)
         node = self.facts.roots.node_for(obj)
         kind = kinds.kind_of(obj)
         if self.ledger.scalars and not (args and name in _KEYED and self.numbers.keyed_by_address(obj, args[0])):
@@ -101,7 +98,10 @@ class ContainerCalls:
             self.access.items.dict_key(node, args[0], site)
             return
         if name == "__len__":
-            self.facts.contents.length(node, site)
+            varying = self.facts.contents.length(node, site)
+            if varying is not None:
+                self.ledger.learned.exact.add(varying.source.path)
+                self.refgraph.read(varying.source, "eq", varying.at_entry, site)
             return
         if name in _COMPARING:  # with each element, whatever is in it
             self.access.arguments.read(site, (obj, *args), {})
@@ -158,4 +158,8 @@ class ContainerCalls:
         self._advanced[id(obj)] = index + 1
         self.ledger.outputs.append(Output("advance", (obj, node.source.describe()), site))
         self.journal.places.remember(None, site)
-        self.stack.awaited = (site, "next", (self.sources.make("peek", node.source, index),))
+        source = self.sources.make("peek", node.source, index)
+        self.stack.expect(
+            lambda result: self.facts.values.read(source, result, site, handed=True),
+            self.access.callbacks.unobservable(site, next),
+        )

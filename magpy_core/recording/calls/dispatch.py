@@ -19,7 +19,7 @@ from magpy_core.monitor import policy
 from magpy_core.opgraph.functions import reads_setting
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, read_from, taker
+from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, consumer_of, number_read_from
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.lifetimes import Lifetimes
@@ -75,16 +75,26 @@ class Dispatch:
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
         self.journal.site = site
         self.pauses.in_call = False
-        self.stack.awaited = None
-        self.stack.frames.append((site, taker(fn)))
-        self.stack._number_of = read_from(fn, args)
+        self.stack.enter(site, consumer_of(fn), number_read_from(fn, args))
         if self.stack.torch is not None:
             self.calls.torch.missed()
         self.dispatch(site, fn, args, kwargs or {})
         if self.ledger.ops.op_depth and self.stack.torch is not None:
             self.calls.torch.inside_node(fn)
-        if self.stack.torch is not None and self.stack.awaited is None and reads_setting(fn) and not kwargs:
-            self.stack.awaited = (site, "setting", (fn, args))
+        if self.stack.torch is not None and not self.stack.expects and reads_setting(fn) and not kwargs:
+            self.calls.outside.expect_setting(site, fn, args)
+
+    def call_result(self, site: Any, result: Any) -> Any:
+        """The call at ``site`` has returned ``result``; gives what the program gets."""
+        self.pauses.in_call = False
+        call = self.stack.leave(site)
+        if self.stack.torch is not None and self.stack.torch[0] is site:
+            self.calls.torch.missed()  # before an operator's recording would count for it
+        if call is None:
+            return result
+        if call.returned is not None:
+            return call.returned(result)
+        return result if call.receive is None else call.receive(result)
 
     def dispatch(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         tp = type(fn)
@@ -166,7 +176,7 @@ class Dispatch:
     def _builtin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         owner = fn.__self__
         if fn is torch.overrides.has_torch_function and site.code in FAST_PATHS:
-            self.stack.awaited = (site, "fast_path", args)
+            self.stack.expect(lambda result: watched(args))
         if fn.__name__ == "from_numpy" and len(args) == 1 and self.arrays.is_plain_array(args[0]):
             self.nodes.constructors.from_array(site, args[0])
             self.arrays.mark_shared(args[0])

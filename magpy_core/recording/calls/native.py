@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import _warnings
-import builtins
 import collections
 import functools
-import gc
 import itertools
-import sys
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -30,17 +26,6 @@ from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls
-
-SPECIAL: dict[Any, str] = {
-    len: "b_len", isinstance: "b_isinstance", issubclass: "b_isinstance", getattr: "b_getattr", hasattr: "b_getattr",
-    __import__: "b_import",
-    setattr: "b_setattr", delattr: "b_setattr", id: "b_id", hash: "b_id", repr: "b_repr", ascii: "b_repr", format: "b_repr",
-    sorted: "b_iterate", sum: "b_iterate", min: "b_iterate", max: "b_iterate", any: "b_iterate", all: "b_iterate",
-    iter: "b_iterate", functools.reduce: "b_iterate", next: "b_next", vars: "b_vars", dir: "b_vars", print: "b_print",
-    _warnings.warn: "b_warn", builtins.__build_class__: "b_build_class",
-    sys.getrecursionlimit: "b_process", sys.getswitchinterval: "b_process", gc.isenabled: "b_process",
-    gc.enable: "b_collector", gc.disable: "b_collector",
-}  # fmt: skip
 
 
 # Class methods that read only their arguments.
@@ -87,11 +72,11 @@ class NativeCalls:
             )
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        special = SPECIAL.get(fn)
+        rule = RULES.get(fn)
         if fn in HIGHER:
             self.access.callbacks.guard(site, fn, args, kwargs)
-        if special is not None:
-            getattr(self, special)(site, fn, args, kwargs)
+        if rule is not None:
+            rule(self.calls.rules, site, fn, args, kwargs)
             return
         what = policy.verdict(fn) if not self.access.natives.pickles(fn, args) else policy.UNKNOWN
         if what == policy.TORCH and setter_name(fn) is not None and not self.ledger.ops.op_depth:
@@ -101,7 +86,7 @@ class NativeCalls:
         elif what == policy.PURE:
             if fn in CARRYING and self.numbers.carries(args, kwargs):
                 self.numbers.escape_raising(fn, args, site)
-                self.stack.awaited = (site, fn, args)
+                self.numbers.expect_computed(self.stack, site, fn, args)
                 return
             self.numbers.escape_all(site, args, kwargs)
             if self.ledger.scalars and any(is_a(a, CALLBACKS) for a in (*args, *kwargs.values())):

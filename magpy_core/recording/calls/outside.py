@@ -82,6 +82,20 @@ class Outside:
             source = self._settings[key] = self.sources.make("setting", root, args)
             self.refgraph.read(source, "eq", result, site)
 
+    def expect_setting(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
+        """A setting is about to be read: its value is guarded."""
+
+        def receive(result: Any) -> Any:
+            self.setting_read(site, fn, args, result)
+            return result
+
+        self.stack.expect(receive, self.access.callbacks.unobservable(site, fn))
+
+    def _array_made(self, result: Any) -> Any:
+        if not self.journal.refused:
+            self.arrays.keep(result)
+        return result
+
     def setting_written(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A setting of torch is about to be changed, which is a node of the graph. What the others are from then on follows
         from what they were, so all of them are guarded."""
@@ -111,7 +125,7 @@ class Outside:
         if known and policy.is_pure_numpy(fn) and self._plain((*args, *kwargs.values())):
             self.numbers.escape_all(site, args, kwargs)
             self.access.arguments.read(site, args, kwargs)
-            self.stack.awaited = (site, "array", ())
+            self.stack.expect(self._array_made)
         elif not (policy.is_pure_numpy(fn) and self.arrays.memory_read(site, owner, *args, *kwargs.values())):
             self.host_call(site, fn, policy.verdict(fn))
 
@@ -146,7 +160,7 @@ class Outside:
         )  # how many, and of what: the draws are made before all else, so this is fixed
         self.access.arguments.read(site, args, kwargs)
         source = self.sources.make("draw", base, copy.deepcopy((len(self.ledger.draws), fn.__name__, args, kwargs)))
-        self.stack.awaited = (site, "draw", (source, fn))
+        self.stack.expect(lambda result: self.drawn(site, source, fn, result), self.access.callbacks.unobservable(site, fn))
         return True
 
     def _plain_tree(self, values: Any) -> bool:

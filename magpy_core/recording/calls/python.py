@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import gc
 import os
 import types
 import typing
@@ -15,8 +14,7 @@ import torch
 import torch.fx
 import torch.utils.checkpoint
 
-from magpy_core._compat.torch.dynamo import bypass, disabled_version
-from magpy_core.findings import HERE
+from magpy_core._compat.torch.dynamo import bypass
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
@@ -26,11 +24,6 @@ from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts, Nodes
-
-_COPY = [f.__code__ for f in vars(copy).values() if is_a(f, types.FunctionType) and f.__module__ == "copy"]
-
-
-COPYING = frozenset([*_COPY, *(c for code in _COPY for c in code.co_consts if is_a(c, types.CodeType))])
 
 
 TENSOR_COPIES = frozenset({torch.Tensor.__deepcopy__, torch.nn.Parameter.__deepcopy__})
@@ -129,6 +122,8 @@ class PythonCalls:
         self.refgraph, self.sources = ledger.refgraph, ledger.sources
 
     def call(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if fn is torch.utils.checkpoint.checkpoint and not self.ledger.ops.op_depth:
+            self.nodes.checkpoints.begin(site, fn, args, kwargs)
         self.facts.functions.note_code(fn.__code__)
         if self.refgraph.node(fn) is not None:
             self.facts.functions.guard(fn)
@@ -160,27 +155,6 @@ class PythonCalls:
         elif self.is_library(fn.__code__):
             self._library(site, fn, args, kwargs)
 
-    def call(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if fn is torch.utils.checkpoint.checkpoint and not self.ledger.ops.op_depth:
-            if (
-                self.nodes.checkpoints._begun
-            ):  # what it keeps there runs hooks of the one around it, whose gradient mode is not the program's
-                self.journal.refuse("MP107", f"{HERE} checkpoints a part of what is checkpointed already.", site=site)
-            elif kwargs.get("use_reentrant") is not False or kwargs.get("preserve_rng_state", True) is not True:
-                text = f"{HERE} checkpoints in a way that a graph can't repeat."
-                self.journal.refuse(
-                    "MP107", text, hint="Pass `use_reentrant=False`, and let it keep the random state.", site=site
-                )
-            elif odd := [name for name in ("context_fn", "debug", "determinism_check") if name in kwargs]:
-                self.journal.refuse("MP107", f"{HERE} is given `{odd[0]}`, which a graph can't keep.", site=site)
-            if (called := disabled_version(fn)) is not None:
-                self.facts.functions.guard(called)  # its frame is seen, and the cells that it reads
-            last = next(iter(reversed(self.ledger.ops.graph.nodes)), None)
-            self.nodes.checkpoints._begun.append(
-                _Begun(site, last, self.nodes.checkpoints._done(), args[1:], {id(o) for o in gc.get_objects(0)})
-            )
-        super().call_python(site, fn, args, kwargs)
-
     def is_library(self, code: types.CodeType) -> bool:
         return _is_library(code.co_filename) and not _is_compiler_wrapper(code)
 
@@ -190,7 +164,7 @@ class PythonCalls:
         if not _hands_itself_over(fn):
             self.numbers.escape_all(site, args, kwargs)  # it may compute with numbers
         if fn.__module__ == "torch" and fn.__name__.startswith(("is_", "get_")) and not kwargs:
-            self.stack.awaited = (site, "setting", (fn, args))
+            self.calls.outside.expect_setting(site, fn, args)
         elif not fn.__code__.co_filename.startswith(_TORCH) and args and self.refgraph.node(args[0]) is not None:
             self.whole_state(args[0], site)  # a method of an object from outside
         if fn.__module__ == "inspect" and args:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import _warnings
 import abc
 import builtins
 import collections
-import copy
 import functools
 import gc
 import inspect
 import types
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -21,17 +22,20 @@ from magpy_core.findings import HERE
 from magpy_core.monitor import policy
 from magpy_core.monitor.record import as_set
 from magpy_core.opgraph.scalars import (
+    BINARY,
     CARRYING,
 )
 from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.callees import BUILTIN_FUNCTION
-from magpy_core.recording.calls.python import COPYING
+from magpy_core.recording.call_stack import CallStack, TensorLength
+from magpy_core.recording.callees import BUILTIN_FUNCTION, is_copying
+from magpy_core.recording.facts.containers import VaryingLength
 from magpy_core.recording.imports import Imports
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger, Output
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.output import OutputCalls
 from magpy_core.recording.pauses import Pauses
+from magpy_core.recording.printing import frozen, printable
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict, odd_dict
 from magpy_core.refgraph.kinds import is_a
@@ -77,6 +81,21 @@ def _plain_data(tree: Any, containers: list[Any]) -> bool:
     return all(_plain_data(part, containers) for part in parts)
 
 
+Rule = Callable[["Rules", Any, Any, tuple[Any, ...], dict[str, Any]], None]
+RULES: dict[Any, Rule] = {}
+"""The rule of each builtin function with a meaning of its own."""
+
+
+def rule(*callables: Any) -> Callable[[Rule], Rule]:
+    """Register a method of Rules for these callables: ``(site, fn, args, kwargs)``, before the call runs."""
+
+    def register(method: Rule) -> Rule:
+        RULES.update(dict.fromkeys(callables, method))
+        return method
+
+    return register
+
+
 class Rules:
     """TODO."""
 
@@ -92,6 +111,7 @@ class Rules:
         access: Access,
         calls: Calls,
         imports: Imports,
+        output: OutputCalls,
     ) -> None:
         self.ledger = ledger
         self.journal = journal
@@ -103,14 +123,16 @@ class Rules:
         self.access = access
         self.calls = calls
         self.imports = imports
+        self.output = output
         self.refgraph, self.sources = ledger.refgraph, ledger.sources
         self.collecting = True
 
+    @rule(len)
     def rule_len(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) != 1:
             return
         if is_a(args[0], torch.Tensor):
-            self.stack.awaited = (site, "tensor_len", ())
+            self.stack.expect(TensorLength(self.ledger.scalars))
             return
         obj = args[0]
         self.arrays.memory_read(site, obj)
@@ -120,11 +142,28 @@ class Rules:
             self.facts.classes.member(type(obj), "__len__", site)
         node = self.facts.roots.node_for(obj)
         if node is not None and node.kind in kinds.CONTAINERS:
-            self.facts.contents.pending_length = None
-            self.facts.contents.length(node, site)
-            if self.facts.contents.pending_length is not None:
-                self.stack.awaited = (site, "len", self.facts.contents.pending_length)
+            varying = self.facts.contents.length(node, site)
+            if varying is not None:
+                self._expect_length(site, varying)
 
+    def _expect_length(self, site: Any, varying: VaryingLength) -> None:
+        source, size, grown = varying.source, varying.at_entry, varying.grown
+
+        def receive(result: Any) -> Any:
+            if type(result) is not int or result != size + grown:
+                return result
+            self.refgraph.read(source, "type", int, site)
+            length = self.ledger.scalars.source(source, size)
+            sym = self.ledger.scalars.call(BINARY["+"], (length, grown), result) if grown else length
+            return self.ledger.scalars.bind(result, sym)
+
+        def unobserved() -> None:
+            self.ledger.learned.exact.add(source.path)
+            self.refgraph.read(source, "eq", size, site)
+
+        self.stack.expect(receive, unobserved)
+
+    @rule(isinstance, issubclass)
     def rule_isinstance(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if args:
             self.facts.contents.type_of(args[0], site)
@@ -159,14 +198,17 @@ class Rules:
                         if name in k.__dict__:
                             self.facts.classes.read_attr(k, name, site)  # a method that is None there asks for nothing
 
+    @rule(getattr, hasattr)
     def rule_getattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) >= 2 and is_a(args[1], str):
             self.access.reads.attr(args[0], args[1], site)
 
+    @rule(setattr, delattr)
     def rule_setattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) >= 2 and is_a(args[1], str):
             self.access.writes.attr(args[0], args[1], site, deleted=fn is delattr)
 
+    @rule(__import__)
     def rule_import(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         given = dict(zip(("name", "globals", "locals", "fromlist", "level"), args, strict=False)) | kwargs
         if is_a(given.get("name"), str) and not given.get("level"):
@@ -174,6 +216,7 @@ class Rules:
         else:
             self.calls.outside.host_call(site, fn, policy.UNKNOWN)
 
+    @rule(id, hash)
     def rule_id(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) != 1:
             return
@@ -190,7 +233,7 @@ class Rules:
             if is_a(raw, types.FunctionType):
                 self.facts.classes.member(type(obj), "__hash__", site)
                 return
-        copying = fn is id and self.is_copying(site)
+        copying = fn is id and is_copying(site)
         if node is not None and not copying:
             self.refgraph.read(node.source, "identity", obj, site)
         elif fn is hash or (kind == kinds.SCALAR and not copying):
@@ -199,18 +242,23 @@ class Rules:
             if node is not None:
                 node.addressed = True
             self.numbers.addresses_exposed = self.numbers.addresses_exposed or not copying
-            self.stack.awaited = (site, "address", (obj,))
+            scalars = self.ledger.scalars
+            self.stack.expect(
+                lambda result: scalars.bind(result, scalars.address(obj)), self.access.callbacks.unobservable(site, fn)
+            )
 
+    @rule(repr, ascii, format)
     def rule_repr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         self.numbers.escape_all(site, args, kwargs)
         self.access.arguments.read(site, args, kwargs)
         for a in args:
             self.facts.texts.formatted(a, site)
 
+    @rule(sorted, sum, min, max, any, all, iter, functools.reduce)
     def rule_iterate(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if fn in CARRYING and self.numbers.carries(args, kwargs):
             self.numbers.escape_raising(fn, args, site)
-            self.stack.awaited = (site, fn, args)
+            self.numbers.expect_computed(self.stack, site, fn, args)
             return
         self.numbers.escape_all(site, args, kwargs)
         if self.ledger.scalars and (fn is functools.reduce or callable(kwargs.get("key"))):
@@ -225,10 +273,12 @@ class Rules:
             self.access.callbacks.elements_of(site, (a for a in args if not is_a(a, dict)))
         self.access.arguments.read(site, (), kwargs)
 
+    @rule(next)
     def rule_next(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if args:
             self.calls.container_calls.advance(args[0], site)
 
+    @rule(builtins.__build_class__)
     def rule_build_class(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         """The body of a class statement runs without events: what it takes from outside is guarded before it begins."""
         body = class_body(args[0].__code__)
@@ -266,6 +316,7 @@ class Rules:
             return policy.verdict(value) in (policy.PURE, policy.TORCH)
         return kind == kinds.IDENTITY or type(value).__module__ == "typing"
 
+    @rule(vars, dir)
     def rule_vars(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if not args:
             return
@@ -291,6 +342,11 @@ class Rules:
                 site=site,
             )
 
+    @rule(_warnings.warn)
+    def rule_warn(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+        self.output.warn(site, args, kwargs)
+
+    @rule(print)
     def rule_print(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if any(is_a(a, torch.Tensor) for a in args):
             hint = "Print it after the region, or print numbers (`.item()`): those are printed when the graph has run."
@@ -298,37 +354,15 @@ class Rules:
                 "MP102", f"{HERE} puts a tensor's values into text, where the graph can't follow.", hint=hint, site=site
             )
             return
-        if any(not self.printable(a) for a in args) or set(kwargs) - {"end", "sep", "flush"}:
+        if any(not printable(a) for a in args) or set(kwargs) - {"end", "sep", "flush"}:
             self.journal.refuse("MP113", f"{HERE} prints what replay can't print again the same way.", site=site,
                         hint="Print plain values: numbers, text, and containers of them.")  # fmt: skip
             return
         self.access.arguments.read(site, args, kwargs)
-        frozen = {k: self.frozen(v) for k, v in kwargs.items()}
-        self.ledger.outputs.append(Output("print", (tuple(self.frozen(a) for a in args), frozen), site))
+        frozen = {k: frozen(v) for k, v in kwargs.items()}
+        self.ledger.outputs.append(Output("print", (tuple(frozen(a) for a in args), frozen), site))
         self.journal.places.remember(None, site)
         self.pauses.during_call()
-
-    def frozen(self, value: Any) -> Any:
-        """A printable value as it is now: the program may change its containers later."""
-        kind = kinds.kind_of(value)
-        if kind not in kinds.CONTAINERS:
-            return value
-        if kind == kinds.DICT:
-            copied = copy.copy(value)
-            for k, v in list(value.items()):
-                copied[k] = self.frozen(v)
-            return copied
-        parts = [self.frozen(v) for v in value]
-        if kind == kinds.TUPLE:
-            return value if type(value) is torch.Size else tuple.__new__(type(value), parts)
-        if kind == kinds.DEQUE:
-            return collections.deque(parts, value.maxlen)
-        return parts if kind == kinds.LIST else type(value)(parts)
-
-    def is_copying(self, site: Any) -> bool:
-        """Whether this is ``copy.deepcopy`` itself, whose addresses are keys of its memo: which objects are one is all that
-        they tell, and of outside objects that is guarded."""
-        return site.code in COPYING
 
     def copies(self, site: Any, tree: Any) -> bool:
         """``copy.deepcopy`` of plain data, taken as a whole: its frames compare addresses. False for anything else."""
@@ -344,9 +378,10 @@ class Rules:
         self.pauses.during_call()
         return True
 
+    @rule(sys.getrecursionlimit, sys.getswitchinterval, gc.isenabled)
     def rule_process(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         """A setting of the process that is another one while a call is recorded."""
-        self.stack.awaited = (site, "process", (fn,))
+        self.stack.expect(lambda result: self.process_setting(site, fn, result))
 
     def process_setting(self, site: Any, fn: Any, result: Any) -> Any:
         """What the program is told: the setting as it is without the recording, which is guarded."""
@@ -354,15 +389,7 @@ class Rules:
         self.calls.outside.setting_read(site, fn, (), result)
         return result
 
+    @rule(gc.enable, gc.disable)
     def rule_collector(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         self.collecting = fn is gc.enable  # at the recording's end
         self.calls.outside.host_call(site, fn, policy.HOST)
-
-    def printable(self, value: Any) -> bool:
-        kind = kinds.kind_of(value)
-        if kind in (kinds.SCALAR,):
-            return True
-        if kind in kinds.CONTAINERS and type(value).__module__ in ("builtins", "collections", "torch"):
-            parts = [*value.keys(), *value.values()] if is_a(value, dict) else list(value)
-            return all(self.printable(v) for v in parts)
-        return False

@@ -36,12 +36,6 @@ class TorchCalls:
         self.facts = facts
         self.alone = False
 
-    def gives_number_to_program(self, tensor: torch.Tensor) -> bool:
-        """Whether the number that is being read from ``tensor`` goes to the program itself, by the call in progress: native
-        code (``math.sqrt(t)``, ``"%d" % t``) would take it where no event follows it."""
-        of, self.stack._number_of = self.stack._number_of, None
-        return of is tensor
-
     def seen(self) -> None:
         self.stack.torch = None
 

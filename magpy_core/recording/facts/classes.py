@@ -12,7 +12,6 @@ import torch.utils.checkpoint
 
 from magpy_core._compat.cpython.native_functions import bound_object
 from magpy_core.monitor.policy import module_of
-from magpy_core.recording.facts.values import _HEAP_TYPE
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.refgraph import kinds, lookup
@@ -64,7 +63,7 @@ class Classes:
         raw, owner = class_lookup(tp, name)
         self.shape(tp, site)
         self.not_overridden(tp, name, owner, site)
-        if owner is not None and owner.__flags__ & (1 << 9):
+        if owner is not None and kinds.is_heap_type(owner):
             source = self.sources.attr(self.facts.roots.const_root(owner).source, name)
             if kinds.kind_of(raw) == kinds.IDENTITY:
                 self.refgraph.read(source, "is", raw, site)
@@ -88,7 +87,7 @@ class Classes:
     def descriptor(self, raw: Any, site: Any) -> None:
         """A descriptor of a class of the user's does what that class's methods say."""
         tp = type(raw)
-        if tp.__flags__ & (1 << 9) and kinds.kind_of(raw) == kinds.OBJECT:
+        if kinds.is_heap_type(tp) and kinds.kind_of(raw) == kinds.OBJECT:
             self.shape(tp, site)  # it may become one
             for name in ("__get__", "__set__", "__delete__"):
                 if not lookup.missing(lookup.class_lookup(tp, name)[0]):
@@ -97,7 +96,7 @@ class Classes:
     def guard_shadowed_class_attr(self, tp: type, name: str, site: Any) -> None:
         """An object has the attribute itself, and its class has one of that name, which is no data descriptor so far."""
         raw, owner = lookup.class_lookup(tp, name)
-        if owner is None or not owner.__flags__ & _HEAP_TYPE or module_of(owner).startswith(lookup.LIBRARIES):
+        if owner is None or not kinds.is_heap_type(owner) or module_of(owner).startswith(lookup.LIBRARIES):
             return
         root = self.facts.roots.const_root(owner)
         if root.snapshot is None or root.snapshot.attr(name) is raw:
@@ -118,7 +117,7 @@ class Classes:
         self._metaclasses.add(meta)
         self.shape(meta, site)
         for k in meta.__mro__:
-            if k.__flags__ & _HEAP_TYPE and module_of(k).partition(".")[0] not in _LIBRARY_METACLASSES:
+            if kinds.is_heap_type(k) and module_of(k).partition(".")[0] not in _LIBRARY_METACLASSES:
                 for name, raw in list(k.__dict__.items()):
                     if kinds.kind_of(raw) == kinds.IDENTITY:
                         self.refgraph.read(self.sources.attr(self.facts.roots.const_root(k).source, name), "is", raw, site)
@@ -127,16 +126,16 @@ class Classes:
     def not_overridden(self, tp: type, name: str, owner: type | None, site: Any) -> None:
         """A class of a library, whose names aren't compared, inherits this one: it must not get one of its own."""
         for k in tp.__mro__[: tp.__mro__.index(owner)] if owner is not None else ():
-            if k.__flags__ & _HEAP_TYPE and module_of(k).startswith(lookup.LIBRARIES):
+            if kinds.is_heap_type(k) and module_of(k).startswith(lookup.LIBRARIES):
                 table = self.sources.make("dict", self.facts.roots.const_root(k).source, None)
                 self.refgraph.read(self.sources.item(table, name), "absent", None, site)
 
     def read_attr(self, cls: type, name: str, site: Any) -> None:
         raw, owner = lookup.class_lookup(cls, name)
         above, above_owner = lookup.class_lookup(type(cls), name)
-        if above_owner is type and cls.__flags__ & _HEAP_TYPE:
+        if above_owner is type and kinds.is_heap_type(cls):
             self.read_field(cls, name, site)
-        elif above_owner is not None and above_owner.__flags__ & _HEAP_TYPE:
+        elif above_owner is not None and kinds.is_heap_type(above_owner):
             self.member(type(cls), name, site)
             if owner is None:
                 self.class_value(self.sources.attr(self.facts.roots.const_root(above_owner).source, name), above, site)
@@ -145,7 +144,7 @@ class Classes:
             if lookup.class_lookup(type(cls), "__getattr__")[1] is not None:
                 self.member(type(cls), "__getattr__", site)
             return
-        if owner.__flags__ & _HEAP_TYPE and name not in ("__dict__", "__weakref__"):
+        if kinds.is_heap_type(owner) and name not in ("__dict__", "__weakref__"):
             root = self.facts.roots.const_root(owner)
             if root.snapshot is not None and root.snapshot.attr(name) is not raw:
                 return
@@ -169,7 +168,7 @@ class Classes:
         is called by the interpreter where no event shows it."""
         self._types.add(tp)
         for k in tp.__mro__:
-            if k.__flags__ & _HEAP_TYPE and not module_of(k).startswith(lookup.LIBRARIES):
+            if kinds.is_heap_type(k) and not module_of(k).startswith(lookup.LIBRARIES):
                 for name, raw in list(k.__dict__.items()):
                     if name[:2] == "__" and name not in _PLAIN_NAMES and _belongs_elsewhere(raw):
                         text = f"`{name}` of the class `{k.__name__}` belongs to another object, which no guard watches."
@@ -183,11 +182,11 @@ class Classes:
             return
         self._shapes.add(tp)
         self.type_seen(tp, site)
-        if tp.__flags__ & _HEAP_TYPE and not module_of(tp).startswith(lookup.LIBRARIES):
+        if kinds.is_heap_type(tp) and not module_of(tp).startswith(lookup.LIBRARIES):
             tree = self.sources.make("field", self.facts.roots.const_root(tp).source, "__mro__")
             self.refgraph.read(tree, "is", type.__getattribute__(tp, "__mro__"), site)
         for k in tp.__mro__:
-            if k.__flags__ & _HEAP_TYPE and not module_of(k).startswith(lookup.LIBRARIES):
+            if kinds.is_heap_type(k) and not module_of(k).startswith(lookup.LIBRARIES):
                 root = self.facts.roots.const_root(k).source
                 self.refgraph.read(self.sources.make("dict", root, None), "names", frozenset(k.__dict__), site)
 
@@ -214,7 +213,7 @@ class Classes:
             return
         self._special.add(tp)
         for k in tp.__mro__:
-            if k.__flags__ & (1 << 9) and not module_of(k).startswith("torch."):
+            if kinds.is_heap_type(k) and not module_of(k).startswith("torch."):
                 for name, value in list(k.__dict__.items()):
                     if name.startswith("__") and type(value) is types.FunctionType:
                         self.refgraph.read(self.sources.attr(self.facts.roots.const_root(k).source, name), "is", value, site)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import HERE
@@ -30,6 +31,15 @@ _BY_IDENTITY = (kinds.TENSOR, kinds.OBJECT, kinds.OPAQUE, kinds.TUPLE)
 _PY_CONTENT_LIMIT = 20_000  # elements of one container that a guard may watch
 
 
+@dataclass(frozen=True)
+class VaryingLength:
+    """A length that may differ at each call: its source, its value at entry, and how many elements the region appended."""
+
+    source: Source
+    at_entry: int
+    grown: int
+
+
 class Contents:
     """TODO."""
 
@@ -40,29 +50,29 @@ class Contents:
         self.facts = facts
         self.refgraph, self.sources = ledger.refgraph, ledger.sources
         self._pure_keys: dict[int, bool] = {}  # whether a dict or a set may be looked into again, by id of its node
-        self.pending_length: tuple[Any, int, int] | None = None  # its source, length at entry, what the region appended
 
-    def length(self, node: Node, site: Any) -> None:
-        """``len`` of a container from outside; after a write the result still depends on the entry content."""
+    def length(self, node: Node, site: Any) -> VaryingLength | None:
+        """``len`` of a container from outside; after a write the result still depends on the entry content. A length that is
+        known to vary is not guarded, but given back."""
         source = self.sources.make("len", node.source, None)
         if node.snapshot is not None:
             entry = node.snapshot.content
             if entry is None:
-                return
+                return None
             grown = len(node.obj) - len(entry)
             pairs = zip(entry, node.obj, strict=False)
             only_appended = type(node.obj) is list and grown >= 0 and all(a is b for a, b in pairs)
             if only_appended and source.path in self.ledger.learned.numbers:
-                self.pending_length = (source, len(entry), grown)
-            else:
-                self.refgraph.read(source, "eq", len(entry), site)
+                self.sizes_of_writes(node, site)
+                return VaryingLength(source, len(entry), grown)
+            self.refgraph.read(source, "eq", len(entry), site)
             self.sizes_of_writes(node, site)
-            return
+            return None
         size = natives.length(node.obj)
         if source.path in self.ledger.learned.numbers:
-            self.pending_length = (source, size, 0)
-            return
+            return VaryingLength(source, size, 0)
         self.refgraph.read(source, "eq", size, site)
+        return None
 
     def sizes_of_writes(self, node: Node, site: Any) -> None:
         """What was written has made a container longer or shorter only where the key or element was not there, or was."""

@@ -13,7 +13,6 @@ import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
 from magpy_core.recording.facts.classes import _CLASS_NAMES
-from magpy_core.recording.facts.values import _HEAP_TYPE
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
@@ -69,7 +68,7 @@ class Texts:
             self.fields_in_text(obj, site)
             if (type(obj).__module__ or "").partition(".")[0] == "numpy":
                 self.calls.outside.setting_read(site, numpy_print_options, (), numpy_print_options())
-            if type(obj).__flags__ & (1 << 9):  # the default texts have its name
+            if kinds.is_heap_type(type(obj)):  # the default texts have its name
                 self.definition(type(obj), site)
             if kind not in kinds.CONTAINERS:
                 self._address_of(obj, site)
@@ -96,7 +95,7 @@ class Texts:
 
     def definition(self, obj: Any, site: Any) -> None:
         """Native code makes text of a class or function: it has its name in it."""
-        if is_a(obj, type) and obj.__flags__ & _HEAP_TYPE:
+        if is_a(obj, type) and kinds.is_heap_type(obj):
             for name in _CLASS_NAMES:
                 self.facts.classes.read_field(obj, name, site)
             self.facts.classes.read_attr(obj, "__module__", site)
@@ -106,7 +105,7 @@ class Texts:
     def fields_in_text(self, obj: Any, site: Any) -> None:
         """What native code puts into the text of ``obj`` besides its contents: fields, what a dict makes, names."""
         if is_a(obj, BaseException):
-            native = [k for k in type(obj).__mro__ if not k.__flags__ & _HEAP_TYPE and k not in BaseException.__mro__]
+            native = [k for k in type(obj).__mro__ if not kinds.is_heap_type(k) and k not in BaseException.__mro__]
             for name in {n for k in native for n, raw in vars(k).items() if is_a(raw, types.MemberDescriptorType)}:
                 self.access.reads.attr(obj, name, site)
         elif is_a(obj, collections.defaultdict):
@@ -126,7 +125,7 @@ class Texts:
         for obj in seen:
             if is_a(obj, torch.Tensor) and type(obj).__name__ in text:
                 self.ledger.ops.guard_tensor(obj)  # its type is a part of its guard
-        for cls in {c for obj in seen for c in (type(obj), obj) if is_a(c, type) and c.__flags__ & _HEAP_TYPE}:
+        for cls in {c for obj in seen for c in (type(obj), obj) if is_a(c, type) and kinds.is_heap_type(c)}:
             if type.__getattribute__(cls, "__name__") in text:
                 for name in _CLASS_NAMES:
                     self.facts.classes.read_field(cls, name, None)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from magpy_core.opgraph.scalars import (
     BINARY,
 )
-from magpy_core.recording.facts.values import _HEAP_TYPE
 from magpy_core.recording.journal import Journal
+from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
@@ -76,6 +76,6 @@ class Unseen:
     def _found_in_class(self, first: Any, fn: types.FunctionType) -> None:
         """A special method, or one that native code has asked for: its class must go on giving it."""
         for cls in (type(first), first) if is_a(first, type) else (type(first),):
-            names = [n for k in cls.__mro__ if k.__flags__ & _HEAP_TYPE for n, raw in k.__dict__.items() if _runs(raw, fn)]
+            names = [n for k in cls.__mro__ if kinds.is_heap_type(k) for n, raw in k.__dict__.items() if _runs(raw, fn)]
             for name in dict.fromkeys(names):
                 self.facts.classes.member(cls, name, self.journal.site)

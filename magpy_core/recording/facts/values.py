@@ -38,17 +38,11 @@ class Slot:
             self.set(value)
 
 
-_HEAP_TYPE = 1 << 9
-
-
 # What the C state of objects of these classes is made of. SimpleNamespace has a ``__dict__``, which is looked at.
 _FIELDS: dict[type, tuple[str, ...]] = {
     slice: ("start", "stop", "step"), range: ("start", "stop", "step"), types.SimpleNamespace: (),
     types.MethodType: ("__func__", "__self__"), functools.partial: ("func", "args", "keywords"),
 }  # fmt: skip
-
-
-_HEAP_TYPE = 1 << 9
 
 
 class Values:
@@ -69,6 +63,9 @@ class Values:
         A number is carried as a symbol only where the program gets the copy: through ``store``, or ``handed`` to it by the
         caller. ``exact``: native code reads the number, so only its value will do.
         """
+        tp = value if is_a(value, type) else type(value)
+        if kinds.is_heap_type(tp):
+            self.facts.classes.type_seen(tp, site)
         refgraph = self.refgraph
         kind = kinds.kind_of(value)
         if kind == kinds.SCALAR:
@@ -165,14 +162,6 @@ class Values:
 
             return Slot(lambda: dict.get(obj, key), set_dict)
         return None
-
-    def read(
-        self, source: Source, value: Any, site: Any, store: Slot | None = None, *, handed: bool = False, exact: bool = False
-    ) -> Any:
-        tp = value if is_a(value, type) else type(value)
-        if tp.__flags__ & _HEAP_TYPE and tp not in self.facts.classes._types:
-            self.facts.classes.type_seen(tp, site)
-        return super().value(source, value, site, store, handed=handed, exact=exact)
 
     def native_facts(self, source: Source, value: Any, site: Any) -> None:
         """An object that keeps something in C, where native code may read it unseen: an instance of a subclass of ``int`` or

@@ -29,7 +29,26 @@ class Checkpoints:
         self.nodes = nodes
         self.refgraph, self.sources = ledger.refgraph, ledger.sources
         self._count = 0
-        self._begun = []
+        self._begun: list[_Begun] = []
+
+    def begin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """``checkpoint(fn, *args)`` is about to run."""
+        if self._begun:  # what it keeps there runs hooks of the one around it, whose gradient mode is not the program's
+            self.journal.refuse("MP107", f"{HERE} checkpoints a part of what is checkpointed already.", site=site)
+        elif kwargs.get("use_reentrant") is not False or kwargs.get("preserve_rng_state", True) is not True:
+            text = f"{HERE} checkpoints in a way that a graph can't repeat."
+            hint = "Pass `use_reentrant=False`, and let it keep the random state."
+            self.journal.refuse("MP107", text, hint=hint, site=site)
+        elif unknown := [name for name in ("context_fn", "debug", "determinism_check") if name in kwargs]:
+            self.journal.refuse("MP107", f"{HERE} is given `{unknown[0]}`, which a graph can't keep.", site=site)
+        if (called := disabled_version(fn)) is not None:
+            self.facts.functions.guard(called)  # its frame is monitored, and the cells that it reads
+        last = next(iter(reversed(self.ledger.ops.graph.nodes)), None)
+        begun = _Begun(site, last, self._done(), args[1:])
+        if not self._begun:
+            self.access.writes.existing = {id(o) for o in gc.get_objects(0)}
+        self._begun.append(begun)
+        self.stack.on_return(lambda result: self._returned(begun, result))
 
     def _done(self) -> tuple[int, ...]:
         return (
@@ -37,16 +56,18 @@ class Checkpoints:
             len(self.ledger.outputs),
             len(self.ledger.field_writes),
             len(self.ledger.draws),
-            len(self.nodes.caches._asked),
+            self.nodes.caches.pending,
         )
 
-    def returned(self, begun: _Begun) -> None:
+    def _returned(self, begun: _Begun, result: Any) -> Any:
+        del self._begun[self._begun.index(begun) :]  # checkpoints inside that raised are still there
         if self._done() != begun.done:
             text = f"{HERE} checkpoints a function that does more than compute: the backward pass would do that again."
             hint = "Move what it counts, prints or draws out of the checkpointed function."
             self.journal.refuse("MP107", text, hint=hint, site=begun.site)
         if self._begun:
-            return  # part of the one around it
+            return result  # part of the one around it
+        self.access.writes.existing = None
         nodes = list(self.ledger.ops.graph.nodes)
         start = nodes.index(begun.last) + 1 if begun.last is not None else 0
         self._count += 1
@@ -56,3 +77,7 @@ class Checkpoints:
         for node in nodes[start:]:
             if node.op != "placeholder":
                 node.meta[CHECKPOINT] = self._count
+        return result
+
+    def active(self) -> bool:
+        return bool(self._begun)
