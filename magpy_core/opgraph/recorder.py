@@ -44,9 +44,8 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
 
     host: Host
 
-    def __init__(self, host: Host, scalars: ScalarTable) -> None:
+    def __init__(self, scalars: ScalarTable) -> None:
         super().__init__()
-        self.host = host
         self.scalars = scalars
         self.graph = torch.fx.Graph()
         self.values: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}

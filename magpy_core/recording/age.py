@@ -17,16 +17,15 @@ class Age:
     """TODO."""
 
     def __init__(self, ledger: Ledger, journal: Journal) -> None:
-        self.ledger = ledger
         self.journal = journal
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
         self._young: set[int] | None = None
         self.only_inside: dict[int, tuple[Any, Unsupported, Any]] = {}
-        self.keeps_objects = True  # until one is watched for its end
+        self._keeps_objects = True  # until the death of one has an effect
 
     def assume_internal(self, obj: Any) -> None:
         """``obj`` has no source: the region must have made it, which is checked at exit."""
-        if self.keeps_objects and id(obj) not in self.refgraph.assumed_internal:
+        if self._keeps_objects and id(obj) not in self.refgraph.assumed_internal:
             self.refgraph.assumed_internal[id(obj)] = (obj, self.journal.site)
 
     def is_made_inside(self, obj: Any) -> bool | None:
@@ -37,6 +36,22 @@ class Age:
         if id(obj) in self._young:
             return True
         return False if gc.is_tracked(obj) else None
+
+    def keep_no_objects(self) -> None:
+        """Something happens when an object dies: from now on, no list of the recording keeps one alive."""
+        self._keeps_objects = False
+        self.refgraph.assumed_internal.clear()
+
+    def drop_internal(self) -> None:
+        """Drop the references to what the region has made, so that it dies when it would have."""
+        self.forget_young()
+        for held in (self.refgraph.assumed_internal, self.only_inside):
+            for key in [key for key, kept in held.items() if self.is_made_inside(kept[0])]:
+                del held[key]
+
+    def forget_young(self) -> None:
+        """The region may have made more objects since they were last listed."""
+        self._young = None
 
     def check_assumptions(self) -> None:
         """Every object that was taken for internal must be young."""

@@ -31,9 +31,8 @@ class Arrays:
     """TODO."""
 
     def __init__(self, ledger: Ledger, journal: Journal) -> None:
-        self.ledger = ledger
         self.journal = journal
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
         self._plain: dict[int, Any] = {}  # NumPy arrays that the region made of plain numbers, by id
         self._shared: dict[int, Any] = {}  # owners of memory that both a tensor and an array have now, by id
 

@@ -22,7 +22,8 @@ class Decisions:
     def __init__(self, ledger: Ledger, journal: Journal) -> None:
         self.ledger = ledger
         self.journal = journal
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
         self._settled: dict[int, Sym] = {}  # numbers that branches made so far have fixed, by id
 
     def address_shown(self, sym: Sym, site: Any) -> None:

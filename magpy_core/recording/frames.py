@@ -93,14 +93,13 @@ class Frames:
     def __init__(
         self, ledger: Ledger, journal: Journal, pauses: Pauses, facts: Facts, calls: Calls, nodes: Nodes, imports: Imports
     ) -> None:
-        self.ledger = ledger
         self.journal = journal
         self.pauses = pauses
         self.facts = facts
         self.calls = calls
         self.nodes = nodes
         self.imports = imports
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
 
     def enter_frame(self, frame: Any) -> bool:
         code = frame.f_code

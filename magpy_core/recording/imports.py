@@ -20,10 +20,10 @@ class Imports:
     """TODO."""
 
     def __init__(self, ledger: Ledger, journal: Journal, pauses: Pauses) -> None:
-        self.ledger = ledger
         self.journal = journal
         self.pauses = pauses
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
         self._failed = {}
 
     def importing(self) -> bool:

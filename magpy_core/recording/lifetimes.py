@@ -26,11 +26,11 @@ class Lifetimes:
     """TODO."""
 
     def __init__(self, ledger: Ledger, journal: Journal, age: Age, facts: Facts) -> None:
-        self.ledger = ledger
         self.journal = journal
         self.age = age
         self.facts = facts
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
 
     def constructed(self, cls: type, args: tuple[Any, ...], site: Any) -> None:
         """What is to happen when an object dies can't be replayed: a replay makes and drops other objects than the run."""
@@ -71,15 +71,11 @@ class Lifetimes:
     def refuse_watched_death(self, text: str, site: Any) -> None:
         """Something is to happen when an object dies: no capture comes of it, and from now on no list of ours keeps any."""
         self.journal.refuse("MP110", text, site=site)
-        self.age.keeps_objects = False
-        self.refgraph.assumed_internal.clear()
+        self.age.keep_no_objects()
 
     def drop_internal_references(self, reference: Any, site: Any) -> None:
         """A weak reference that the region has made is asked: what it stands for must live no longer for our lists of it."""
-        self.age._young = None
-        for held in (self.refgraph.assumed_internal, self.age.only_inside):
-            for key in [key for key, kept in held.items() if self.age.is_made_inside(kept[0])]:
-                del held[key]
+        self.age.drop_internal()
         if is_a(weakref.ref.__call__(reference), torch.Tensor):
             text = f"{HERE} asks a weak reference for a tensor, which lives longer while it is recorded."
             self.journal.abort(text, site, "MP111", hint="Keep the tensor itself.")

@@ -34,7 +34,8 @@ class ModuleCalls:
         self.journal = journal
         self.facts = facts
         self.access = access
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
         self._global_hooks_read = False
 
     def module_call(self, frame: Any) -> bool:

@@ -12,6 +12,7 @@ from magpy_core.opgraph.scalars import (
     can_raise,
     is_bias_correction,
 )
+from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.decisions import Decisions
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
@@ -47,7 +48,7 @@ class Numbers:
         self.ledger = ledger
         self.journal = journal
         self.decisions = decisions
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
         self.addresses_exposed = (
             False  # whether the program has had addresses in hand: its own, or the memo of ``copy.deepcopy``
         )

@@ -15,7 +15,6 @@ from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger, Output
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.pauses import Pauses
-from magpy_core.recording.places import Place
 from magpy_core.recording.printing import frozen, printable
 from magpy_core.refgraph.kinds import is_a
 
@@ -28,7 +27,7 @@ _LOGGING = logging.__file__
 _AS_WRITTEN = "exc_info, extra, stack_info, or objects in it"
 
 
-class Place(NamedTuple):
+class Origin(NamedTuple):
     """Where a record or a warning says it comes from."""
 
     file: str
@@ -82,7 +81,8 @@ class OutputCalls:
         self.facts = facts
         self.access = access
         self.calls = calls
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
         self._loggers = []
         self._catching = 0  # blocks of warnings.catch_warnings that are open
 
@@ -153,13 +153,13 @@ class OutputCalls:
         self.journal.refuse("MP113", f"A log record that replay can't write again the same way ({_AS_WRITTEN}).")
         return False
 
-    def _caller(self, stacklevel: Any) -> Place | None:
+    def _caller(self, stacklevel: Any) -> Origin | None:
         """The place a record made now names; None when it lies outside the region, or is asked for in an unusual way."""
         frames = [f for f in _stack() if f.f_code.co_filename != _LOGGING]
         if not is_a(stacklevel, int) or not 1 <= stacklevel <= len(frames):
             return None
         found = frames[stacklevel - 1]
-        return Place(found.f_code.co_filename, found.f_lineno, found.f_code.co_name)
+        return Origin(found.f_code.co_filename, found.f_lineno, found.f_code.co_name)
 
     def get_logger(self, frame: Any) -> bool:
         """``logging.getLogger(name)``: which logger it gives is guarded; the first call of a name makes one."""
@@ -177,7 +177,7 @@ class OutputCalls:
         self.facts.values.read(self.sources.make("dict_item", held.source, name), found, self.journal.site)
         return False
 
-    def rule_warn(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
+    def warn(self, site: Any, args: Any, kwargs: Any) -> None:
         """``warnings.warn(message, category, stacklevel, source)`` is about to run."""
         given = dict(zip(("message", "category", "stacklevel", "source"), args, strict=False)) | kwargs
         message, category = given.get("message"), given.get("category") or UserWarning

@@ -30,14 +30,13 @@ class Arguments:
     def __init__(
         self, ledger: Ledger, journal: Journal, numbers: Numbers, arrays: Arrays, facts: Facts, access: Access, calls: Calls
     ) -> None:
-        self.ledger = ledger
         self.journal = journal
         self.numbers = numbers
         self.arrays = arrays
         self.facts = facts
         self.access = access
         self.calls = calls
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
 
     def read(self, site: Any, args: Any, kwargs: Any, shallow: int | None = None, *, carry: bool = False) -> None:
         """Native code may read the containers from outside among its arguments: guard their content. ``shallow``: how many

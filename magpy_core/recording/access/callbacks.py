@@ -121,14 +121,13 @@ class Callbacks:
         access: Access,
         calls: Calls,
     ) -> None:
-        self.ledger = ledger
         self.journal = journal
         self.stack = stack
         self.numbers = numbers
         self.facts = facts
         self.access = access
         self.calls = calls
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
         self.consumes = False  # whether native code looks into what generators and functions hand to it
         self.formats = False  # whether it makes text of that
         self.seen_at: Any = None  # the site of the last native call whose callbacks have been looked at

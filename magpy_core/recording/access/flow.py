@@ -72,7 +72,6 @@ class Flow:
         self.facts = facts
         self.access = access
         self.calls = calls
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
 
     def iterate(self, site: Any, obj: Any) -> None:
         self.journal.site = site

@@ -24,11 +24,11 @@ class Globals:
     """TODO."""
 
     def __init__(self, ledger: Ledger, journal: Journal, facts: Facts, access: Access) -> None:
-        self.ledger = ledger
         self.journal = journal
         self.facts = facts
         self.access = access
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
         self._of_code: dict[types.CodeType, dict[str, Any]] = {}
         self._sites_read = set()
 

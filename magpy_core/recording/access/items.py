@@ -37,7 +37,8 @@ class Items:
         self.arrays = arrays
         self.facts = facts
         self.access = access
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
 
     def item_read(self, site: Any, obj: Any, key: Any) -> None:
         self.journal.site = site

@@ -55,13 +55,13 @@ class Natives:
     def __init__(
         self, ledger: Ledger, journal: Journal, numbers: Numbers, facts: Facts, access: Access, calls: Calls
     ) -> None:
-        self.ledger = ledger
         self.journal = journal
         self.numbers = numbers
         self.facts = facts
         self.access = access
         self.calls = calls
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
 
     def state_read(self, obj: Any, site: Any) -> None:
         """All attributes of an object are read at once (``object.__reduce_ex__``)."""

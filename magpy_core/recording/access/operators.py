@@ -59,7 +59,7 @@ class Operators:
         self.access = access
         self.calls = calls
         self.nodes = nodes
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
 
     def binary(self, site: Any, lhs: Any, rhs: Any) -> None:
         tl, tr = type(lhs), type(rhs)

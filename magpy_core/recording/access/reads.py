@@ -63,7 +63,8 @@ class Reads:
         self.facts = facts
         self.access = access
         self.nodes = nodes
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
 
     def raw_attr(self, obj: Any, name: str, site: Any) -> None:
         """``object.__getattribute__(obj, name)``: the default lookup, whatever Python overrides say."""

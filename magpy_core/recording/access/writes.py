@@ -51,7 +51,8 @@ class Writes:
         self.numbers = numbers
         self.arrays = arrays
         self.facts = facts
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
         self.events = 0
         self.existing: set[int] | None = None  # ids of what the region had made when a checkpoint began
         self.access = access

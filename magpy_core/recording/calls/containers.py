@@ -63,7 +63,8 @@ class ContainerCalls:
         self.numbers = numbers
         self.facts = facts
         self.access = access
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
         self._advanced: dict[int, int] = {}  # how often the region has advanced iterators from outside, by id
 
     def escape_from_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -160,6 +161,6 @@ class ContainerCalls:
         self.journal.places.remember(None, site)
         source = self.sources.make("peek", node.source, index)
         self.stack.expect(
-            lambda result: self.facts.values.read(source, result, site, handed=True),
+            lambda result: self.facts.values.read(source, result, site, to_program=True),
             self.access.callbacks.unobservable(site, next),
         )

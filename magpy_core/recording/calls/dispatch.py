@@ -15,6 +15,7 @@ from magpy_core._compat.torch.function_apply import applied_class
 from magpy_core._compat.torch.scripts import (
     SCRIPTED,
 )
+from magpy_core._compat.torch.surroundings import watched
 from magpy_core.monitor import policy
 from magpy_core.opgraph.functions import reads_setting
 from magpy_core.recording.arrays import Arrays
@@ -70,7 +71,8 @@ class Dispatch:
         self.access = access
         self.calls = calls
         self.nodes = nodes
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
         self.journal.site = site

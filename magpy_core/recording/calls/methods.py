@@ -27,14 +27,13 @@ class MethodCalls:
     def __init__(
         self, ledger: Ledger, stack: CallStack, numbers: Numbers, arrays: Arrays, facts: Facts, access: Access, calls: Calls
     ) -> None:
-        self.ledger = ledger
         self.stack = stack
         self.numbers = numbers
         self.arrays = arrays
         self.facts = facts
         self.access = access
         self.calls = calls
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
 
     def call(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
         kind = kinds.kind_of(obj)

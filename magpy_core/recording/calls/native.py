@@ -19,6 +19,7 @@ from magpy_core.opgraph.scalars import (
 )
 from magpy_core.recording.access.callbacks import _BLIND_CALLS, _FIRST_CALLS, _KEYED
 from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.calls.rules import RULES
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
 from magpy_core.refgraph import kinds
@@ -55,7 +56,6 @@ class NativeCalls:
         self.numbers = numbers
         self.access = access
         self.calls = calls
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
 
     def class_method(self, site: Any, fn: Any, owner: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         name = fn.__name__

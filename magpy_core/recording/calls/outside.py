@@ -62,7 +62,9 @@ class Outside:
         self.arrays = arrays
         self.facts = facts
         self.access = access
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.collecting = True  # whether the program has the garbage collector on
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
         self._settings = {}
         self._locks = {}
         self._context_entry: dict[int, tuple[Any, Any, Any]] = {}  # context variables set, with their entry value
@@ -199,6 +201,13 @@ class Outside:
                 self.facts.values.read(source, now, site)
         elif name in ("set", "reset"):
             self._context_entry.setdefault(id(var), (var, now, site))
+
+    def context_left(self) -> None:
+        """At exit: a context variable must be as it was."""
+        for var, entry, site in self._context_entry.values():
+            if var.get(ABSENT) is not entry:
+                text = f"The context variable `{var.name}` is left changed; replay can't repeat it."
+                self.journal.refuse("MP110", text, site=site)
 
     def lock_used(self, site: Any, obj: Any, name: str, asks: bool, fn: Any) -> None:
         """A lock changes no result, unless it is asked whether it is held (threading asks only for those it holds); nor does

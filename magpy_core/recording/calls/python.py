@@ -7,7 +7,6 @@ import functools
 import os
 import types
 import typing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,6 +15,7 @@ import torch.utils.checkpoint
 
 from magpy_core._compat.torch.dynamo import bypass
 from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.callees import COPYING
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
@@ -27,17 +27,6 @@ if TYPE_CHECKING:
 
 
 TENSOR_COPIES = frozenset({torch.Tensor.__deepcopy__, torch.nn.Parameter.__deepcopy__})
-
-
-@dataclass
-class _Begun:
-    """A call of ``checkpoint`` in progress: where the graph ended, and what the program had done, when it began."""
-
-    site: Any
-    last: torch.fx.Node | None
-    done: tuple[int, ...]
-    args: tuple[Any, ...]
-    before: set[int]  # ids of what the region had made by then
 
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -119,7 +108,7 @@ class PythonCalls:
         self.access = access
         self.calls = calls
         self.nodes = nodes
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
 
     def call(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if fn is torch.utils.checkpoint.checkpoint and not self.ledger.ops.op_depth:

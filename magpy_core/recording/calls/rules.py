@@ -9,6 +9,7 @@ import collections
 import functools
 import gc
 import inspect
+import sys
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
@@ -124,8 +125,8 @@ class Rules:
         self.calls = calls
         self.imports = imports
         self.output = output
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
-        self.collecting = True
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
 
     @rule(len)
     def rule_len(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -385,11 +386,11 @@ class Rules:
 
     def process_setting(self, site: Any, fn: Any, result: Any) -> Any:
         """What the program is told: the setting as it is without the recording, which is guarded."""
-        result = self.collecting if fn is gc.isenabled else as_set(fn, result)
+        result = self.calls.outside.collecting if fn is gc.isenabled else as_set(fn, result)
         self.calls.outside.setting_read(site, fn, (), result)
         return result
 
     @rule(gc.enable, gc.disable)
     def rule_collector(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        self.collecting = fn is gc.enable  # at the recording's end
+        self.calls.outside.collecting = fn is gc.enable  # at the recording's end
         self.calls.outside.host_call(site, fn, policy.HOST)

@@ -48,10 +48,10 @@ class Classes:
     """TODO."""
 
     def __init__(self, ledger: Ledger, journal: Journal, facts: Facts) -> None:
-        self.ledger = ledger
         self.journal = journal
         self.facts = facts
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
         self._shapes: set[type] = set()
         self._special = set()
         self._tensor_classes = set()

@@ -48,7 +48,8 @@ class Contents:
         self.journal = journal
         self.numbers = numbers
         self.facts = facts
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
         self._pure_keys: dict[int, bool] = {}  # whether a dict or a set may be looked into again, by id of its node
 
     def length(self, node: Node, site: Any) -> VaryingLength | None:

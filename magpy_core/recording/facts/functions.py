@@ -35,11 +35,11 @@ class Functions:
     """TODO."""
 
     def __init__(self, ledger: Ledger, journal: Journal, age: Age, facts: Facts) -> None:
-        self.ledger = ledger
         self.journal = journal
         self.age = age
         self.facts = facts
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
         self._guarded: set[int] = set()
         self.known_codes: set[types.CodeType] = set()  # of functions whose calls or guards say which they are
         self._attributes = {}

@@ -19,11 +19,11 @@ class Roots:
     """TODO."""
 
     def __init__(self, ledger: Ledger, journal: Journal, age: Age, facts: Facts) -> None:
-        self.ledger = ledger
         self.journal = journal
         self.age = age
         self.facts = facts
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
 
     def const_root(self, obj: Any, label: str | None = None) -> Node:
         """An external node for an object whose identity is already fixed by other guards (a class, module or function)."""

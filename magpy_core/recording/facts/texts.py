@@ -49,7 +49,7 @@ class Texts:
         self.facts = facts
         self.access = access
         self.calls = calls
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
 
     def formatted(self, value: Any, site: Any) -> None:
         """Native code makes text of ``value`` and of what is in it: the default repr of an object shows its address."""

@@ -53,7 +53,8 @@ class Values:
         self.journal = journal
         self.numbers = numbers
         self.facts = facts
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
 
     def read(
         self, source: Source, value: Any, site: Any, store: Slot | None = None, *, handed: bool = False, exact: bool = False

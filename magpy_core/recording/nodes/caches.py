@@ -58,7 +58,8 @@ class Caches:
         self.access = access
         self.calls = calls
         self.nodes = nodes
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
         self._asked = []
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

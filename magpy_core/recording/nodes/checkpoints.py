@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import gc
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.fx
 import torch.utils.checkpoint
 
+from magpy_core._compat.torch.dynamo import disabled_version
 from magpy_core.findings import HERE
 from magpy_core.opgraph.checkpoints import CHECKPOINT, GIVEN
-from magpy_core.recording.calls.python import _Begun
+from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Nodes
+    from magpy_core.recording.groups import Access, Facts
+
+
+@dataclass
+class _Begun:
+    """A call of ``checkpoint`` in progress: where the graph ended, and what the program had done, when it began."""
+
+    site: Any
+    last: torch.fx.Node | None
+    done: tuple[int, ...]
+    args: tuple[Any, ...]
 
 
 class Checkpoints:
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, access: Access, nodes: Nodes) -> None:
+    def __init__(self, ledger: Ledger, journal: Journal, stack: CallStack, facts: Facts, access: Access) -> None:
         self.ledger = ledger
         self.journal = journal
+        self.stack = stack
+        self.facts = facts
         self.access = access
-        self.nodes = nodes
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
         self._count = 0
         self._begun: list[_Begun] = []
 
@@ -56,7 +69,6 @@ class Checkpoints:
             len(self.ledger.outputs),
             len(self.ledger.field_writes),
             len(self.ledger.draws),
-            self.nodes.caches.pending,
         )
 
     def _returned(self, begun: _Begun, result: Any) -> Any:

@@ -68,7 +68,6 @@ class Constructors:
         self.numbers = numbers
         self.arrays = arrays
         self.nodes = nodes
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
 
     def constructor_call(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``torch.Tensor([1, 2])``, ``torch.LongTensor(2, 3)``: recorded as what they mean, where that is plain."""

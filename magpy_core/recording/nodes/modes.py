@@ -28,7 +28,7 @@ class Modes:
         self.ledger = ledger
         self.journal = journal
         self.calls = calls
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
         self._inference = []
         self._autocast = []
 

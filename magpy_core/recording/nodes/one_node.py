@@ -139,7 +139,7 @@ class OneNode:
         self.numbers = numbers
         self.facts = facts
         self.calls = calls
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
         self.active: _Applied | None = None
 
     def call_function_class(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

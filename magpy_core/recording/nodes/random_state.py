@@ -39,7 +39,6 @@ class RandomState:
         self.journal = journal
         self.pauses = pauses
         self.nodes = nodes
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
 
     def frame(self, frame: Any) -> bool:
         """The state that ``checkpoint`` keeps for its second run is no part of what the region computes."""

@@ -70,7 +70,8 @@ class Scripts:
         self.facts = facts
         self.access = access
         self.nodes = nodes
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
         self._without_shadow = False
         self._without_functions = False
         self._modules = {}

@@ -1,7 +1,8 @@
-"""TensorFactsHost: TODO."""
+"""OperatorHost: TODO."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,35 +14,109 @@ from magpy_core.findings import HERE, Unsupported
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.opgraph.functions import note
 from magpy_core.opgraph.histories import out_of_reach
+from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import (
     Sym,
 )
 from magpy_core.opgraph.shapes import ShapeTracker
 from magpy_core.recording.age import Age
+from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack, TensorLength
-from magpy_core.recording.journal import Journal
+from magpy_core.recording.decisions import Decisions
+from magpy_core.recording.journal import FAILED, Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.pauses import Pauses
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
 
 if TYPE_CHECKING:
-    from magpy_core.recording.groups import Facts
+    from magpy_core.recording.groups import Access, Calls, Facts
 
 
-class TensorFactsHost:
+def _unrecorded() -> None:
+    """Stands in the graph of a refused recording for a value no operation gave; such a graph is never run."""
+    raise AssertionError("the graph of a refused recording was run")
+
+
+class OperatorHost:
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, stack: CallStack, age: Age, numbers: Numbers, facts: Facts) -> None:
+    def __init__(
+        self, ledger: Ledger, journal: Journal, stack: CallStack, pauses: Pauses, age: Age, numbers: Numbers,
+        decisions: Decisions, arrays: Arrays, facts: Facts, access: Access, calls: Calls,
+    ) -> None:  # fmt: skip
         self.ledger = ledger
+        self.refgraph = ledger.refgraph
+        self.sources = ledger.sources
         self.journal = journal
         self.stack = stack
         self.age = age
         self.numbers = numbers
+        self.arrays = arrays
         self.facts = facts
-        self.refgraph, self.sources = ledger.refgraph, ledger.sources
-        self._shapes = ShapeTracker(self.scalars, learned.dims) if learned.dims else None
+        self.access = access
+        self.calls = calls
+        self.branch = decisions.branch
+        self.paused = pauses.paused
+        dims = ledger.learned.dims
+        self._shapes = ShapeTracker(ledger.scalars, dims) if dims else None
         self._written_inside: set[str] = set()
+
+    # -- the recording, as the operator recorder and the shape tracker see it ----------------------------------
+
+    @property
+    def ops(self) -> OpRecorder:
+        return self.ledger.ops
+
+    @property
+    def site(self) -> Any:
+        return self.journal.site
+
+    @property
+    def alone(self) -> bool:
+        return self.calls.torch.alone
+
+    def site_mark(self) -> Any:
+        return self.journal.site
+
+    def escape(self, sym: Sym, site: Any) -> None:
+        self.numbers.escape(sym, site)
+
+    def handed(self, tensor: torch.Tensor) -> bool:
+        return self.stack.reads_number_of(tensor)
+
+    def torch_call_seen(self) -> None:
+        self.stack.torch = None
+
+    def is_plain_array(self, value: Any) -> bool:
+        return self.arrays.is_plain_array(value)
+
+    def share_array(self, array: Any) -> None:
+        self.arrays.mark_shared(array)
+
+    def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None:
+        self.access.writes.field_written(tensor, name, value)
+
+    def guarded_call(self, step: Callable[..., Any], *args: Any) -> Any:
+        return self.journal.contained(step, *args)
+
+    def guarded_result(self, step: Callable[..., Any], result: Any, before: Any, *args: Any) -> Any:
+        """What ``step`` makes of the result of an operation; the result itself where a step was refused."""
+        if before is not FAILED:
+            after = self.journal.contained(step, result, before, *args)
+            if after is not FAILED:
+                return after
+        self.adopt(result)
+        return result
+
+    def adopt(self, result: Any) -> None:
+        """Name the tensors of a refused operation in the graph, so that later operations are not refused for them."""
+        for tensor in self.ledger.ops._tensors(result):
+            if id(tensor) not in self.ledger.ops.values:
+                self.ledger.ops.values[id(tensor)] = (tensor, self.ledger.ops.graph.call_function(_unrecorded, ()))
+
+    # -- tensors -----------------------------------------------------------------------------------------------
 
     def hooks_out_of_reach(self) -> None:
         """Compiled, a backward pass calls hooks of every input in autograd: with None where no gradient goes. One inside the
@@ -171,10 +246,7 @@ class TensorFactsHost:
         self.journal.graph_incomplete = True
         if isinstance(fn, torch.jit.ScriptFunction):
             self.journal.refuse_compiled_code(f"`{fn.name}`, a torch.jit function,")
-        if (
-            self.journal._compiled_elsewhere
-            and self.journal.places.now(None, self.journal.site).location in self.journal._compiled_elsewhere
-        ):
+        if self.journal.runs_compiled_code():
             return
         self.journal.refuse(
             "MP105",

@@ -1,0 +1,53 @@
+"""Entry: the target and the arguments of a call become roots of the reference graph. Key function: enter."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from magpy_core.recording.ledger import Ledger
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Facts
+
+
+def enter(
+    ledger: Ledger, facts: Facts, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments to call ``target`` with: numbers that are known to vary are private copies that carry their symbols."""
+    refgraph, sources = ledger.refgraph, ledger.sources
+    fn = target
+    if is_a(fn, types.MethodType):
+        refgraph.add(fn.__self__, sources.const(fn.__self__, "self"))
+        fn = fn.__func__
+    if is_a(fn, types.FunctionType):
+        facts.roots.const_root(fn)
+        facts.functions.guard(fn)
+    elif kinds.kind_of(fn) == kinds.OBJECT:
+        refgraph.add(fn, sources.const(fn, "self"))
+        facts.classes.member(type(fn), "__call__", None)
+    names = parameter_names(target)
+    if args and is_a(args[0], torch.nn.Module) and not is_a(target, torch.nn.Module):
+        names = [*(names[:1] or ["self"]), *parameter_names(args[0])]  # nn.Module.__call__ itself
+    names += [f"args[{i}]" for i in range(len(names), len(args))]
+    if args and is_a(args[0], torch.optim.Optimizer):
+        names[0] = "optimizer"
+    read = facts.values.read
+    new_args = tuple(read(sources.arg(i, names[i]), a, None, to_program=True) for i, a in enumerate(args))
+    return new_args, {k: read(sources.kwarg(k), v, None, to_program=True) for k, v in kwargs.items()}
+
+
+def parameter_names(target: Any) -> list[str]:
+    """Names of the positional parameters, as the caller of ``target`` counts them."""
+    fn = target
+    if is_a(fn, torch.nn.Module):
+        fn = fn.forward
+    skip = 0
+    if is_a(fn, types.MethodType):
+        fn, skip = fn.__func__, 1
+    code = getattr(fn, "__code__", None)
+    return list(code.co_varnames[skip : code.co_argcount]) if code is not None else []

@@ -1,0 +1,113 @@
+"""Exit: what a run has seen becomes the plan of its replay, or is refused where anything is in doubt. Key type: Exit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from magpy_core.findings import Unsupported
+from magpy_core.recording.age import Age
+from magpy_core.recording.arrays import Arrays, memory_owner
+from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.imports import Imports
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.operator_host import OperatorHost
+from magpy_core.recording.output import OutputCalls
+from magpy_core.refgraph.kinds import is_a
+from magpy_core.replay.ir import Const, Plan
+from magpy_core.replay.plan import Planner
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Calls, Facts, Nodes
+
+
+class Exit:
+    """``active_error``: the exception that was being handled when the region was called."""
+
+    def __init__(
+        self, ledger: Ledger, journal: Journal, stack: CallStack, age: Age, numbers: Numbers, arrays: Arrays, facts: Facts,
+        calls: Calls, nodes: Nodes, imports: Imports, output: OutputCalls, host: OperatorHost,
+    ) -> None:  # fmt: skip
+        self.ledger = ledger
+        self.journal = journal
+        self.stack = stack
+        self.age = age
+        self.numbers = numbers
+        self.arrays = arrays
+        self.facts = facts
+        self.calls = calls
+        self.nodes = nodes
+        self.imports = imports
+        self.output = output
+        self.host = host
+        self.active_error: BaseException | None = None
+
+    def plan(self, result: Any, error: BaseException | None) -> Plan | None:
+        """The plan; None where the run can't be captured."""
+        self._left_open()
+        self.age.check_assumptions()
+        self.host.hooks_out_of_reach()
+        self.ledger.ops.settle_history()
+        if error is not None:
+            return self._raised(error)
+        self._outside_errors_raised()
+        self.calls.outside.locks_left()
+        if self.journal.refused or self.journal.skip_reason:
+            return None
+        planner = Planner(self.ledger.refgraph, self.ledger.ops, self.ledger.scalars, self.age.is_made_inside)
+        planner.constants = self.facts.functions.code_constants()
+        planner.active_error = self.active_error
+        planner.error_leaves = self._error_kept
+        planner.plain_array = self._is_plain
+        plan = planner.plan(result, self.facts.contents.whole_again, self.ledger.outputs, self.ledger.field_writes)
+        self.numbers.restore_shared_ints()
+        return plan
+
+    def _left_open(self) -> None:
+        """What the region began and did not end, what it expected and did not see."""
+        self.imports.imports_failed()
+        self.output.loggers_changed()
+        if self.stack.torch is not None:
+            self.calls.torch.missed()
+        self.calls.outside.context_left()
+        if self.nodes.one_node.active is not None:
+            self.journal.skip_call("a custom function raised")
+        self.nodes.modes.modes_left()
+
+    def _is_plain(self, value: Any) -> bool:
+        return (
+            type(value).__name__ == "ndarray"
+            and self.arrays.is_plain_array(value)
+            and self.arrays.is_plain_array(memory_owner(value))
+        )
+
+    # -- exceptions --------------------------------------------------------------------------------------------
+
+    def _raised(self, error: BaseException) -> Plan | None:
+        """The region is left by ``error``: a call whose guards hold raises again, in plain Python."""
+        if not is_a(error, Exception):
+            self.journal.refuse("MP307", f"The region was left by {type(error).__name__}.")
+            return None
+        text = " ".join(str(error).split())[:120]
+        said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        message = f"The region leaves by an exception (`{said}`); such a call runs as plain Python."
+        self.journal.note("MP307", message, place=self.journal.places.raised(error))
+        return Plan(Const(None), True, [], [])
+
+    def _outside_errors_raised(self) -> None:
+        """An exception from outside that was raised has another traceback now, and perhaps another context."""
+        for node, entry in self.ledger.refgraph.errors:
+            if node.obj.__traceback__ is not entry:
+                text = f"A `{type(node.obj).__name__}` from outside is raised and caught, so that its traceback grows."
+                self.journal.refuse("MP110", text, place=self.journal.places.raised(node.obj))
+
+    def _error_kept(self, error: BaseException) -> None:
+        """Replay can make an exception again, but no frames for its traceback to show."""
+        if error.__traceback__ is None:
+            self.facts.texts.names_in_error(error)
+            return
+        text = f"A `{type(error).__name__}` that was raised inside is kept; replay can't make its traceback again."
+        hint = "Keep its text, or `error.with_traceback(None)`."
+        self.journal.refuse("MP110", text, hint=hint, place=self.journal.places.raised(error))
+        raise Unsupported("", "reported")

@@ -1,0 +1,205 @@
+"""Trace: what one recording leaves for every later stage. It is frozen, and holds no tensor and no object of the program.
+
+What is guarded by identity (functions, classes, modules) is the exception: a guard compares with the object itself.
+Key types: Trace, GraphInput, GuardedTensor, Recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from magpy_core._compat.torch.tensor_guards import no_torch_function, storage_key
+from magpy_core.findings import Finding, Unsupported
+from magpy_core.guards.explain import TensorFacts
+from magpy_core.opgraph.scalars import Sym
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Decision, Ledger
+from magpy_core.recording.places import Places
+from magpy_core.refgraph.graph import RefGraph
+from magpy_core.refgraph.iterators import PEEKABLE
+from magpy_core.refgraph.source import Source
+from magpy_core.replay.ir import Plan
+
+_COMPLEX = "A complex result takes part in autograd: its gradient may be a conjugate view."
+_VIEW = "In inference mode, a view of a tensor from outside it leaves the region, which compiled is a tensor of that mode."
+_TABLES = ("_parameters", "_buffers", "_modules")
+
+
+@dataclass(frozen=True)
+class GuardedTensor:
+    """A tensor from outside whose metadata is guarded. ``dims`` may vary; ``memory`` tells which of them share storage."""
+
+    source: Source
+    facts: TensorFacts
+    dims: frozenset[int]
+    memory: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class GraphInput:
+    """A placeholder of the operator graph. ``is_mutated``: the graph writes it. ``shares_mutated``: it writes its memory.
+    ``new_history``: the graph leaves it with another autograd history; ``undo_error`` says why that can't be undone."""
+
+    node: torch.fx.Node
+    source: Source
+    facts: TensorFacts
+    is_mutated: bool
+    shares_mutated: bool
+    new_history: bool
+    undo_error: Unsupported | None = None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One captured run. ``numbers``: graph inputs that the host computes. ``draws``: random numbers to draw, in order.
+    ``distinct``: groups of sources that must lead to different objects. ``doubtful``: nodes that compilers may get wrong, with
+    the reason."""
+
+    region_id: str
+    refgraph: RefGraph
+    graph: torch.fx.Graph
+    inputs: tuple[GraphInput, ...]
+    numbers: tuple[tuple[torch.fx.Node, Sym], ...]
+    tensors: tuple[GuardedTensor, ...]
+    decisions: tuple[Decision, ...]
+    plan: Plan
+    draws: tuple[Source, ...]
+    distinct: tuple[tuple[Source, ...], ...]
+    writes: TensorWrites
+    doubtful: Mapping[torch.fx.Node, str]
+    dims: Mapping[str, frozenset[int]]
+    places: Places
+    globals_hold: Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class TensorWrites:
+    """What the graph does to tensors from outside. ``mutated``: inputs it writes; ``written``: where; ``first``: its first
+    operation that changes an input."""
+
+    mutated: tuple[Source, ...]
+    written: tuple[tuple[Source, Any], ...]
+    with_history: frozenset[str]
+    first: torch.fx.Node | None
+    drew_random: bool
+
+
+@dataclass
+class Recorded:
+    """What a monitored run left, until it has become a capture. ``trace`` is None when it can't; ``findings`` say why."""
+
+    journal: Journal
+    trace: Trace | None
+    live: Live
+    result: Any
+    exception: BaseException | None
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self.journal.findings
+
+    @property
+    def refused(self) -> bool:
+        return self.journal.refused
+
+    @property
+    def skip_reason(self) -> str:
+        return self.journal.skip_reason
+
+    def refuse(self, error: Unsupported) -> None:
+        """A later stage can't make a capture of the trace."""
+        self.trace = None
+        self.journal.refuse_error(error)
+
+
+@dataclass
+class Live:
+    """Objects of the recorded call, for what is made from examples. They die with `Recorded`."""
+
+    tensors: list[torch.Tensor] = field(default_factory=list)  # of Trace.tensors
+    inputs: dict[torch.fx.Node, torch.Tensor] = field(default_factory=dict)  # as they were at entry
+    objects: dict[int, Any] = field(default_factory=dict)  # by id of their sources
+
+
+def freeze(
+    ledger: Ledger, journal: Journal, plan: Plan, free_dims: Callable[[Source, torch.Tensor], set[int]],
+    globals_hold: Callable[[], bool],
+) -> tuple[Trace, Live]:  # fmt: skip
+    """The trace of a run that can be captured, and the objects it was made from."""
+    ops = ledger.ops
+    live = Live(objects={id(node.source): node.obj for node in ledger.refgraph.nodes.values()})
+    tensors = []
+    for tensor, source in ops.guarded.values():
+        at_entry = ops.entry_memory.get(id(tensor), tensor)  # as it was, if its `.data` was assigned
+        live.tensors.append(at_entry)
+        dims = frozenset(free_dims(source, at_entry))
+        offset = at_entry.storage_offset() if at_entry.layout is torch.strided else 0
+        tensors.append(GuardedTensor(source, TensorFacts.of(at_entry), dims, storage_key(at_entry), offset))
+    mutated = {id(t): s for t, s in ops.mutated.values()}
+    memory = {storage_key(t) for t, _ in ops.mutated.values()}
+    inputs = []
+    for node, source, tensor in ops.inputs:
+        at_entry = ops.entry_memory.get(id(tensor), tensor)
+        live.inputs[node] = at_entry
+        shares = storage_key(tensor) in memory
+        error = None
+        try:
+            changed = ops.new_history(tensor)
+        except Unsupported as unsupported:  # counts only where a graph may have to be undone
+            changed, error = True, unsupported
+        inputs.append(GraphInput(node, source, TensorFacts.of(at_entry), id(tensor) in mutated, shares, changed, error))
+    writes = TensorWrites(
+        tuple(mutated.values()), tuple((source, site) for _, source, site in ledger.tensor_writes),
+        frozenset(ledger.with_history), ops.first_change, ops.drew_random,
+    )  # fmt: skip
+    trace = Trace(
+        region_id=journal.region_id,
+        refgraph=ledger.refgraph,
+        graph=ops.graph,
+        inputs=tuple(inputs),
+        numbers=tuple(ops.scalar_inputs),
+        tensors=tuple(tensors),
+        decisions=tuple(ledger.decisions),
+        plan=plan,
+        draws=tuple(ledger.draws),
+        distinct=tuple(_distinct(ledger.refgraph)),
+        writes=writes,
+        doubtful=_doubtful_results(ledger),
+        dims={path: frozenset(dims) for path, dims in ledger.learned.dims.items()},
+        places=journal.places,
+        globals_hold=globals_hold,
+    )
+    return trace, live
+
+
+def _distinct(refgraph: RefGraph) -> list[tuple[Source, ...]]:
+    """What the region writes, copies, compares or hashes is none of the other objects of its type that it uses."""
+    groups: dict[type, list[Any]] = {}
+    for node in refgraph.nodes.values():
+        if (node.source.kind != "const" and node.kind not in (0, 1, 2)) or (node.kind == 2 and node.addressed):
+            groups.setdefault(type(node.obj), []).append(node)
+    found = []
+    for tp, nodes in groups.items():
+        if len(nodes) > 1 and (
+            tp in PEEKABLE or any((n.snapshot is not None and tp is not tuple) or n.addressed for n in nodes)
+        ):
+            sources = [n.source for n in nodes if not (n.source.kind == "attr" and n.source.key in _TABLES)]
+            if len(sources) > 1:
+                found.append(tuple(sources))
+    return found
+
+
+def _doubtful_results(ledger: Ledger) -> dict[torch.fx.Node, str]:
+    """Why the values of some nodes may not be a compiled graph's results."""
+    ops = ledger.ops
+    with no_torch_function():
+        found = {node: _COMPLEX for t, node in ops.values.values() if t.is_complex() and t.requires_grad}
+        if torch.is_inference_mode_enabled():
+            outside = {storage_key(t) for _, _, t in ops.inputs if not t.is_inference()}
+            found |= {n: _VIEW for t, n in ops.values.values() if n.op != "placeholder" and storage_key(t) in outside}
+    return found
