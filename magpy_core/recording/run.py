@@ -65,7 +65,7 @@ class Recorded:
         kept: list[Any] = [
             recording.calls, recording.tensor_writes, recording.field_writes, recording.outputs, recording.restores,
             ops.values, ops.guarded, ops.mutated, ops.entry_memory, ops.entry_history, ops.inputs, ops.scalar_inputs,
-            ops._keep, recording.arrays, recording.shared_memory, recording.data,
+            ops._keep, recording.arrays, recording.shared_memory,
         ]  # fmt: skip
         for held in kept:
             held.clear()
@@ -151,7 +151,7 @@ class Run:
             except BaseException as raised:
                 error = raised
             self.journal.places.finished()
-            self.ledger.ops.drew_random = self.ledger.ops.sets_random or not same_streams(random, random_streams())
+            self.ledger.ops.drew_random = not same_streams(random, random_streams())
             if monitor.observer_failure is not None and not self.journal.aborted:
                 self.journal.internal_error(monitor.observer_failure)
             plan = self.journal.contained(self.finish, result, error)
@@ -205,7 +205,6 @@ class Run:
         self.output.loggers_changed()
         if self.stack.torch is not None:
             self.calls.torch.missed()
-        self.finished_data()
         for var, entry, site in self.calls.outside._context_entry.values():
             if var.get(ABSENT) is not entry:
                 self.journal.refuse(
@@ -237,7 +236,6 @@ class Run:
         planner.constants = self.facts.functions.code_constants()
         planner.active_error = self.active_error
         planner.error_leaves = self.error_leaves
-        planner.data_node = lambda value: self.data_node(value) if self.is_data(value) else None
         planner.plain_array = lambda value: (
             type(value).__name__ == "ndarray"
             and self.arrays.is_plain_array(value)
@@ -270,13 +268,9 @@ class Run:
         self.refgraph.errors.clear()
         self.calls.outside._locks.clear()
         self.ledger.scalars.forget_addresses()
-        self._memos.clear()
         self.facts.functions._attributes.clear()
-        self.nodes.scripts._modules.clear()
         self.age.only_inside.clear()
-        self.data.clear()
         self.arrays._plain.clear()
-        self.arrays_from_outside.clear()
         for node in self.refgraph.nodes.values():
             node.summary = node.summary or repr(node)
             if node.kind != kinds.IDENTITY:

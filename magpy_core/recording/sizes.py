@@ -11,11 +11,11 @@ import torch.utils.checkpoint
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.monitor.positions import is_user_file
-from magpy_core.opgraph.functions import note
-from magpy_core.opgraph.histories import out_of_reach
-from magpy_core.opgraph.scalars import (
-    Sym,
+from magpy_core.opgraph.functions import (
+    note,
 )
+from magpy_core.opgraph.histories import out_of_reach
+from magpy_core.opgraph.scalars import Sym
 from magpy_core.opgraph.shapes import ShapeTracker
 from magpy_core.recording.age import Age
 from magpy_core.recording.call_stack import CallStack
@@ -60,7 +60,7 @@ class TensorFactsHost:
                     self.facts.values.read(self.sources.make("field", source, "_backward_hooks"), None, self.journal.site)
                 else:
                     text = f"`{source.describe()}` has hooks, which a compiled backward pass calls otherwise."
-                    self.ledger.ops.eager_only.append(("MP902", text, self.journal.site))
+                    self.journal.refuse("MP902", text, site=self.journal.site)
 
     def outside_tensor(self, tensor: torch.Tensor) -> Source:
         node = self.refgraph.node(tensor)
@@ -69,7 +69,7 @@ class TensorFactsHost:
                 self.facts.classes.tensor_class(type(tensor), self.journal.site)
             return node.source
         if self.age.is_made_inside(tensor):
-            if self.journal.graph_incomplete:  # said where it was made
+            if self.journal.graph_incomplete:  # reported where it was made
                 raise Unsupported("", "")
             raise Unsupported("MP105", f"{HERE} takes a tensor that no recorded operation made.")
         raise Unsupported("MP111", f"{HERE} takes a tensor that was reached in a way the monitor can't follow.")
