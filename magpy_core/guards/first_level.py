@@ -3,7 +3,7 @@
 Most of what a deep model's guard looks at lies in the ``__dict__`` of its modules and in the tables these hold, in the names
 of Python's modules and classes, and in the code, defaults and cells of functions. Once all of it has been checked, it stays
 true until one of those dicts is written to, an object gets another class or another ``__dict__``, or a function, class or
-cell gets another value; dict version tags and words of memory (``dict_tags``, ``slot_words``) tell.
+cell gets another value; dict version tags and words of memory (``dict_tags.py``, ``slot_words.py`` in ``_compat/cpython``) tell.
 What is left of the guard then: the ways to the roots (which must be the same objects), and what neither shows (lists, sets,
 slots, tensors' own properties). The full guard stays the truth: whatever looks different here is decided there.
 Key type: FirstLevel.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextvars
 from typing import Any
 
-import torch
-import torch.fx
-import torch.utils.checkpoint
-
 from magpy_core.findings import HERE
 from magpy_core.monitor import policy
+from magpy_core.opgraph.functions import (
+    OUTSIDE_ARRAY,
+    OUTSIDE_ARRAY_HINT,
+)
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.wording import a_type
@@ -40,8 +40,6 @@ class Arrays:
         """Bytes are used that no event shows, if one of these holds some: refused, and True. That is memory from outside,
         and memory that a tensor shares."""
         for value in values:
-            if id(value) in self.data:
-                continue
             if not kinds.holds_memory(type(value)):
                 tp = type(value)
                 outside = self.refgraph.nodes.get(id(value)) is not None
@@ -56,11 +54,8 @@ class Arrays:
                 continue
             outside = self.refgraph.nodes.get(id(value)) is not None
             owner = memory_owner(value) if self._shared else None
-            if not outside and is_a(owner, torch.Tensor) and id(owner) in self._shared:
-                self.journal.refuse(
-                    "MP102", f"{HERE} reads a tensor's data through `.numpy()`, where the graph can't follow.",
-                    hint="Compute with torch, or move what NumPy does out of the region.", site=site,
-                )  # fmt: skip
+            if outside and type(value).__module__ == "numpy":
+                self.journal.refuse_call("MP105", OUTSIDE_ARRAY, hint=OUTSIDE_ARRAY_HINT, site=site)
                 return True
             if outside or (owner is not None and id(owner) in self._shared):
                 where = "from outside" if outside else "that shares its memory with a tensor"

@@ -6,11 +6,7 @@ from typing import Any
 
 from magpy_core.findings import HERE, Severity, Value
 from magpy_core.monitor.assertions import only_raises
-from magpy_core.opgraph.functions import opaque_read
-from magpy_core.opgraph.scalars import (
-    Sym,
-    is_pointer,
-)
+from magpy_core.opgraph.scalars import Sym
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Decision, Ledger
 from magpy_core.refgraph.kinds import is_a
@@ -48,10 +44,6 @@ class Decisions:
             self.refgraph.read(
                 self.sources.const(sym, "outcome of " + sym.describe()), f"sym:{outcome!r}", (sym, outcome), site
             )
-            return
-        if pointers := [leaf for leaf in sym.leaves() if is_pointer(leaf)]:
-            for leaf in pointers:
-                self.journal.refuse("MP102", opaque_read("data_ptr"), site=leaf.payload.meta["magpy_site"])
             return
         if self._is_settled(sym):
             return  # it follows from what has been asked: the graph has been cut there

@@ -73,7 +73,7 @@ class Exit:
         self.calls.outside.context_left()
         if self.nodes.one_node.active is not None:
             self.journal.skip_call("a custom function raised")
-        self.nodes.modes.modes_left()
+        self.nodes.modes.left_open()
 
     def _is_plain(self, value: Any) -> bool:
         return (

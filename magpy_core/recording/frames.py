@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import inspect
-import logging
 import sys
 import types
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-import torch
-import torch.fx
-import torch.utils.checkpoint
-from torch import nn
-
-from magpy_core._compat.torch.dynamo import compiles_for_operators
-from magpy_core._compat.torch.parallel import PARALLEL_FORWARD
-from magpy_core._compat.torch.scripts import (
-    tracers,
-)
 from magpy_core.monitor import policy
 from magpy_core.monitor.record import is_own_file
+from magpy_core.recording import imports, modules, output
 from magpy_core.recording.calls.python import _STDLIB, _TORCH, _is_compiler_wrapper, _is_library
-from magpy_core.recording.imports import _FIND_AND_LOAD, Imports
+from magpy_core.recording.imports import Imports
 from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
-from magpy_core.recording.nodes.modes import _STATE_CHANGERS
+from magpy_core.recording.nodes import modes, one_node, random_state, scripts
 from magpy_core.recording.pauses import Pauses
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a, is_numpy_value
@@ -38,68 +24,34 @@ if TYPE_CHECKING:
 _CONTEXTLIB = _STDLIB + "contextlib.py"
 
 
-def _known() -> dict[types.CodeType, str]:
-    table: dict[Callable[..., Any], str] = {
-        nn.Module._wrapped_call_impl: "module_getattr",
-        nn.Module._call_impl: "module_call",
-        PARALLEL_FORWARD: "parallel_call",
-        importlib.import_module: "import_call",
-        nn.Module.__getattr__: "module_getattr",
-        nn.Module.__setattr__: "module_setattr",
-        nn.Module.__delattr__: "module_setattr",
-        torch.autocast.__enter__: "autocast_enter",
-        torch.autocast.__exit__: "autocast_exit",
-        torch.autograd.Function.apply: "function_apply",
-        torch.inference_mode.__enter__: "inference_enter",
-        torch.inference_mode.__exit__: "inference_exit",
-    }
-    table.update(OUTPUT_FRAMES)
-    table.update(dict.fromkeys(compiles_for_operators(), "compiles_itself"))
-    table.update(dict.fromkeys(tracers(), "traces_itself"))
-    table.update(dict.fromkeys(RANDOM_STATE, "random_state"))
-    found = {code: handler for fn, handler in table.items() if (code := getattr(fn, "__code__", None)) is not None}
-    helpers = [c for c in nn.Module.__setattr__.__code__.co_consts if is_a(c, types.CodeType)]
-    found |= dict.fromkeys(_STATE_CHANGERS, "state_changed")
-    return found | dict.fromkeys(helpers, "module_getattr")  # the tables that they look into are known, too
+def _codes(module: Any) -> dict[types.CodeType, Callable[..., bool]]:
+    """The handlers of a tracker's module, by the code of the frames they handle."""
+    found = {code: handler for fn, handler in module.FRAMES.items() if (code := getattr(fn, "__code__", None)) is not None}
+    return found | getattr(module, "CODES", {})
 
 
-_KNOWN = _known()
-
-
-# The functions of torch.random, whatever they are wrapped in.
-RANDOM_STATE = tuple(f for f in map(inspect.unwrap, vars(torch.random).values()) if is_a(f, types.FunctionType))
-
-
-_LEVELS = {
-    "debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR,
-    "exception": logging.ERROR, "critical": logging.CRITICAL,
-}  # fmt: skip
-
-
-OUTPUT_FRAMES: dict[Callable[..., Any], str] = {
-    **{getattr(owner, name): "log_call" for owner in (logging.Logger, logging) for name in _LEVELS if name != "exception"},
-    logging.Logger.log: "log_call", logging.log: "log_call", logging.Logger._log: "log_call",
-    logging.Logger.isEnabledFor: "log_asked",
-    logging.Logger.exception: "log_exception", logging.exception: "log_exception", logging.getLogger: "get_logger",
-    warnings._showwarnmsg: "warning_shown", warnings._add_filter: "filter_added",  # type: ignore[attr-defined]
-    warnings.resetwarnings: "filter_added", warnings.catch_warnings.__enter__: "filters_entered",
-    warnings.catch_warnings.__exit__: "filters_left",
-}  # fmt: skip
+_KNOWN = {module: _codes(module) for module in (modules, imports, output, modes, one_node, random_state, scripts)}
 
 
 class Frames:
     """TODO."""
 
     def __init__(
-        self, ledger: Ledger, journal: Journal, pauses: Pauses, facts: Facts, calls: Calls, nodes: Nodes, imports: Imports
-    ) -> None:
+        self, journal: Journal, pauses: Pauses, facts: Facts, calls: Calls, nodes: Nodes, imports: Imports,
+        handlers: Iterable[Any],
+    ) -> None:  # fmt: skip
         self.journal = journal
         self.pauses = pauses
         self.facts = facts
         self.calls = calls
         self.nodes = nodes
         self.imports = imports
-        self.refgraph = ledger.refgraph
+        owners = {type(handler).__module__: handler for handler in handlers}
+        self._known: dict[types.CodeType, Callable[[Any], bool]] = {
+            code: types.MethodType(handler, owners[module.__name__])
+            for module, codes in _KNOWN.items()
+            for code, handler in codes.items()
+        }
 
     def enter_frame(self, frame: Any) -> bool:
         code = frame.f_code
@@ -109,9 +61,9 @@ class Frames:
             if self.pauses.paused():
                 return False
             self.pauses.code = None
-        known = _KNOWN.get(code)
+        known = self._known.get(code)
         if known is not None:
-            return bool(getattr(self, known)(frame))
+            return known(frame)
         filename = code.co_filename
         if self.nodes.one_node.applied_by_library(frame):
             return False
@@ -122,7 +74,7 @@ class Frames:
                 self._method_of_library(frame)
             return False
         if self.imports.importing():
-            self.pauses.code = _FIND_AND_LOAD
+            self.pauses.code = FIND_AND_LOAD
             return False
         if filename == _CONTEXTLIB and self._called_by_library():
             return False

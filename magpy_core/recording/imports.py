@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 from magpy_core.monitor.record import OWN_DIRECTORY
@@ -24,7 +25,7 @@ class Imports:
         self.pauses = pauses
         self.refgraph = ledger.refgraph
         self.sources = ledger.sources
-        self._failed = {}
+        self._failed: dict[str, Any] = {}
 
     def importing(self) -> bool:
         """Whether the frame that starts was called by the import system or a module's body (an import no event showed)."""
@@ -75,3 +76,6 @@ class Imports:
                 self.import_name(self.journal.site, importlib.util.resolve_name(name, package))
             self.pauses.code = frame.f_code
         return False
+
+
+FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {importlib.import_module: Imports.import_call}

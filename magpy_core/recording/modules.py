@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,6 +11,7 @@ import torch.fx
 import torch.utils.checkpoint
 from torch import nn
 
+from magpy_core._compat.torch.parallel import PARALLEL_FORWARD
 from magpy_core.findings import HERE
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
@@ -108,3 +110,15 @@ class ModuleCalls:
         if is_a(module, nn.Module) and is_a(name, str):
             self.access.writes.attr(module, name, self.journal.site, native=True)
         return False
+
+
+FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {
+    nn.Module._wrapped_call_impl: ModuleCalls.module_getattr,
+    nn.Module._call_impl: ModuleCalls.module_call,
+    PARALLEL_FORWARD: ModuleCalls.parallel_call,
+    nn.Module.__getattr__: ModuleCalls.module_getattr,
+    nn.Module.__setattr__: ModuleCalls.module_setattr,
+    nn.Module.__delattr__: ModuleCalls.module_setattr,
+}
+# the tables that these helpers look into are known, too
+CODES = {code: ModuleCalls.module_getattr for code in nn.Module.__setattr__.__code__.co_consts if is_a(code, types.CodeType)}

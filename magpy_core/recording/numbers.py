@@ -74,8 +74,8 @@ class Numbers:
         self.decisions.decide(sym, sym.hint, "value", site)
 
     def escape_all(self, site: Any, *trees: Any) -> None:
-        """Every symbol inside the given values escapes, and every number and array of NumPy that holds data."""
-        if not self.ledger.scalars and not self.data:
+        """Every symbol inside the given values escapes."""
+        if not self.ledger.scalars:
             return
         stack, budget = list(trees), 100_000
         while stack:
@@ -88,8 +88,6 @@ class Numbers:
                 sym = self.ledger.scalars.get(v)
                 if sym is not None:
                     self.escape(sym, site)
-            elif id(v) in self.data:
-                self.escape_data(v, site)
             elif is_a(v, (dict, types.MappingProxyType)):
                 stack.extend(v.keys())
                 stack.extend(v.values())

@@ -135,7 +135,7 @@ class OperatorHost:
                     self.facts.values.read(self.sources.make("field", source, "_backward_hooks"), None, self.journal.site)
                 else:
                     text = f"`{source.describe()}` has hooks, which a compiled backward pass calls otherwise."
-                    self.ledger.ops.eager_only.append(("MP902", text, self.journal.site))
+                    self.journal.refuse("MP902", text, site=self.journal.site)
 
     def outside_tensor(self, tensor: torch.Tensor) -> Source:
         node = self.refgraph.node(tensor)
@@ -144,7 +144,7 @@ class OperatorHost:
                 self.facts.classes.tensor_class(type(tensor), self.journal.site)
             return node.source
         if self.age.is_made_inside(tensor):
-            if self.journal.graph_incomplete:  # said where it was made
+            if self.journal.graph_incomplete:  # reported where it was made
                 raise Unsupported("", "")
             raise Unsupported("MP105", f"{HERE} takes a tensor that no recorded operation made.")
         raise Unsupported("MP111", f"{HERE} takes a tensor that was reached in a way the monitor can't follow.")

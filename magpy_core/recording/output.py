@@ -7,10 +7,10 @@ import logging
 import sys
 import types
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from magpy_core.monitor.record import is_own_file
-from magpy_core.recording.frames import _LEVELS
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger, Output
 from magpy_core.recording.numbers import Numbers
@@ -19,12 +19,18 @@ from magpy_core.recording.printing import frozen, printable
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts
+    from magpy_core.recording.groups import Access, Facts
 
 _LOGGING = logging.__file__
 
 
 _AS_WRITTEN = "exc_info, extra, stack_info, or objects in it"
+
+
+_LEVELS = {
+    "debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR,
+    "exception": logging.ERROR, "critical": logging.CRITICAL,
+}  # fmt: skip
 
 
 class Origin(NamedTuple):
@@ -72,7 +78,7 @@ class OutputCalls:
     """TODO."""
 
     def __init__(
-        self, ledger: Ledger, journal: Journal, pauses: Pauses, numbers: Numbers, facts: Facts, access: Access, calls: Calls
+        self, ledger: Ledger, journal: Journal, pauses: Pauses, numbers: Numbers, facts: Facts, access: Access
     ) -> None:
         self.ledger = ledger
         self.journal = journal
@@ -80,10 +86,9 @@ class OutputCalls:
         self.numbers = numbers
         self.facts = facts
         self.access = access
-        self.calls = calls
         self.refgraph = ledger.refgraph
         self.sources = ledger.sources
-        self._loggers = []
+        self._loggers: list[logging.Logger] = []
         self._catching = 0  # blocks of warnings.catch_warnings that are open
 
     def log_call(self, frame: Any) -> bool:
@@ -248,3 +253,14 @@ class OutputCalls:
                 return False
         self.journal.skip_call("A warning was shown that names a line outside the region.")
         return False
+
+
+FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {
+    **{getattr(owner, name): OutputCalls.log_call for owner in (logging.Logger, logging) for name in _LEVELS if name != "exception"},
+    logging.Logger.log: OutputCalls.log_call, logging.log: OutputCalls.log_call, logging.Logger._log: OutputCalls.log_call,
+    logging.Logger.isEnabledFor: OutputCalls.log_asked,
+    logging.Logger.exception: OutputCalls.log_exception, logging.exception: OutputCalls.log_exception, logging.getLogger: OutputCalls.get_logger,
+    warnings._showwarnmsg: OutputCalls.warning_shown, warnings._add_filter: OutputCalls.filter_added,  # type: ignore[attr-defined]
+    warnings.resetwarnings: OutputCalls.filter_added, warnings.catch_warnings.__enter__: OutputCalls.filters_entered,
+    warnings.catch_warnings.__exit__: OutputCalls.filters_left,
+}  # fmt: skip

@@ -28,9 +28,6 @@ from magpy_core.refgraph.kinds import is_a
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
 
-_KEYED = frozenset({"get", "setdefault", "pop", "__getitem__", "__setitem__", "__delitem__", "__contains__"})
-
-
 _NATIVE_CALLABLES = (
     types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType,
     types.ClassMethodDescriptorType, functools.partial, type, *GETTERS,
@@ -47,7 +44,7 @@ _FIRST_CALLS = frozenset({map, filter, itertools.filterfalse, itertools.takewhil
 _BLIND_CALLS = frozenset({functools.reduce, itertools.accumulate, itertools.groupby})
 
 
-_KEYED = frozenset({sorted, min, max, bisect.bisect_left, bisect.bisect_right, bisect.insort_left, bisect.insort_right})
+_TAKES_KEY = frozenset({sorted, min, max, bisect.bisect_left, bisect.bisect_right, bisect.insort_left, bisect.insort_right})
 
 
 # Called with whatever it is, these look at nothing from outside that an event or the arguments' guards don't tell of.
@@ -136,7 +133,7 @@ class Callbacks:
     def guard(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The native ``fn`` calls what it is given: native callables among that have no events of their own."""
         self.seen_at = site
-        if fn in _KEYED:
+        if fn in _TAKES_KEY:
             if (key := kwargs.get("key")) is not None:
                 given = args[0] if len(args) == 1 or fn is sorted else args
                 self.called(site, key, _one_by_one(_elements(given)), (given,))

@@ -47,8 +47,6 @@ class Items:
     def read(self, obj: Any, key: Any, site: Any) -> None:
         if is_a(obj, torch.Tensor):
             return
-        if self.data_item(site, obj, key):
-            return
         if not self.numbers.keyed_by_address(obj, key):
             self.numbers.escape_all(site, key)
         if self.arrays.memory_read(site, obj):

@@ -11,12 +11,7 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
-from magpy_core.opgraph.scalars import (
-    BINARY,
-    COMPARE,
-    UNARY,
-    is_pointer,
-)
+from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.callees import is_copying
 from magpy_core.recording.decisions import Decisions
@@ -71,8 +66,6 @@ class Operators:
                 self.numbers.escape_raising(BINARY.get((site.name or "").removesuffix("=")), (lhs, rhs), site)
             return
         self.journal.site = site
-        if self.data_operator(site, lhs, rhs):
-            return
         if self.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             self.facts.classes.operands(site, lhs, rhs)
             return
@@ -113,8 +106,6 @@ class Operators:
                 self.facts.texts.formatted(v, site)
 
     def binary_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
-        if self.data_pending is not None or self.data_calls:
-            return self.data_operated(site, lhs, result)
         if self.arrays._plain and (self.arrays.is_plain_array(lhs) or self.arrays.is_plain_array(rhs)):
             self.arrays.operator_result((lhs, rhs), result)
         if not self.ledger.scalars or type(lhs) not in kinds.NUMBER_TYPES or type(rhs) not in kinds.NUMBER_TYPES:
@@ -131,15 +122,11 @@ class Operators:
         return self.numbers.computed(site, fn, (a or lhs, b or rhs), result)
 
     def unary(self, site: Any, value: Any) -> None:
-        if self.data_unary(site, value):
-            return
         self.arrays.memory_read(site, value)
         if kinds.kind_of(value) == kinds.OBJECT:
             self.facts.classes.special_methods(value, site)
 
     def unary_result(self, site: Any, value: Any, result: Any) -> Any:
-        if self.data_pending is not None or self.data_calls:
-            return self.data_operated(site, None, result)
         if not self.ledger.scalars or type(value) not in kinds.NUMBER_TYPES:
             return result
         sym = self.ledger.scalars.get(value)
@@ -159,19 +146,12 @@ class Operators:
                 if a is not None or b is not None:
                     self.journal.site = site
                     fn = COMPARE[site.name or "=="]
-                    if is_pointer(a) and is_pointer(b) and site.name in ("==", "!="):
-                        sym = self.ledger.ops.same_memory(a, b, lhs == rhs)
-                        if sym is not None:
-                            self.decisions.decide(sym, lhs == rhs, "compare", site)
-                        return
                     outcome = fn(lhs, rhs)
                     self.decisions.decide(
                         self.ledger.scalars.call(fn, (a or lhs, b or rhs), outcome), outcome, "compare", site
                     )
             return
         self.journal.site = site
-        if self.data_compared(site, lhs, rhs):
-            return
         if self.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             self.facts.classes.operands(site, lhs, rhs)
             return
@@ -226,8 +206,6 @@ class Operators:
         if is_a(container, torch.Tensor):
             return
         self.journal.site = site
-        if self.data_contains(site, item, container):
-            return
         self.arrays.memory_read(site, item, container)
         if not self.numbers.keyed_by_address(container, item):
             self.numbers.escape_all(site, item, () if type(container) is dict else container)
@@ -266,8 +244,6 @@ class Operators:
                 self.decisions.decide(self.ledger.scalars.call(bool, (sym,), bool(value)), bool(value), "truth", site)
             return
         self.journal.site = site
-        if self.data_truth(site, value):
-            return
         self.arrays.memory_read(site, value)
         kind = kinds.kind_of(value)
         if kind in kinds.CONTAINERS:

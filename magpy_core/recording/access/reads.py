@@ -18,6 +18,7 @@ from torch import nn
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE
 from magpy_core.recording.age import Age
+from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.callees import DESCRIPTOR, GETTERS
 from magpy_core.recording.facts.values import Slot
 from magpy_core.recording.journal import Journal
@@ -56,10 +57,13 @@ _POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # 
 class Reads:
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, age: Age, facts: Facts, access: Access, nodes: Nodes) -> None:
+    def __init__(
+        self, ledger: Ledger, journal: Journal, age: Age, arrays: Arrays, facts: Facts, access: Access, nodes: Nodes
+    ) -> None:
         self.ledger = ledger
         self.journal = journal
         self.age = age
+        self.arrays = arrays
         self.facts = facts
         self.access = access
         self.nodes = nodes
@@ -136,7 +140,7 @@ class Reads:
     def attr(self, obj: Any, name: str, site: Any) -> None:
         """``obj.name`` is about to be read."""
         tp = type(obj)
-        if kinds.holds_memory(tp) and self.data_attribute(site, obj, name):
+        if tp.__module__ == "numpy" and kinds.holds_memory(tp) and self.arrays.memory_read(site, obj):
             return
         if tp in weakref.ProxyTypes or is_a(obj, torch.futures.Future):
             self.journal.refuse(

@@ -245,8 +245,6 @@ class Writes:
         self.journal.site = site
         if is_a(obj, torch.Tensor):
             return
-        if kinds.holds_memory(type(obj)) and self.data_item_written(site, obj, key, value):
-            return
         if not self.numbers.keyed_by_address(obj, key):
             self.numbers.escape_all(site, key)
         if kinds.holds_memory(type(obj)):

@@ -15,9 +15,7 @@ import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
 from magpy_core.monitor import policy
-from magpy_core.opgraph.scalars import (
-    CARRYING,
-)
+from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.calls.native import HIGHER
 from magpy_core.recording.journal import Journal

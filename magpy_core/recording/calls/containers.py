@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import HERE
 from magpy_core.monitor import policy
-from magpy_core.recording.access.callbacks import _KEYED
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger, Output
@@ -41,6 +40,9 @@ _HANDING = _STORING | {
 
 
 _TAKING = frozenset({"extend", "extendleft", "__iadd__"})  # they look at what they are given, and not into its elements
+
+
+_BY_KEY = frozenset({"get", "setdefault", "pop", "__getitem__", "__setitem__", "__delitem__", "__contains__"})
 
 
 _ORDERED = (kinds.LIST, kinds.TUPLE, kinds.DEQUE, kinds.DICT)
@@ -81,7 +83,7 @@ class ContainerCalls:
             self.access.writes.counted(obj)
         node = self.facts.roots.node_for(obj)
         kind = kinds.kind_of(obj)
-        if self.ledger.scalars and not (args and name in _KEYED and self.numbers.keyed_by_address(obj, args[0])):
+        if self.ledger.scalars and not (args and name in _BY_KEY and self.numbers.keyed_by_address(obj, args[0])):
             self.escape_from_method(site, obj, name, args, kwargs)
         for a in args:
             if kinds.kind_of(a) == kinds.OBJECT:
@@ -89,7 +91,7 @@ class ContainerCalls:
         if name not in _LOOKS_AT_NONE:
             depth = 0 if name in _TAKING or all(is_a(a, dict) for a in args) else 1
             self.access.arguments.read(site, args, kwargs, shallow=depth, carry=name in _HANDING and kind in _ORDERED)
-        if kind == kinds.SET or (kind == kinds.DICT and (name == "move_to_end" or (node is None and name in _KEYED))):
+        if kind == kinds.SET or (kind == kinds.DICT and (name == "move_to_end" or (node is None and name in _BY_KEY))):
             self.facts.contents.identified(site, node is not None, *(args if kind == kinds.SET else args[:1]))
         if node is None:
             if name in _COMPARING:

@@ -17,7 +17,11 @@ from magpy_core._compat.torch.scripts import (
 )
 from magpy_core._compat.torch.surroundings import watched
 from magpy_core.monitor import policy
-from magpy_core.opgraph.functions import reads_setting
+from magpy_core.opgraph.functions import (
+    OUTSIDE_ARRAY,
+    OUTSIDE_ARRAY_HINT,
+    reads_setting,
+)
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, consumer_of, number_read_from
@@ -100,10 +104,7 @@ class Dispatch:
 
     def dispatch(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         tp = type(fn)
-        self.finished_data()
         if stream_of(fn) is not None and self.calls.outside.draw(site, fn, args, kwargs):
-            return
-        if self.data_call(site, fn, args, kwargs):
             return
         if tp is types.FunctionType:
             self.calls.python.call(site, fn, args, kwargs)
@@ -136,7 +137,7 @@ class Dispatch:
         elif is_a(fn, GETTERS):
             self.access.natives.call_getter(site, fn, args)
         elif is_a(fn, SCRIPTED):
-            self.nodes.scripts.call(site, fn, args, kwargs)
+            self.nodes.scripts.call(site, fn)
         elif is_a(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
             self.stack.torch = (site, fn)
         else:
@@ -182,6 +183,9 @@ class Dispatch:
         if fn.__name__ == "from_numpy" and len(args) == 1 and self.arrays.is_plain_array(args[0]):
             self.nodes.constructors.from_array(site, args[0])
             self.arrays.mark_shared(args[0])
+        elif fn.__name__ == "from_numpy" and not self.ledger.ops.op_depth:
+            if not self.journal.graph_incomplete:
+                self.journal.refuse_call("MP105", OUTSIDE_ARRAY, hint=OUTSIDE_ARRAY_HINT, site=site)
         elif owner is None or is_a(owner, types.ModuleType):
             self.calls.native.call(site, fn, args, kwargs)
         elif is_a(owner, torch.Tensor):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from magpy_core.monitor import policy
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
 from magpy_core.refgraph import kinds, lookup
@@ -25,8 +26,17 @@ class MethodCalls:
     """TODO."""
 
     def __init__(
-        self, ledger: Ledger, stack: CallStack, numbers: Numbers, arrays: Arrays, facts: Facts, access: Access, calls: Calls
+        self,
+        ledger: Ledger,
+        journal: Journal,
+        stack: CallStack,
+        numbers: Numbers,
+        arrays: Arrays,
+        facts: Facts,
+        access: Access,
+        calls: Calls,
     ) -> None:
+        self.journal = journal
         self.stack = stack
         self.numbers = numbers
         self.arrays = arrays
@@ -113,5 +123,5 @@ class MethodCalls:
             self.calls.outside.host_call(site, fn, policy.verdict(fn))
         elif module == "numpy" and (kinds.is_numpy_value(type(obj)) or self.arrays.is_plain_array(obj)):
             self.calls.outside.call_numpy(site, fn, args, kwargs)
-        elif self.refgraph.node(obj) is not None or module == "numpy":
+        elif self.refgraph.node(obj) is not None or (module == "numpy" and not self.journal.graph_incomplete):
             self.calls.outside.host_call(site, fn, policy.UNKNOWN)

@@ -12,12 +12,10 @@ import torch
 import torch.fx
 import torch.utils.checkpoint
 
-from magpy_core._compat.torch.settings import setter_name
+from magpy_core._compat.torch.settings import changes_setting
 from magpy_core.monitor import policy
-from magpy_core.opgraph.scalars import (
-    CARRYING,
-)
-from magpy_core.recording.access.callbacks import _BLIND_CALLS, _FIRST_CALLS, _KEYED
+from magpy_core.opgraph.scalars import CARRYING
+from magpy_core.recording.access.callbacks import _BLIND_CALLS, _FIRST_CALLS, _TAKES_KEY
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.calls.rules import RULES
 from magpy_core.recording.ledger import Ledger
@@ -40,7 +38,7 @@ _CLASS_METHODS = frozenset({
 _MUTATING_MODULES = frozenset({"_heapq", "_bisect", "_collections", "_operator"})
 
 
-HIGHER = _FIRST_CALLS | _BLIND_CALLS | _KEYED | {itertools.starmap, iter, collections.defaultdict}
+HIGHER = _FIRST_CALLS | _BLIND_CALLS | _TAKES_KEY | {itertools.starmap, iter, collections.defaultdict}
 """Native callables that may call what they are given."""
 
 
@@ -79,8 +77,8 @@ class NativeCalls:
             rule(self.calls.rules, site, fn, args, kwargs)
             return
         what = policy.verdict(fn) if not self.access.natives.pickles(fn, args) else policy.UNKNOWN
-        if what == policy.TORCH and setter_name(fn) is not None and not self.ledger.ops.op_depth:
-            self.calls.outside.setting_written(site, fn, args, kwargs)
+        if what == policy.TORCH and changes_setting(fn) and not self.ledger.ops.op_depth:
+            self.calls.outside.setting_written(site)
         elif what == policy.TORCH:
             self.calls.torch.expected(site, fn, args)
         elif what == policy.PURE:

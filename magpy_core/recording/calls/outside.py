@@ -13,9 +13,12 @@ import torch
 import torch.fx
 import torch.utils.checkpoint
 
-from magpy_core._compat.torch.settings import get_settings, settings
 from magpy_core.findings import HERE, Value
 from magpy_core.monitor import policy
+from magpy_core.opgraph.functions import (
+    opaque_hint,
+    opaque_read,
+)
 from magpy_core.recording.age import Age
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack
@@ -75,11 +78,7 @@ class Outside:
             return
         key = (fn, args)
         source = self._settings.get(key)
-        if source is None and self._set_one and (fn, args) not in list(settings()):
-            self.journal.refuse(
-                "MP106", f"{HERE} asks for a setting of torch after the region has changed another one.", site=site
-            )
-        elif source is None:
+        if source is None:
             root = self.facts.roots.const_root(fn, f"torch's {fn.__name__.removeprefix('_')}").source
             source = self._settings[key] = self.sources.make("setting", root, args)
             self.refgraph.read(source, "eq", result, site)
@@ -98,28 +97,19 @@ class Outside:
             self.arrays.keep(result)
         return result
 
-    def setting_written(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A setting of torch is about to be changed, which is a node of the graph. What the others are from then on follows
-        from what they were, so all of them are guarded."""
+    def setting_written(self, site: Any) -> None:
+        """A setting of torch is about to be changed."""
         self.stack.torch = None
-        if kwargs or any(type(a) not in _SETTINGS for a in args):
-            self.journal.refuse("MP106", f"{HERE} changes a setting of torch in a way that can't be recorded.", site=site)
-            return
-        self.numbers.escape_all(site, args)
-        if not self._set_one:
-            self._set_one = True
-            try:
-                for (getter, where), value in zip(settings(), get_settings(), strict=True):
-                    self.setting_read(site, getter, where, value)
-            except RuntimeError as error:
-                self.journal.refuse(
-                    "MP106", f"{HERE} changes a setting of torch, of which two contradict: {error}", site=site
-                )
-        self.stack.awaited = (site, "set", (fn, args))
+        self.journal.refuse("MP106", f"{HERE} changes a setting of torch, which no graph can do.", site=site)
 
     def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """NumPy on plain numbers is arithmetic; on arrays it reads memory that no guard watches."""
         owner = getattr(fn, "__self__", None)  # of a method
+        if self.journal.graph_incomplete and not self.ledger.ops.op_depth:
+            return  # it may be given what a refused call gave
+        if not self.ledger.ops.op_depth and any(is_a(v, torch.Tensor) for v in (*args, *kwargs.values())):
+            self.journal.refuse_call("MP102", opaque_read("numpy"), hint=opaque_hint("numpy"), site=site)
+            return
         if self.ledger.ops.op_depth and policy.is_pure_numpy(fn):  # inside of what is one node, which computes this again
             self.access.arguments.read(site, (*args, *(() if is_a(owner, types.ModuleType) else (owner,))), kwargs)
             return
@@ -171,7 +161,6 @@ class Outside:
             type(v) in (int, float, bool, str, type(None))
             or (type(v) in (tuple, list) and self._plain_tree(v))
             or self.arrays.is_plain_array(v)
-            or id(v) in self.data
             for v in values
         )
 
@@ -179,8 +168,7 @@ class Outside:
         if type(result) in (int, float):
             self.ledger.draws.append(source)
             return self.ledger.scalars.bind(result, self.ledger.scalars.source(source, result))
-        if not self.drawn_array(site, source, result):
-            self.host_call(site, fn, policy.HOST)
+        self.host_call(site, fn, policy.HOST)
         return result
 
     def context_variable(self, var: contextvars.ContextVar[Any], name: str, args: tuple[Any, ...], site: Any) -> None:

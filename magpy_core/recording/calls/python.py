@@ -19,6 +19,7 @@ from magpy_core.recording.callees import COPYING
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.pauses import Pauses
 from magpy_core.refgraph.fields import instance_dict
 from magpy_core.refgraph.kinds import is_a
 
@@ -94,6 +95,7 @@ class PythonCalls:
         ledger: Ledger,
         journal: Journal,
         stack: CallStack,
+        pauses: Pauses,
         numbers: Numbers,
         facts: Facts,
         access: Access,
@@ -103,6 +105,7 @@ class PythonCalls:
         self.ledger = ledger
         self.journal = journal
         self.stack = stack
+        self.pauses = pauses
         self.numbers = numbers
         self.facts = facts
         self.access = access
@@ -122,7 +125,7 @@ class PythonCalls:
                 "MP111", f"The function `{fn.__qualname__}` runs with two different sets of globals.", site=site
             )
         if fn.__module__ == "torch.random":  # some are wrapped so that their frames are never seen
-            self.nodes.random_state.call(site, fn, args, kwargs)
+            self.nodes.random_state.call(site, fn)
             return
         if fn is torch.nn.Module.__getattr__ and len(args) == 2 and not kwargs:
             self.access.reads.module_member(args[0], args[1], site)
@@ -130,7 +133,12 @@ class PythonCalls:
         if fn is copy.deepcopy and len(args) == 1 and not kwargs and self.calls.rules.copies(site, args[0]):
             return
         if fn in TENSOR_COPIES:
-            self.copy_tensor(site, *args)
+            if not self.ledger.ops.op_depth:
+                hint = "Copy its values: `x.detach().clone()`."
+                self.journal.refuse_call(
+                    "MP106", f"{HERE} copies a tensor deeply, which no graph can do.", hint=hint, site=site
+                )
+                self.pauses.during_call()
             return
         if (
             fn is copy.deepcopy and site.code not in COPYING and len(args) + len(kwargs) > 1

@@ -10,7 +10,9 @@ import torch.utils.checkpoint
 
 from magpy_core.findings import HERE, Value
 from magpy_core.monitor import policy
-from magpy_core.opgraph.functions import STATE_READ_PREFIXES
+from magpy_core.opgraph.functions import (
+    STATE_READ_PREFIXES,
+)
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.journal import Journal
 from magpy_core.refgraph.kinds import is_a

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import gc
 import inspect
-import operator
 import types
 from typing import TYPE_CHECKING, Any
 
-from magpy_core.opgraph.scalars import (
-    BINARY,
-)
 from magpy_core.recording.journal import Journal
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Facts
-
-_IN_PLACE = {f"{sign}=": getattr(operator, f"i{fn.__name__.rstrip('_')}") for sign, fn in BINARY.items()}
-
 
 # Made where they run, without defaults.
 _IN_PLACE = frozenset({"<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,6 +9,7 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
+from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
@@ -23,17 +22,6 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts, Nodes
 
 
-@functools.lru_cache(maxsize=1024)
-def caching(fn: Any) -> Callable[..., Any]:
-    """A plain function that calls a ``functools.lru_cache`` function."""
-
-    def ask(*args: Any, **kwargs: Any) -> Any:
-        return fn(*args, **kwargs)
-
-    ask.__name__ = f"cached_{getattr(fn, '__name__', 'function')}"
-    return ask
-
-
 def _is_plain(value: Any) -> bool:
     """Scalars, and tuples of them of any depth."""
     if type(value) in (tuple, torch.Size):
@@ -41,18 +29,16 @@ def _is_plain(value: Any) -> bool:
     return kinds.kind_of(value) == kinds.SCALAR
 
 
-def _name(fn: Any) -> str:
-    return f"{getattr(fn, '__module__', '')}.{getattr(fn, '__qualname__', '')}"
-
-
 class Caches:
     """TODO."""
 
     def __init__(
-        self, ledger: Ledger, journal: Journal, numbers: Numbers, facts: Facts, access: Access, calls: Calls, nodes: Nodes
-    ) -> None:
+        self, ledger: Ledger, journal: Journal, stack: CallStack, numbers: Numbers, facts: Facts, access: Access,
+        calls: Calls, nodes: Nodes,
+    ) -> None:  # fmt: skip
         self.ledger = ledger
         self.journal = journal
+        self.stack = stack
         self.numbers = numbers
         self.facts = facts
         self.access = access
@@ -60,7 +46,6 @@ class Caches:
         self.nodes = nodes
         self.refgraph = ledger.refgraph
         self.sources = ledger.sources
-        self._asked = []
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function wrapped by ``functools.lru_cache``."""
@@ -76,27 +61,28 @@ class Caches:
         wrapped = getattr(fn, "__wrapped__", None)
         self.facts.functions.guard(wrapped)
         self.numbers.escape_all(site, args, kwargs)
-        asked_anew = (
-            any(is_a(a, torch.Tensor) for a in (*args, *kwargs.values())) or _name(fn) in self.ledger.learned.evicting
-        )
-        if asked_anew and self._reads_entry_state([wrapped], site):
-            # its cache asks which tensor it is, which is another one at each call, or has made room for something else: a
-            # node that asks the cache, and fills it
-            text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which a compiled graph can't do."
-            self.ledger.ops.eager_only.append(("MP106", text, site))
-            self.nodes.one_node.apply(site, caching(fn), args, kwargs, checked=True)
-            self.calls.torch.alone = True
+        if any(is_a(a, torch.Tensor) for a in (*args, *kwargs.values())):
+            text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which no graph can do."
+            self.journal.refuse_call("MP106", text, site=site)
             return
         self.access.arguments.read(site, args, kwargs)
-        self._asked.append((site, fn, args, kwargs, fn.cache_info()))
+        before = fn.cache_info()
 
-    def returned(self, site: Any, fn: Any, args: Any, kwargs: Any, before: Any, result: Any) -> None:
+        def returned(result: Any) -> Any:
+            self._returned(site, fn, args, kwargs, before, result)
+            return result
+
+        self.stack.on_return(returned)
+
+    def _returned(self, site: Any, fn: Any, args: Any, kwargs: Any, before: Any, result: Any) -> None:
         after = fn.cache_info()
         if after.misses != before.misses:
-            # the run filled the cache: the next one finds the value there
-            self.journal.skip_call(f"`{getattr(fn, '__name__', 'A cached function')}` filled its cache in this call.")
+            name = getattr(fn, "__name__", "A cached function")
             if before.currsize == before.maxsize:
-                self.ledger.learned.evicting.add(_name(fn))
+                text = f"`{name}` has a full cache: this call evicts an entry, which no replay can repeat."
+                self.journal.refuse("MP111", text, hint="Give the cache room for every call of the program.", site=site)
+            else:  # the run filled the cache: the next one finds the value there
+                self.journal.skip_call(f"`{name}` filled its cache in this call.")
             return
         if kinds.kind_of(result) == kinds.TENSOR and self.ledger.ops.values.get(id(result)) is not None:
             return

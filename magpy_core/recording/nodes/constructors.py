@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.fx
 import torch.utils.checkpoint
 
-from magpy_core.opgraph.arrays import Kept, again
-from magpy_core.opgraph.made import (
-    LARGEST_ARRAY,
-    array_parts,
-    from_array,
-    make_parameter,
-    make_variable,
-)
+from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array, make_variable
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
@@ -48,17 +39,6 @@ def _numpy_numbers(data: Any) -> bool:
     return all(type(v) in plain or (kinds.is_number_of_numpy(v) and type(v.item()) in plain) for v in data)
 
 
-@functools.lru_cache(maxsize=64)
-def legacy(cls: Any) -> Callable[..., Any]:
-    """A plain function that calls a constructor such as ``torch.FloatTensor``."""
-
-    def construct(data: Any) -> Any:
-        return cls(data)
-
-    construct.__name__ = "legacy_constructor"
-    return construct
-
-
 class Constructors:
     """TODO."""
 
@@ -80,22 +60,18 @@ class Constructors:
             size = tuple(args[0]) if args and type(args[0]) is torch.Size else args or (0,)  # of nothing: no elements
             self.nodes.one_node.apply(site, torch.empty, (size,), {"dtype": dtype, "device": _CPU})
         elif (
-            len(args) == 1
-            and type(args[0]) in (list, tuple, range)
-            and (_plain_numbers(args[0]) or (_numpy_numbers(args[0]) and not any(map(self.is_data, args[0]))))
+            len(args) == 1 and type(args[0]) in (list, tuple, range) and (_plain_numbers(args[0]) or _numpy_numbers(args[0]))
         ):
             self.numbers.escape_all(site, args)
             data = [v.item() if kinds.is_number_of_numpy(v) else v for v in args[0]]
             self.nodes.one_node.apply(site, torch.tensor, (data,), {"dtype": dtype, "device": _CPU})
         elif len(args) == 1 and self.arrays.is_plain_array(args[0]):
-            self.nodes.one_node.apply(site, again(legacy(cls), (Kept(args[0].copy()),), {}), (), {})
-        elif len(args) == 1 and self.is_data(args[0]):
-            self.nodes.one_node.apply(site, legacy(cls), args, {})
+            self.from_array(site, args[0], dtype)
         elif len(args) == 1 and is_a(args[0], torch.Tensor) and cls is torch.Tensor:
             self.nodes.one_node.apply(site, torch.ops.aten.alias.default, args, {})
 
     def made_by_constructor(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """``Variable(x)`` and ``nn.Parameter(x)``: detached, and a leaf of its own where it requires a gradient."""
+        """``Variable(x)``: the same memory, detached. One that requires a gradient, and ``nn.Parameter(x)``, is refused."""
         parameter = cls is torch.nn.Parameter
         given = dict(zip(("data", "requires_grad"), args, strict=False)) | kwargs
         leaf = given.get("requires_grad", parameter)
@@ -109,15 +85,17 @@ class Constructors:
         if type(given.get("data")) not in (torch.Tensor, torch.nn.Parameter) or type(leaf) is not bool:
             return
         if parameter or leaf:
-            text = f"A {cls.__name__} made inside the region is a leaf of its own, which a compiled graph would not keep."
-            self.ledger.ops.eager_only.append(("MP106", text, site))
-        self.nodes.one_node.apply(site, make_parameter if parameter else make_variable, (given["data"], leaf), {})
+            text = f"A {cls.__name__} made inside the region is a leaf of its own, which no graph would keep."
+            self.journal.refuse_call("MP106", text, hint="Make it once, outside the region.", site=site)
+        else:
+            self.nodes.one_node.apply(site, make_variable, (given["data"],), {})
 
-    def from_array(self, site: Any, array: Any) -> None:
+    def from_array(self, site: Any, array: Any, dtype: torch.dtype | None = None) -> None:
         """``torch.from_numpy`` of an array that the region made: its numbers are constants of the graph."""
         if self.ledger.ops.op_depth or self.nodes.one_node.active is not None or array.size > LARGEST_ARRAY:
             return
         self.ledger.ops.op_depth += 1  # what this runs is not the program's
         parts = self.journal.contained(array_parts, array)
         self.ledger.ops.op_depth -= 1
-        self.nodes.one_node.apply(site, from_array, parts if type(parts) is tuple else (), {})
+        if type(parts) is tuple:
+            self.nodes.one_node.apply(site, from_array, (*parts[:2], dtype or parts[2]), {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -29,8 +30,8 @@ class Modes:
         self.journal = journal
         self.calls = calls
         self.refgraph = ledger.refgraph
-        self._inference = []
-        self._autocast = []
+        self._inference: list[torch.fx.Node] = []
+        self._autocast: list[torch.fx.Node] = []
 
     def state_changed(self, frame: Any) -> bool:
         """What torch does is not the same from here on, and no replay would change it so."""
@@ -75,3 +76,19 @@ class Modes:
             return False
         self.ledger.ops.graph.call_function(exit_inference_mode, (self._inference.pop(),))
         return False
+
+    def left_open(self) -> None:
+        """At exit: every mode that was entered inside must have been left."""
+        if self._inference:
+            self.journal.refuse("MP106", "An inference mode entered inside the region stays open after it.")
+        if self._autocast:
+            self.journal.refuse("MP106", "An autocast context entered inside the region stays open after it.")
+
+
+FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {
+    torch.autocast.__enter__: Modes.autocast_enter,
+    torch.autocast.__exit__: Modes.autocast_exit,
+    torch.inference_mode.__enter__: Modes.inference_enter,
+    torch.inference_mode.__exit__: Modes.inference_exit,
+}
+CODES = dict.fromkeys(_STATE_CHANGERS, Modes.state_changed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import types
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,20 +13,23 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core._compat.torch.function_apply import starts_custom_function
+from magpy_core.findings import HERE
+from magpy_core.opgraph.expected import expecting
 from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.journal import FAILED, Journal
+from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.operator_host import OperatorHost
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Calls, Facts
 
+_PASS_IT_IN = "Pass what it reads in as arguments of `apply`."
+
+
 _METHODS = ("forward", "backward", "setup_context", "vjp", "jvp", "vmap")
-
-
-_IN_CALL = ("forward", "setup_context")  # what runs when the function is applied
 
 
 _PLAIN = (bool, int, float, str, type(None), torch.dtype)
@@ -35,15 +37,12 @@ _PLAIN = (bool, int, float, str, type(None), torch.dtype)
 
 @dataclass
 class _Applied:
-    """A call that is one node: its site, what was prepared for it, the effects before it. ``void``: the node gives nothing,
-    as what the program gets can be no part of a graph."""
+    """A call that is one node: what was prepared for it, and how many effects there were before it."""
 
-    site: Any
     target: Callable[..., Any]
     before: Any
     args: tuple[Any, ...]
     effects: int
-    void: bool = False
     checked: bool = False  # whether what it gives may follow from data
     held: list[tuple[int, list[int]]] = field(default_factory=list)
     """What the containers among its arguments hold, by id, if it is checked."""
@@ -75,70 +74,40 @@ def applier(cls: Any) -> Callable[..., Any]:
     return apply
 
 
-def applier_with(cls: Any, modules: dict[int, Any]) -> Callable[..., Any]:
-    """The same for a call with modules among its arguments, at these positions: they belong to the program, which keeps
-    them alive."""
-    held = {i: weakref.ref(module) for i, module in modules.items()}
-
-    def apply(*args: Any) -> Any:
-        rest = iter(args)
-        return cls.apply(*(held[i]() if i in held else next(rest) for i in range(len(args) + len(held))))
-
-    apply.__name__ = f"apply_{cls.__name__}"
-    return apply
-
-
-def globals_read(fn: Any) -> list[tuple[dict[str, Any], str]] | None:
-    """The globals, other than modules, that a Python function and the functions among these globals may read: plain values
-    and functions. None if it may read anything else besides its arguments and builtins."""
-    found: list[tuple[dict[str, Any], str]] = []
-    seen: set[int] = set()
-    waiting = [fn]
-    while waiting:
-        fn = waiting.pop()
-        if is_a(fn, (staticmethod, classmethod)):
-            fn = fn.__func__
-        if fn is None or id(fn) in seen:
-            continue
-        if not is_a(fn, types.FunctionType) or fn.__closure__:
-            return None
-        seen.add(id(fn))
-        waiting_values = [*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()]
-        codes = [fn.__code__]
-        while codes:
-            code = codes.pop()
-            codes += [c for c in code.co_consts if is_a(c, types.CodeType)]
-            names = [n for n in code.co_names if n in fn.__globals__ and not is_a(fn.__globals__[n], types.ModuleType)]
-            found += [(fn.__globals__, name) for name in names]
-            waiting_values += [fn.__globals__[name] for name in names]
-        waiting += [v for v in waiting_values if is_a(v, types.FunctionType)]
-        if not all(is_a(v, (types.FunctionType, *_PLAIN)) for v in waiting_values):
-            return None
-    return found
-
-
 def self_contained(fn: Any) -> bool:
     """Whether a Python function reads nothing but its arguments, builtins and modules."""
-    return globals_read(fn) == []
-
-
-def _unrecorded() -> None:
-    """Stands in the graph of a refused recording for a value no operation gave; such a graph is never run."""
-    raise AssertionError("the graph of a refused recording was run")
+    if is_a(fn, (staticmethod, classmethod)):
+        fn = fn.__func__
+    if fn is None:
+        return True
+    if not is_a(fn, types.FunctionType) or fn.__closure__:
+        return False
+    if not all(is_a(v, _PLAIN) for v in (*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values())):
+        return False
+    codes = [fn.__code__]
+    while codes:
+        code = codes.pop()
+        codes += [c for c in code.co_consts if is_a(c, types.CodeType)]
+        names = [n for n in code.co_names if n in fn.__globals__]
+        if not all(is_a(fn.__globals__[name], types.ModuleType) for name in names):
+            return False
+    return True
 
 
 class OneNode:
     """TODO."""
 
     def __init__(
-        self, ledger: Ledger, journal: Journal, stack: CallStack, numbers: Numbers, facts: Facts, calls: Calls
-    ) -> None:
+        self, ledger: Ledger, journal: Journal, stack: CallStack, numbers: Numbers, facts: Facts, calls: Calls,
+        host: OperatorHost,
+    ) -> None:  # fmt: skip
         self.ledger = ledger
         self.journal = journal
         self.stack = stack
         self.numbers = numbers
         self.facts = facts
         self.calls = calls
+        self.host = host
         self.refgraph = ledger.refgraph
         self.active: _Applied | None = None
 
@@ -149,33 +118,43 @@ class OneNode:
         for name in _METHODS:
             self.facts.classes.member(cls, name, site)
         methods = {n: m for n in _METHODS if not lookup.missing(m := lookup.class_lookup(cls, n)[0])}
-        closed = all(map(self_contained, methods.values()))
-        if kwargs or (not closed and not self._reads_entry_state([methods[n] for n in _IN_CALL if n in methods], site)):
-            self.journal.refuse(
-                "MP107", f"The autograd.Function `{cls.__name__}` may read what the region has changed.", site=site
-            )
-            return
-        if not closed:
-            text = f"The autograd.Function `{cls.__name__}` reads state from outside, which a compiled graph would freeze."
-            self.ledger.ops.eager_only.append(("MP107", text, site))
-        self.numbers.escape_all(site, args)
-        modules = {i: a for i, a in enumerate(args) if is_a(a, torch.nn.Module)}
-        if modules and not self._takes_modules(cls, list(modules.values()), site):
-            return
-        call = applier_with(cls, modules) if modules else applier(cls)
-        self.apply(site, call, tuple(a for i, a in enumerate(args) if i not in modules), {}, checked=True)
+        if kwargs or not all(map(self_contained, methods.values())):
+            text = f"The autograd.Function `{cls.__name__}` reads state from outside, which a graph would freeze."
+            self.journal.refuse_call("MP107", text, hint=_PASS_IT_IN, site=site)
+        elif any(is_a(a, torch.nn.Module) for a in args):
+            text = f"The autograd.Function `{cls.__name__}` is given a module, which no graph can hold."
+            self.journal.refuse_call("MP107", text, hint=_PASS_IT_IN, site=site)
+        else:
+            self.numbers.escape_all(site, args)
+            self.apply(site, applier(cls), args, {}, checked=True)
 
     def apply(
-        self, site: Any, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], void: bool = False,
-        checked: bool = False,
-    ) -> None:  # fmt: skip
+        self, site: Any, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], checked: bool = False
+    ) -> None:
         """The call about to run is one node of the graph, ``target(*args, **kwargs)``; what runs inside is part of it."""
         self.ledger.ops.op_depth += 1
         before = self.journal.contained(self.ledger.ops.prepare, target, args, kwargs)
         self.stack.torch = None
         self.ledger.ops._numbers = []  # the node reads them again itself
-        self.active = _Applied(site, target, before, args, self._effects(), void, checked, _held(args) if checked else [])
+        self.active = applied = _Applied(target, before, args, self._effects(), checked, _held(args) if checked else [])
         self.calls.torch.alone = False
+        self.stack.on_return(lambda result: self._returned(applied, result))
+
+    def _returned(self, applied: _Applied, result: Any) -> Any:
+        self.active = None
+        if applied.checked and applied.held != _held(applied.args):
+            self.journal.refuse("MP107", f"{HERE} changes a container that it is given.")
+        if self._effects() != applied.effects:
+            self.journal.refuse("MP107", "The forward of an autograd.Function changes state outside the region.")
+        target = applied.target
+        if applied.checked:
+            made = self.journal.contained(expecting, target, result, not self.host.sizes_vary())
+            target = made if callable(made) else target
+        after = self.host.guarded_result(self.ledger.ops._after, result, applied.before, target, applied.args, {})
+        if applied.checked and not self.journal.refused:
+            self.journal.contained(self.host.sizes_from_data, after)
+        self.ledger.ops.op_depth -= 1
+        return after
 
     def _effects(self) -> int:
         written = sum(1 + len(n.forced) for n in self.refgraph.written())
@@ -193,16 +172,5 @@ class OneNode:
             return False
         return not self.function_apply(frame)
 
-    def guarded_result(self, fn: Callable[..., Any], result: Any, before: Any, *args: Any) -> Any:
-        if before is not FAILED:
-            after = self.journal.contained(fn, result, before, *args)
-            if after is not FAILED:
-                return after
-        self.adopt(result)
-        return result
 
-    def adopt(self, result: Any) -> None:
-        """Give the tensors of an operation that was refused a place, so that later operations are not refused for them."""
-        for tensor in self.ledger.ops._tensors(result):
-            if id(tensor) not in self.ledger.ops.values:
-                self.ledger.ops.values[id(tensor)] = (tensor, self.ledger.ops.graph.call_function(_unrecorded, ()))
+FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {torch.autograd.Function.apply: OneNode.function_apply}

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from magpy_core._compat.torch.dynamo import compiles_for_operators
 from magpy_core._compat.torch.scripts import (
     CACHED_FORWARD,
     ScriptMethod,
-    ScriptUse,
     cpp_module,
     has_script_attribute,
     has_script_method,
-    script_use,
+    tracers,
 )
 from magpy_core._compat.torch.torch_state import (
     put_back,
@@ -23,50 +22,25 @@ from magpy_core._compat.torch.torch_state import (
 )
 from magpy_core.findings import HERE
 from magpy_core.monitor.policy import module_of
+from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
-from magpy_core.recording.numbers import Numbers
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Facts, Nodes
 
-_HINT = "Call the Python function or module that it was made from: MagPy compiles the whole region."
-
-
-@functools.lru_cache(maxsize=1024)
-def scripted(fn: Any) -> Callable[..., Any]:
-    """A plain function that calls a ``torch.jit.script`` function."""
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        return fn(*args, **kwargs)
-
-    run.__name__ = f"script_{fn.name}"
-    return run
-
-
-def scripted_method(fn: Any, statistics: int) -> Callable[..., Any]:
-    """A plain function that calls a method of a compiled module. ``state`` is what the method reads: tensors of the module's
-    own, of which it changes the first ones without leaving a trace."""
-
-    def run(state: Any, *args: Any, **kwargs: Any) -> Any:
-        return fn(*args, **kwargs)
-
-    run.__name__ = f"script_{fn.name}"
-    run.changes_first = statistics  # type: ignore[attr-defined]
-    return run
-
 
 class Scripts:
     """TODO."""
 
     def __init__(
-        self, ledger: Ledger, journal: Journal, numbers: Numbers, facts: Facts, access: Access, nodes: Nodes
+        self, ledger: Ledger, journal: Journal, stack: CallStack, facts: Facts, access: Access, nodes: Nodes
     ) -> None:
         self.ledger = ledger
         self.journal = journal
-        self.numbers = numbers
+        self.stack = stack
         self.facts = facts
         self.access = access
         self.nodes = nodes
@@ -74,7 +48,6 @@ class Scripts:
         self.sources = ledger.sources
         self._without_shadow = False
         self._without_functions = False
-        self._modules = {}
 
     def attr(self, site: Any, module: Any, name: str) -> bool:
         """Whether ``module.name``, of a ScriptModule, is the compiled module's, and has been guarded as that."""
@@ -92,47 +65,24 @@ class Scripts:
         self.facts.classes.member(tp, "__getattr__", site)
         self.facts.classes.member(tp, name, site)
         node = self.facts.roots.node_for(module)
-        if node is None:
-            self.journal.refuse_compiled_code(f"`{module.original_name}`, a torch.jit module that the region made,")
-            return True
-        if method:
-            self._modules[id(module)] = module
-            self.refgraph.read(node.source, "identity", module, site)
-            self.refgraph.read(self.sources.make("script_method", node.source, name), "eq", True, site)
+        if node is None or method:
+            self.journal.refuse_compiled_code(f"`{module.original_name}`, a torch.jit module,")
         else:
             self.access.reads.absent_attr(node, module, name, site)
             self.facts.values.read(self.sources.make("field", node.source, name), getattr(module, name), site)
         return True
 
-    def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """What ``torch.jit`` has compiled reads no Python state: one node, which runs it again."""
+    def call(self, site: Any, fn: Any) -> None:
+        """What ``torch.jit`` has compiled: refused. Its errors would lose their text in a mode written in Python."""
         if self.ledger.ops.op_depth or self.nodes.one_node.active is not None:
             return
-        what = "method" if is_a(fn, ScriptMethod) else "function"
-        made = self.journal.contained(script_use, fn)
-        use = made if is_a(made, ScriptUse) else ScriptUse(trouble="does what can't be told")
-        module = None
-        if what == "method":
-            module = next((m for m in self._modules.values() if cpp_module(m) == fn.owner), None)
-            if module is None and not use.trouble:
-                use = ScriptUse(trouble="belongs to a module that was reached in a way the monitor can't follow")
-        state, written = self._script_state(module, use, site) if not use.trouble else ((), 0)
-        if state is None:
-            use = ScriptUse(trouble="keeps state that no guard can compare")
-        if use.trouble:
-            self.journal.refuse_compiled_code(f"`{fn.name}`, a torch.jit {what} that {use.trouble},")
-            return
-        name = fn.name if module is None or fn.name != "forward" else module.original_name
-        what = what if name == fn.name else "module"
-        text = f"`{name}`, a torch.jit {what}, is called: what it compiled can't be compiled again with the region."
-        self.ledger.ops.eager_only.append(("MP112", text, site, _HINT, self.journal.places.now(site)))
-        self.numbers.escape_all(site, args, kwargs)
-        if what == "function":
-            self.nodes.one_node.apply(site, scripted(fn), args, kwargs, checked=True)
-        else:
-            self.nodes.one_node.apply(site, scripted_method(fn, written), (state, *args), kwargs, checked=True)
-        # an error that comes through a mode written in Python has lost its text when the interpreter of scripts shows it
+        self.journal.refuse_compiled_code(f"`{fn.name}`, a torch.jit {'method' if is_a(fn, ScriptMethod) else 'function'},")
         self._without_shadow = self._without_shadow or set_aside(self.ledger.ops.shadow)
+        self.stack.on_return(self._returned)
+
+    def _returned(self, result: Any) -> Any:
+        self.restore_modes()
+        return result
 
     def restore_modes(self) -> None:
         """After such a call, or at the end of a region that one left by an exception."""
@@ -158,3 +108,9 @@ class Scripts:
         self._without_shadow = self._without_shadow or set_aside(self.ledger.ops.shadow)
         self._without_functions = set_function_mode_aside(self.ledger.ops)
         self.journal.abort(text, None, "MP106", hint)
+
+
+FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {
+    **dict.fromkeys(compiles_for_operators(), Scripts.compiles_itself),
+    **dict.fromkeys(tracers(), Scripts.traces_itself),
+}
