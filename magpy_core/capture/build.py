@@ -20,7 +20,7 @@ from magpy_core._compat.torch.tensor_guards import storage_key, tensor_check
 from magpy_core._compat.torch.torch_state import random_streams, restore_streams
 from magpy_core.backends.fakes import fakes_from_facts, make_fake_inputs
 from magpy_core.backends.registry import get_backend
-from magpy_core.capture.compilers import compiled_wrongly, doubtful_results
+from magpy_core.capture.compilers import compiled_wrongly
 from magpy_core.capture.conditions import evaluator
 from magpy_core.capture.fast_guard import Tagged
 from magpy_core.capture.first_run import first_run
@@ -33,13 +33,11 @@ from magpy_core.opgraph.conditions import only_for
 from magpy_core.opgraph.expected import OtherResult
 from magpy_core.opgraph.raising import undo_needed
 from magpy_core.opgraph.segments import Segment, split
-from magpy_core.recording.base import Branch
-from magpy_core.recording.recording import Recorded
+from magpy_core.recording.ledger import Decision
+from magpy_core.recording.trace import GuardedTensor, Live, Trace
 from magpy_core.refgraph.draws import put_back
 from magpy_core.refgraph.graph import RefGraph
-from magpy_core.refgraph.iterators import PEEKABLE
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.source import Source
 from magpy_core.replay.codegen import ReplayWriter
 from magpy_core.replay.ir import Outside
 from magpy_core.replay.prefetch import prefetch
@@ -60,46 +58,36 @@ class Capture:
     """One capture of a region. ``run(args, kwargs)`` gives the call's result, or MISS when the guards do not hold."""
 
     def __init__(
-        self, recorded: Recorded, backend: str, n_args: int, kwarg_names: tuple[str, ...], same_random: bool
+        self, trace: Trace, live: Live, backend: str, n_args: int, kwarg_names: tuple[str, ...], same_random: bool
     ) -> None:
-        assert recorded.plan is not None
-        self._recorded = recorded
-        self._plan = recorded.plan
+        self.trace = trace
         self._backend = backend
         self._same_random = same_random
         self._n_args, self._kwarg_names = n_args, kwarg_names
-        recording = recorded.recording
-        self.refgraph: RefGraph = recording.refgraph
-        self._learned_dims = {path: set(dims) for path, dims in recording.learned.dims.items()}
-        self.is_dynamic = bool(recording.learned.dims)
-        self.may_specialise = self.is_dynamic or (backend != "eager" and bool(recording.ops.scalar_inputs))
+        self.is_dynamic = bool(trace.dims)
+        self.may_specialise = self.is_dynamic or (backend != "eager" and bool(trace.numbers))
         self.hits = 0
         self.compile_seconds: float | None = None
         self.guard_seconds: deque[float] = deque(maxlen=64)  # of checks that held, while a region measures
-        self.findings: list[Finding] = recorded.findings
-        self._graph = recording.ops.graph
-        self.mutated = [s for _, s in recording.ops.mutated.values()]
-        self._doubtful = doubtful_results(backend, recorded)
         # On a GPU, what an assertion keeps out (an index too large) would end the process and not raise: there it is a cut.
-        waits = all(tensor.device.type == "cpu" for _, _, tensor in recording.ops.inputs)
+        waits = all(tensor.facts.device.type == "cpu" for tensor in trace.inputs)
         """Whether operations of the graph decide if the capture fits, so that it may run some of them in vain."""
-        self._conditions = [b for b in recording.branches if b.condition is not None]
-        self._branches = [b for b in recording.branches if b.condition is None and not (waits and b.asserted)]
-        self._assertions = [b for b in recording.branches if b.condition is None and waits and b.asserted]
-        cuts = [b.last_node for b in self._branches]
+        self._conditions = [d for d in trace.decisions if d.condition is not None]
+        self._decisions = [d for d in trace.decisions if d.condition is None and not (waits and d.asserted)]
+        self._assertions = [d for d in trace.decisions if d.condition is None and waits and d.asserted]
+        cuts = [d.last_node for d in self._decisions]
         wanted = self._wanted()
-        self._ahead = only_for((b.condition or () for b in self._conditions), (n for nodes in wanted for n in nodes))
-        self.segments: list[Segment] = split(self._graph, cuts, wanted, self._ahead)
+        self._ahead = only_for((d.condition or () for d in self._conditions), (n for nodes in wanted for n in nodes))
+        self.segments: list[Segment] = split(trace.graph, cuts, wanted, self._ahead)
         self.is_complete = len(self.segments) <= 1
         self._namespace: dict[str, Any] = {}
         self._written: set[torch.fx.Node] = set()  # inputs to be put back if the compiled graph's first run fails
         self.generated_code: list[str] = []
-        self._globals_ok = recorded.global_check
         self._bare: dict[int, Callable[..., Any]] = {}
         self._checks: dict[int, tuple[list[Any], list[int]]] = {}
-        self._facts = self._input_facts()
-        self._tagged = Tagged(self, self.refgraph.reads, MISS)
-        self.guards, self.replay = self._generate()
+        self._facts = self._input_facts(live)
+        self._tagged = Tagged(self, trace.refgraph.reads, MISS)
+        self.guards, self.replay = self._generate(live)
         self.matches: Callable[[Any, Any], bool] = self._namespace["matches"]
         self.gather_inputs: Callable[[Any, Any], Any] = self._namespace["gather"]
         self.run: Callable[[Any, Any], Any] = self._namespace["run"]
@@ -108,29 +96,29 @@ class Capture:
     # -- structure ---------------------------------------------------------------------------------------------
 
     def _wanted(self) -> list[list[torch.fx.Node]]:
-        """Per segment: graph values Python needs after it (branch decisions); last: what the plan and assertions use."""
+        """Per segment: graph values Python needs after it (decision decisions); last: what the plan and assertions use."""
 
         asserted = [node for b in self._assertions for node in _decided_by(b)]
-        return [*map(_decided_by, self._branches), [*self._plan.outputs, *asserted]]
+        return [*map(_decided_by, self._decisions), [*self.trace.plan.outputs, *asserted]]
 
     def cut_at(self, index: int) -> Location | None:
         """Where the program made the cut behind segment ``index``."""
-        return self._branches[index].place
+        return self._decisions[index].place
 
     @property
     def nodes(self) -> Iterable[torch.fx.Node]:
         """The recorded operations in order, decisions ahead of the graph included; ``meta["magpy_site"]`` is the line."""
-        return self._graph.nodes
+        return self.trace.graph.nodes
 
     @property
     def operator_graph(self) -> torch.fx.GraphModule:
         """The whole operator graph (one segment after the other); placeholders carry ``meta["example_value"]``."""
         graph = torch.fx.Graph()
         mapping: dict[torch.fx.Node, torch.fx.Node] = {}
-        for node in self._graph.nodes:
+        for node in self.trace.graph.nodes:
             if node not in self._ahead:
                 mapping[node] = graph.node_copy(node, lambda n: mapping[n])
-        graph.output(tuple(mapping[n] for n in self._plan.outputs))
+        graph.output(tuple(mapping[n] for n in self.trace.plan.outputs))
         self._examples(graph)
         graph.lint()
         return torch.fx.GraphModule(torch.nn.Module(), graph)
@@ -140,21 +128,30 @@ class Capture:
         for node, fake in zip((n for n in graph.nodes if n.op == "placeholder"), self._fakes, strict=True):
             node.meta["example_value"] = fake
 
+    @property
+    def refgraph(self) -> RefGraph:
+        """What the region read and wrote outside; it holds no object any more."""
+        return self.trace.refgraph
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return self.trace.findings
+
     def _dims(self, node: torch.fx.Node, tensor: torch.Tensor) -> set[int]:
         source = node.meta.get("magpy_source")
-        return {d for d in self._learned_dims.get(source.path, ()) if d < tensor.dim()} if source is not None else set()
+        return {d for d in self.trace.dims.get(source.path, ()) if d < tensor.dim()} if source is not None else set()
 
-    def _input_facts(self) -> list[Any]:
+    def _input_facts(self, live: Live) -> list[Any]:
         """What the graph's inputs were at capture time: TensorFacts, or a scalar's value. A dynamic capture keeps fakes,
         whose symbolic sizes cannot be made from facts."""
-        before = self._recorded.recording.ops.entry_memory
-        real = {n: before.get(id(tensor), tensor) for n, _, tensor in self._recorded.recording.ops.inputs}
-        hints = {n: sym.hint for n, sym in self._recorded.recording.ops.scalar_inputs}
-        order = [n for n in self._graph.nodes if n.op == "placeholder"]
+        facts: dict[Any, Any] = {i.node: i.facts for i in self.trace.inputs}
+        facts |= {node: sym.hint for node, sym in self.trace.numbers}
+        order = [n for n in self.trace.graph.nodes if n.op == "placeholder"]
         if not self.is_dynamic:
-            return [TensorFacts.of(real[n]) if n in real else hints[n] for n in order]
+            return [facts[n] for n in order]
+        real = live.inputs
         dims = {i: d for i, n in enumerate(order) if n in real and (d := self._dims(n, real[n]))}
-        return make_fake_inputs([real[n] if n in real else hints[n] for n in order], dims or None).fakes
+        return make_fake_inputs([real.get(n, facts[n]) for n in order], dims or None).fakes
 
     @functools.cached_property
     def _fakes(self) -> list[Any]:
@@ -168,25 +165,6 @@ class Capture:
             ]
         )
 
-    def release(self) -> None:
-        """Let go of the tensors of the recorded call: inputs and activations must not live as long as the capture."""
-        recording = self._recorded.recording
-        recording.ops.values.clear()
-        recording.ops.guarded.clear()
-        recording.ops.mutated.clear()
-        recording.ops.entry_memory.clear()
-        recording.ops.entry_history.clear()
-        recording.ops._keep.clear()
-        recording.ops.inputs = [(n, s, None) for n, s, _ in recording.ops.inputs]  # type: ignore[misc]
-        self._recorded.tensors = [(s, f, d, None) for s, f, d, _ in self._recorded.tensors]
-        self._recorded.result = None
-        self._recorded.exception = None
-        recording.tensor_writes = [(None, s, site) for _, s, site in recording.tensor_writes]  # type: ignore[misc]
-        recording.field_writes.clear()
-        recording.outputs.clear()
-        recording.restores.clear()
-        recording.release()
-
     def print_readable(self) -> str:
         """Graph, guards and replay as text."""
         graph = self.operator_graph.print_readable(print_output=False)
@@ -195,8 +173,8 @@ class Capture:
 
     # -- code --------------------------------------------------------------------------------------------------
 
-    def _generate(self) -> tuple[Guards, Replay]:
-        recording = self._recorded.recording
+    def _generate(self, live: Live) -> tuple[Guards, Replay]:
+        trace = self.trace
         w = GuardWriter(where=_note)
         kw = "" if self._kwarg_names else "kwargs or "
         shape = f"if {kw}len(args) != {self._n_args}: return MISS"
@@ -204,35 +182,36 @@ class Capture:
             shape = f"if len(args) != {self._n_args} or tuple(kwargs) != {w.const(self._kwarg_names)}: return MISS"
         w.lines.append(shape)
         w.lines.append("if not global_state(): return MISS")
-        for source in recording.draws:  # all of them, in order, whatever becomes of the numbers
+        for source in trace.draws:  # all of them, in order, whatever becomes of the numbers
             w.var(source)
-        w.write(self.refgraph.reads)
-        self._distinct(w)
-        names = [w.var(source) for source, *_ in self._recorded.tensors]
-        looked_at = {id(source) for source, *_ in self._recorded.tensors}
-        for read in self.refgraph.reads:  # tensors that no operation took: that they are there may have decided something
+        w.write(trace.refgraph.reads)
+        for group in trace.distinct:
+            w.distinct(list(group))
+        names = [w.var(tensor.source) for tensor in trace.tensors]
+        looked_at = {id(tensor.source) for tensor in trace.tensors}
+        for read in trace.refgraph.reads:  # tensors that no operation took: that they are there may have decided something
             if read.op == "tensor" and id(read.source) not in looked_at:
                 w.fail_if(f"type({w.var(read.source)}) is not {w.const(read.expected)}", read.site)
         if names:
             w.lines.append(f"if not tensors({', '.join(names)}): return MISS")
             w.checks += len(names)
-        for source, _, dims, _ in self._recorded.tensors:
-            if dims:
-                v = w.var(source)
-                small = " or ".join(f"{v}.size({d}) < 2" for d in sorted(dims))
+        for tensor in trace.tensors:
+            if tensor.dims:
+                v = w.var(tensor.source)
+                small = " or ".join(f"{v}.size({d}) < 2" for d in sorted(tensor.dims))
                 w.fail_if(f"{small} or not {v}.is_contiguous()", None)
         self._storages(w)
-        scalar_names = {n: w.scalar(sym) for n, sym in recording.ops.scalar_inputs}
-        input_names = {n: w.var(source) for n, source, _ in recording.ops.inputs}
+        scalar_names = {n: w.scalar(sym) for n, sym in trace.numbers}
+        input_names = {i.node: w.var(i.source) for i in trace.inputs}
         input_names |= scalar_names
-        rw_targets = {id(e.target.source): e.target for e in self._plan.effects if isinstance(e.target, Outside)}
+        rw_targets = {id(e.target.source): e.target for e in self.trace.plan.effects if isinstance(e.target, Outside)}
         for target in rw_targets.values():
             w.var(target.source)
-        prefetch(w, self._plan)
+        prefetch(w, self.trace.plan)
         self._write_conditions(w, input_names)
         guard_lines = list(w.lines)
         count = w.checks
-        order = [n for n in self._graph.nodes if n.op == "placeholder"]
+        order = [n for n in self.trace.graph.nodes if n.op == "placeholder"]
         self._inputs_in_order = order
         gather = [f"return ({', '.join(input_names[n] for n in order)}{',' if order else ''})"]
         w.lines = []
@@ -249,14 +228,16 @@ class Capture:
             elif segment.has_work:
                 w.lines.append(call)
             last = i + 1 == len(self.segments)
-            for branch in self._assertions if last else self._branches[i : i + 1]:
-                expr = w.scalar(branch.sym, lambda node: values[node])
-                w.lines.append(f"if not same({expr}, {w.const(branch.outcome)}): {undo}return MISS  # {_note(branch.site)}")
-        if self._plan.raises and not (self._branches or self._assertions):
+            for decision in self._assertions if last else self._decisions[i : i + 1]:
+                expr = w.scalar(decision.sym, lambda node: values[node])
+                w.lines.append(
+                    f"if not same({expr}, {w.const(decision.outcome)}): {undo}return MISS  # {_note(decision.site)}"
+                )
+        if self.trace.plan.raises and not (self._decisions or self._assertions):
             w.lines, before_lines, undo = [], [], ""  # nothing else decides whether it raises: the graph need not run
         writer = ReplayWriter(w, values)
-        writer.targets = {key: self._object_of(t.source) for key, t in rw_targets.items()}
-        result, effects = writer.values(self._plan)
+        writer.targets = {key: live.objects[id(t.source)] for key, t in rw_targets.items()}
+        result, effects = writer.values(self.trace.plan)
         graph_lines, w.lines = w.lines, []
         # nothing outside has changed yet: whatever goes wrong, plain Python can still run the call from its beginning
         failed = ["except CaptureFailed:", f"    {undo}raise", "except OtherResult:", f"    {undo}return MISS"]
@@ -265,27 +246,32 @@ class Capture:
         graph_lines = [*before_lines, "try:", *(f"    {line}" for line in graph_lines or ["pass"]), *failed]
         w.lines += [line for lines in effects for line in lines]
         # plain Python raises with a traceback of its own frames
-        w.lines.append(f"{undo}return AGAIN" if self._plan.raises else f"return {result}")
+        w.lines.append(f"{undo}return AGAIN" if self.trace.plan.raises else f"return {result}")
         replay_lines = w.lines
-        return self._compile_text(w, guard_lines, gather, graph_lines, replay_lines, count)
+        return self._compile_text(w, live, guard_lines, gather, graph_lines, replay_lines, count)
 
     def _compile_text(
-        self, w: GuardWriter, guard: list[str], gather: list[str], graph: list[str], replay: list[str], count: int
+        self,
+        w: GuardWriter,
+        live: Live,
+        guard: list[str],
+        gather: list[str],
+        graph: list[str],
+        replay: list[str],
+        count: int,
     ) -> tuple[Guards, Replay]:
         shapes = []
         if self.may_specialise:
             shapes = [f"if not shapes_ok(({', '.join(self._input_text(gather))})): return MISS"]
         used_later = [*graph, *replay, *gather]
         text = functions(inline_single_uses(guard, used_later), shapes, graph, replay, gather)
-        recording = self._recorded.recording
-        if recording.draws:
+        if self.trace.draws:
             text = text.replace("def run(args, kwargs):", "def run_drawing(args, kwargs, before):")
             text = text.replace("def gather(args, kwargs):", "def gather_drawing(args, kwargs, before):") + DRAWING
-        tensors = [t for *_, t in self._recorded.tensors]
-        free = [dims for _, _, dims, _ in self._recorded.tensors]
+        free = [tensor.dims for tensor in self.trace.tensors]
         self._namespace |= w.table
         self._namespace.update(
-            MISS=MISS, global_state=self._globals_ok, tensors=tensor_check(tensors, free), storage_key=storage_key,
+            MISS=MISS, global_state=self.trace.globals_hold, tensors=tensor_check(live.tensors, free), storage_key=storage_key,
             restore_input=restore_input, restore_history=restore_history,
             random_streams=random_streams, restore_streams=restore_streams,
             get_modes=get_modes, set_modes=set_modes,
@@ -294,57 +280,32 @@ class Capture:
         )  # fmt: skip
         self._namespace.update({f"graph{i}": self._stub(i) for i in range(len(self.segments))})
         exec(compile(text, f"<{self.title}>", "exec"), self._namespace)
-        if not recording.draws:  # which are made before anything is checked
+        if not self.trace.draws:  # which are made before anything is checked
             self._tagged.prepare(w, guard, used_later, lambda lines: short_functions(lines, shapes, graph, replay))
-        guards = Guards(self._recorded, "\n".join(inline_single_uses(guard, used_later)), count)
-        return guards, Replay(self._plan, "\n".join(graph + replay))
+        guards = Guards(self.trace, "\n".join(inline_single_uses(guard, used_later)), count)
+        return guards, Replay(self.trace.plan, "\n".join(graph + replay))
 
     def _input_text(self, gather: list[str]) -> list[str]:
         inner = gather[0].removeprefix("return (").removesuffix(")")
         return [part.strip() for part in inner.rstrip(",").split(", ")] if inner.strip(", ") else []
 
-    def _object_of(self, source: Source) -> Any:
-        for node in self.refgraph.nodes.values():
-            if node.source is source:
-                return node.obj
-        raise AssertionError(f"no node for {source!r}")
-
-    def _distinct(self, w: GuardWriter) -> None:
-        """What the region writes, copies, compares or hashes is none of the other objects of its type that it uses."""
-        groups: dict[type, list[Any]] = {}
-        for node in self.refgraph.nodes.values():
-            if (node.source.kind != "const" and node.kind not in (0, 1, 2)) or (node.kind == 2 and node.addressed):
-                groups.setdefault(type(node.obj), []).append(node)
-        for tp, nodes in groups.items():
-            if len(nodes) > 1 and (
-                tp in PEEKABLE or any((n.snapshot is not None and tp is not tuple) or n.addressed for n in nodes)
-            ):
-                nodes = [
-                    n
-                    for n in nodes
-                    if not (n.source.kind == "attr" and n.source.key in ("_parameters", "_buffers", "_modules"))
-                ]
-                if len(nodes) > 1:
-                    w.distinct([n.source for n in nodes])
-
     def _storages(self, w: GuardWriter) -> None:
         """Inputs changed in place must share memory with the same inputs as when recorded."""
-        if not self.mutated:
+        if not self.trace.writes.mutated:
             return
-        mutated = {id(s) for s in self.mutated}
-        others: dict[int, list[Source]] = {}
-        for source, _, _, tensor in self._recorded.tensors:
-            others.setdefault(storage_key(tensor), []).append(source)
-        shared = [g for g in others.values() if len(g) > 1 and any(id(s) in mutated for s in g)]
+        mutated = {id(s) for s in self.trace.writes.mutated}
+        others: dict[int, list[GuardedTensor]] = {}
+        for tensor in self.trace.tensors:
+            others.setdefault(tensor.memory, []).append(tensor)
+        shared = [g for g in others.values() if len(g) > 1 and any(id(t.source) in mutated for t in g)]
         for group in shared:
-            first = w.var(group[0])
-            for source in group[1:]:
-                w.fail_if(f"storage_key({w.var(source)}) != storage_key({first})", None)
+            first = w.var(group[0].source)
+            for tensor in group[1:]:
+                w.fail_if(f"storage_key({w.var(tensor.source)}) != storage_key({first})", None)
             if self._backend != "eager":  # what overlaps is compiled in
-                for source, _, _, tensor in self._recorded.tensors:
-                    if any(source is s for s in group):
-                        w.fail_if(f"{w.var(source)}.storage_offset() != {tensor.storage_offset()}", None)
-        leaders = [g[0] for g in others.values()]
+                for tensor in group:
+                    w.fail_if(f"{w.var(tensor.source)}.storage_offset() != {tensor.offset}", None)
+        leaders = [g[0].source for g in others.values()]
         if len(leaders) > 1:
             names = ", ".join(w.var(s) for s in leaders)
             w.lines.append(f"if len(set(map(storage_key, ({names},)))) != {len(leaders)}: return MISS")
@@ -352,45 +313,45 @@ class Capture:
 
     def _write_conditions(self, w: GuardWriter, input_names: dict[Any, str]) -> None:
         """What the program asked of its inputs' data, in the order it asked."""
-        for i, branch in enumerate(self._conditions):
-            asked = _decided_by(branch)
-            inputs, self._namespace[f"condition{i}"] = evaluator(branch.condition or (), asked)
+        for i, decision in enumerate(self._conditions):
+            asked = _decided_by(decision)
+            inputs, self._namespace[f"condition{i}"] = evaluator(decision.condition or (), asked)
             w.lines.append(f"decided{i} = condition{i}({', '.join(input_names[n] for n in inputs)})")
-            expr = w.scalar(branch.sym, lambda node, i=i, asked=asked: f"decided{i}[{asked.index(node)}]")  # type: ignore[misc]
-            w.fail_if(f"decided{i} is None or not same({expr}, {w.const(branch.outcome)})", branch.site)
+            expr = w.scalar(decision.sym, lambda node, i=i, asked=asked: f"decided{i}[{asked.index(node)}]")  # type: ignore[misc]
+            w.fail_if(f"decided{i} is None or not same({expr}, {w.const(decision.outcome)})", decision.site)
 
     def _undo(self, w: GuardWriter, input_names: dict[Any, str]) -> str:
-        """Law 3: a graph that takes another branch, or raises, must leave nothing changed. Writes what is saved before it,
+        """Law 3: a graph that takes another decision, or raises, must leave nothing changed. Writes what is saved before it,
         as far as it can happen at all; gives the statements that put it back."""
-        ops = self._recorded.recording.ops
+        trace, writes = self.trace, self.trace.writes
         multi = len(self.segments) > 1 or bool(self._assertions)
-        raises, raises_changed = undo_needed(self._graph, ops.first_change)
+        raises, raises_changed = undo_needed(trace.graph, writes.first)
         if self.is_dynamic:
-            raises, raises_changed = True, ops.first_change is not None
+            raises, raises_changed = True, writes.first is not None
         undo = ""
         if self._backend != "eager" and not (multi or raises_changed):
-            memory = {storage_key(t) for t, _ in ops.mutated.values()}
-            self._written = {node for node, _, t in ops.inputs if storage_key(t) in memory}
+            self._written = {i.node for i in trace.inputs if i.shares_mutated}
         if multi or raises_changed:
-            mutated = {id(t): s for t, s in ops.mutated.values()}
             contents = ""
-            for node, _, tensor in ops.inputs:
-                name = input_names[node]
-                if ops.new_history(tensor):
+            for given in trace.inputs:
+                name = input_names[given.node]
+                if given.undo_error is not None:
+                    raise given.undo_error
+                if given.new_history:
                     w.lines.append(f"required_{name} = {name}.requires_grad")
                     undo += f"restore_history({name}, required_{name}); "
-                if id(tensor) in mutated:
+                if given.is_mutated:
                     w.lines.append(f"saved_{name} = {name}.detach().clone()")
                     contents += f"restore_input({name}, saved_{name}); "
-                    if mutated[id(tensor)].path in self._recorded.recording.with_history:
+                    if given.source.path in writes.with_history:
                         # what autograd takes note of can only be undone where it had noted nothing
                         w.fail_if(f"{name}.grad_fn is not None or {name}._is_view()", None)
                         contents += f"{name}.detach_(); "
             undo += contents
-        if (multi or raises) and ops.drew_random:
+        if (multi or raises) and writes.drew_random:
             w.lines.append("random = random_streams()")
             undo += "restore_streams(random); "
-        if (multi or raises) and any(switches_modes(n.target) for n in self._graph.nodes):
+        if (multi or raises) and any(switches_modes(n.target) for n in self.trace.graph.nodes):
             w.lines.append("modes = get_modes()")
             undo = "set_modes(modes); " + undo
         return undo
@@ -424,7 +385,7 @@ class Capture:
                 varying = {d for d, n in enumerate(value.shape) if n > 1} if inner else self._dims(node, value)
                 if varying:
                     dims[i] = varying
-        if (reason := compiled_wrongly(self._backend, inputs, segment.outputs, self._doubtful, self._recorded)) is not None:
+        if (reason := compiled_wrongly(self._backend, inputs, segment.outputs, self.trace)) is not None:
             raise CaptureFailed("MP902", reason)
         try:
             fakes = make_fake_inputs(inputs, dims or None).fakes
@@ -472,17 +433,17 @@ class Capture:
 
     @property
     def title(self) -> str:
-        return f"magpy capture of {self._recorded.recording.region_id}"
+        return f"magpy capture of {self.trace.region_id}"
 
     def globals_hold(self) -> bool:
-        return bool(self._globals_ok())
+        return bool(self.trace.globals_hold())
 
     def __repr__(self) -> str:
-        nodes = sum(1 for n in self._graph.nodes if n.op.startswith("call"))
+        nodes = sum(1 for n in self.trace.graph.nodes if n.op.startswith("call"))
         parts = f"{nodes} operations, {len(self.segments)} graph(s)"
         return f"<Capture: {parts}, {len(self.guards)} guards, {len(self.replay.effects)} effects>"
 
 
-def _decided_by(branch: Branch) -> list[torch.fx.Node]:
-    """The graph values that a branch depends on."""
-    return [leaf.payload for leaf in branch.sym.leaves() if leaf.kind == "node"]
+def _decided_by(decision: Decision) -> list[torch.fx.Node]:
+    """The graph values that a decision depends on."""
+    return [leaf.payload for leaf in decision.sym.leaves() if leaf.kind == "node"]

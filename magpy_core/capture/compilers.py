@@ -1,37 +1,18 @@
-"""What compilers are known to make something else of, where the recording tells. Key functions: `compiled_wrongly`,
-`doubtful_results`."""
+"""Known miscompilations that can be detected from the trace. Key function: compiled_wrongly."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from magpy_core._compat.torch.tensor_guards import no_torch_function, storage_key
-from magpy_core.recording.recording import Recorded
+from magpy_core._compat.torch.tensor_guards import no_torch_function
+from magpy_core.recording.trace import Trace
 from magpy_core.refgraph.kinds import is_a
 
-_COMPLEX = "A complex result takes part in autograd: its gradient may be a conjugate view."
-_VIEW = "In inference mode, a view of a tensor from outside it leaves the region, which compiled is a tensor of that mode."
 
-
-def doubtful_results(backend: str, recorded: Recorded) -> dict[torch.fx.Node, str]:
-    """Why the values of some nodes may not be a compiled graph's results; none under the backend that compiles nothing."""
-    if backend == "eager":
-        return {}
-    ops = recorded.recording.ops
-    with no_torch_function():
-        found = {node: _COMPLEX for t, node in ops.values.values() if t.is_complex() and t.requires_grad}
-        if torch.is_inference_mode_enabled():
-            outside = {storage_key(t) for _, _, t in ops.inputs if not t.is_inference()}
-            found |= {n: _VIEW for t, n in ops.values.values() if n.op != "placeholder" and storage_key(t) in outside}
-    return found
-
-
-def compiled_wrongly(
-    backend: str, inputs: Sequence[Any], outputs: Sequence[Any], doubtful: Mapping[torch.fx.Node, str], recorded: Recorded
-) -> str | None:
+def compiled_wrongly(backend: str, inputs: Sequence[Any], outputs: Sequence[Any], trace: Trace) -> str | None:
     """Why a compiler would make something else of a graph with these inputs; None where nothing is known."""
     if backend == "eager":
         return None
@@ -39,8 +20,8 @@ def compiled_wrongly(
         reversed_inputs = any(is_a(v, torch.Tensor) and (v.is_neg() or v.is_conj()) for v in inputs)
     if reversed_inputs:
         return "An input is a conjugate or negative view: kernels take its memory as it is."
-    if (reason := next((doubtful[node] for node in outputs if node in doubtful), None)) is not None:
+    if (reason := next((trace.doubtful[node] for node in outputs if node in trace.doubtful), None)) is not None:
         return reason
-    if backend == "inductor" and recorded.recording.with_history:  # it saves what the input was as the input itself
-        return f"Autograd takes note of a write to `{min(recorded.recording.with_history)}`: its backward pass would raise."
+    if backend == "inductor" and trace.writes.with_history:  # it saves what the input was as the input itself
+        return f"Autograd takes note of a write to `{min(trace.writes.with_history)}`: its backward pass would raise."
     return None

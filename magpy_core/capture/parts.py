@@ -16,7 +16,7 @@ from magpy_core.backends.fakes import guard_namespace
 from magpy_core.findings import Location
 from magpy_core.guards.explain import Failure, read_failure, tensor_failure
 from magpy_core.monitor.positions import site_location
-from magpy_core.recording.recording import Recorded
+from magpy_core.recording.trace import Trace
 from magpy_core.replay.ir import Effect, Plan
 
 
@@ -32,8 +32,8 @@ class CaptureFailed(Exception):
 class Guards:
     """When a capture is valid. ``code`` is the generated Python; ``len`` the number of checks."""
 
-    def __init__(self, recorded: Recorded, code: str, count: int) -> None:
-        self._recorded = recorded
+    def __init__(self, trace: Trace, code: str, count: int) -> None:
+        self._trace = trace
         self.code = code
         self._count = count
         self._global_reason = global_reason()
@@ -50,8 +50,8 @@ class Guards:
         if not global_ok:
             name, old, new = self._global_reason()
             out.append(Failure("MP201", f"torch's {name}", old, new, None))
-        places = self._recorded.recording.places
-        for read in self._recorded.recording.refgraph.reads:
+        places = self._trace.places
+        for read in self._trace.refgraph.reads:
             try:
                 failure = read_failure(read, args, kwargs, _where)
             except Exception as error:  # the path itself no longer exists: user objects may raise anything
@@ -62,12 +62,16 @@ class Guards:
                 if place is not None:
                     failure = replace(failure, location=place.location, path=place.path)
                 out.append(failure)
-        for source, facts, dims, _ in self._recorded.tensors:
+        for tensor in self._trace.tensors:
             try:
-                failure = tensor_failure(source, facts, args, kwargs, dims, None)
+                failure = tensor_failure(tensor.source, tensor.facts, args, kwargs, tensor.dims, None)
             except Exception as error:  # as above
                 failure = Failure(
-                    "MP201", source.describe(), facts.describe(), f"not reachable ({type(error).__name__})", None
+                    "MP201",
+                    tensor.source.describe(),
+                    tensor.facts.describe(),
+                    f"not reachable ({type(error).__name__})",
+                    None,
                 )
             if failure is not None:
                 out.append(failure)

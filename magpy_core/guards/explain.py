@@ -6,7 +6,7 @@ Key types: Failure; key function: ``failures``.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,7 +115,7 @@ def tensor_failure(
     recorded: TensorFacts,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    free: set[int],
+    free: Set[int],
     where: Location | None,
 ) -> Failure | None:
     """How a graph input differs from the recorded one; None when a capture would accept it."""

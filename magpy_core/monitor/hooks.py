@@ -39,10 +39,8 @@ class Handlers(list["Handler | None"]):
     __slots__ = ("error", "fail")
 
     def __init__(self, observer: Observer, fail: Callable[[BaseException], None]) -> None:
-        kind = type(observer)
-        super().__init__(
-            None if getattr(kind, name) is getattr(Observer, name) else getattr(observer, name) for name in EVENTS
-        )
+        methods = ((getattr(observer, name), getattr(Observer, name)) for name in EVENTS)
+        super().__init__(None if getattr(m, "__func__", None) is default else m for m, default in methods)
         self.fail = fail
         self.error: BaseException | None = None
 

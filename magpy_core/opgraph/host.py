@@ -13,7 +13,7 @@ from magpy_core.refgraph.source import Source
 class Host(Protocol):
     """The recording's side: sources of outside tensors, guards, branches and refusals."""
 
-    lost: bool
+    graph_incomplete: bool
 
     def refuse(self, code: str, message: str, *, hint: str = "", site: Any = None) -> None: ...
     def is_plain_array(self, value: Any) -> bool: ...

@@ -174,7 +174,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         if type(value) is _TENSOR_TYPE:  # ``x.type(torch.LongTensor)``
             return f"{value.__module__}.{value.__name__}"
         if kinds.holds_memory(type(value)):
-            if self.host.lost:  # it may be what a refused call gave
+            if self.host.graph_incomplete:  # it may be what a refused call gave
                 raise Unsupported("", "")
             raise Unsupported("MP105", fns.OUTSIDE_ARRAY, hint=fns.OUTSIDE_ARRAY_HINT)
         raise Unsupported("MP106", f"{HERE} takes a value of type `{type(value).__name__}`, which a graph can't hold.")
@@ -256,7 +256,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         if name == "__format__" and self._is_number(args[0]):
             return ("text", self.to_fx(args[0]))
         if name in fns.OPAQUE_READS:
-            self.host.lost = self.host.lost or name in fns.GIVES_ARRAY
+            self.host.graph_incomplete = self.host.graph_incomplete or name in fns.GIVES_ARRAY
             raise Unsupported("MP102", fns.opaque_read(name), hint=fns.opaque_hint(name))
         if name == "__hash__" or (name == "type" and len(args) == 1 and not kwargs):  # ``x.type()`` names dtype and device
             return ("meta", None)

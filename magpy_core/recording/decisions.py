@@ -107,7 +107,7 @@ class Decisions:
 
     def branch(self, sym: Any, outcome: Any, what: str) -> None:
         """From the operator recorder: a tensor's own truth or value decided."""
-        self.decide(sym, outcome, what, self.journal.site_mark())
+        self.decide(sym, outcome, what, self.journal.site)
 
     def describe_read(self, sym: Any) -> str:
         if text := self.journal.quoted_expression():

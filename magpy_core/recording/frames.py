@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from magpy_core.monitor import policy
 from magpy_core.monitor.record import is_own_file
 from magpy_core.recording import imports, modules, output
-from magpy_core.recording.calls.python import _STDLIB, _TORCH, _is_compiler_wrapper, _is_library
-from magpy_core.recording.imports import Imports
+from magpy_core.recording.imports import FIND_AND_LOAD, Imports
 from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.libraries import STDLIB_FOLDER, TORCH_FOLDER, is_compiler_wrapper, is_library_file
 from magpy_core.recording.nodes import modes, one_node, random_state, scripts
 from magpy_core.recording.pauses import Pauses
 from magpy_core.refgraph import lookup
@@ -21,7 +22,7 @@ from magpy_core.refgraph.kinds import is_a, is_numpy_value
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Calls, Facts, Nodes
 
-_CONTEXTLIB = _STDLIB + "contextlib.py"
+_CONTEXTLIB = STDLIB_FOLDER + "contextlib.py"
 
 
 def _codes(module: Any) -> dict[types.CodeType, Callable[..., bool]]:
@@ -37,9 +38,10 @@ class Frames:
     """TODO."""
 
     def __init__(
-        self, journal: Journal, pauses: Pauses, facts: Facts, calls: Calls, nodes: Nodes, imports: Imports,
+        self, ledger: Ledger, journal: Journal, pauses: Pauses, facts: Facts, calls: Calls, nodes: Nodes, imports: Imports,
         handlers: Iterable[Any],
     ) -> None:  # fmt: skip
+        self.refgraph = ledger.refgraph
         self.journal = journal
         self.pauses = pauses
         self.facts = facts
@@ -67,9 +69,9 @@ class Frames:
         filename = code.co_filename
         if self.nodes.one_node.applied_by_library(frame):
             return False
-        if _is_compiler_wrapper(code):
+        if is_compiler_wrapper(code):
             return True
-        if _is_library(filename) or is_own_file(filename):
+        if is_library_file(filename) or is_own_file(filename):
             if code.co_argcount:
                 self._method_of_library(frame)
             return False
@@ -78,7 +80,7 @@ class Frames:
             return False
         if filename == _CONTEXTLIB and self._called_by_library():
             return False
-        if code not in self.facts.functions.known_codes and not filename.startswith(_TORCH):
+        if code not in self.facts.functions.known_codes and not filename.startswith(TORCH_FOLDER):
             self.facts.unseen.called(frame)
         return True
 
@@ -104,4 +106,4 @@ class Frames:
         frame: types.FrameType | None = sys._getframe(1)
         while frame is not None and (is_own_file(name := frame.f_code.co_filename) or name == _CONTEXTLIB):
             frame = frame.f_back
-        return frame is not None and _is_library(frame.f_code.co_filename)
+        return frame is not None and is_library_file(frame.f_code.co_filename)

@@ -14,7 +14,7 @@ from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.pauses import Pauses
 from magpy_core.refgraph.kinds import is_a
 
-_FIND_AND_LOAD: types.CodeType = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
+FIND_AND_LOAD: types.CodeType = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
 
 
 class Imports:
@@ -34,7 +34,7 @@ class Imports:
             frame = frame.f_back
         if frame is None or not (name.startswith("<frozen importlib") or frame.f_code.co_name == "<module>"):
             return False
-        while frame is not None and frame.f_code is not _FIND_AND_LOAD:
+        while frame is not None and frame.f_code is not FIND_AND_LOAD:
             if frame.f_code.co_filename.startswith(OWN_DIRECTORY):
                 return False  # the region's own call, at the end of the program's main module
             frame = frame.f_back
@@ -47,7 +47,7 @@ class Imports:
         for n in range(1, len(parts) + 1):
             self.module_imported(".".join(parts[:n]), site)
         if self.pauses.code is None and name not in sys.modules:
-            self.pauses.code = _FIND_AND_LOAD
+            self.pauses.code = FIND_AND_LOAD
             self._failed[name] = site
 
     def module_imported(self, name: str, site: Any) -> None:

@@ -40,7 +40,7 @@ class Journal:
         self.places = Places(lambda: location)
         self._set_up = set_up
         self._reported: dict[Location, dict[str, int]] = {}  # codes reported at a place, with their severities' ranks
-        self._compiled_elsewhere: set[Location] = set()  # calls of code that another compiler made
+        self._unrecorded_calls: set[Location] = set()
         self._on_abort: list[Callable[[], None]] = []
 
     # -- saying no ---------------------------------------------------------------------------------------------
@@ -54,6 +54,13 @@ class Journal:
         if HERE in message:
             message = message.replace(HERE, self.quoted_expression(site) or "The program")
         self.note(code, message, hint=hint, values=values, site=site, place=place)
+
+    def refuse_call(self, code: str, message: str, *, hint: str = "", site: Any = None) -> None:
+        """Refuse a call whose result has no value in the graph: neither the operators that run in it nor uses of its result
+        are reported again."""
+        self.graph_incomplete = True
+        self._unrecorded_calls.add(self.places.now(site, self.site).location)
+        self.refuse(code, message, hint=hint, site=site)
 
     def skip_call(self, why: str) -> None:
         """This run can't be captured, for a reason that may not hold at the next call."""
@@ -108,9 +115,7 @@ class Journal:
 
     def refuse_compiled_code(self, what: str) -> None:
         """Code that another compiler made runs inside the region: its operators can't be seen."""
-        self.graph_incomplete = True
-        self._compiled_elsewhere.add(self.places.now(None, self.site).location)
-        self.refuse(
+        self.refuse_call(
             "MP112",
             f"{what} runs inside the region; what it compiled can't be seen, so the two can't be captured as one.",
             hint="Call the Python function or module that it was made from: MagPy compiles the whole region.",
@@ -146,9 +151,9 @@ class Journal:
             return False
         return not is_user_file(site.code.co_filename) or self.places.now(site).location in self._reported
 
-    def runs_compiled_code(self) -> bool:
-        """Whether the current line calls code that another compiler made."""
-        return bool(self._compiled_elsewhere) and self.places.now(None, self.site).location in self._compiled_elsewhere
+    def is_unrecorded_call(self) -> bool:
+        """Whether the current line makes a call that was refused as a whole."""
+        return bool(self._unrecorded_calls) and self.places.now(None, self.site).location in self._unrecorded_calls
 
     def source_text(self, site: Any) -> str:
         return "" if site is None else text_at(site_location(site))

@@ -40,7 +40,7 @@ class Decision:
 
     sym: Sym
     outcome: Any
-    last_node: torch.fx.Node | None
+    last_node: Any
     site: Any
     asserted: bool = False
     condition: tuple[Any, ...] | None = None

@@ -77,6 +77,17 @@ class OperatorHost:
     def alone(self) -> bool:
         return self.calls.torch.alone
 
+    @property
+    def graph_incomplete(self) -> bool:
+        return self.journal.graph_incomplete
+
+    @graph_incomplete.setter
+    def graph_incomplete(self, value: bool) -> None:
+        self.journal.graph_incomplete = value
+
+    def refuse(self, code: str, message: str, *, hint: str = "", site: Any = None) -> None:
+        self.journal.refuse(code, message, hint=hint, site=site)
+
     def site_mark(self) -> Any:
         return self.journal.site
 
@@ -178,7 +189,7 @@ class OperatorHost:
         sym = self.ledger.scalars.get(number)
         if sym is not None:
             receive = self.stack.frames[-1].receive if self.stack.frames else None
-            if is_a(receive, TensorLength):
+            if isinstance(receive, TensorLength):
                 receive.sym = sym
             else:
                 self.numbers.escape(sym, self.journal.site)
@@ -246,7 +257,7 @@ class OperatorHost:
         self.journal.graph_incomplete = True
         if isinstance(fn, torch.jit.ScriptFunction):
             self.journal.refuse_compiled_code(f"`{fn.name}`, a torch.jit function,")
-        if self.journal.runs_compiled_code():
+        if self.journal.is_unrecorded_call():
             return
         self.journal.refuse(
             "MP105",

@@ -78,7 +78,7 @@ class Recording(Observer):
         self.age = age
         self.host = host = OperatorHost(
             ledger, journal, stack, pauses, age, numbers, decisions, arrays, facts, access, calls
-        )  # fmt: skip
+        )
         ledger.ops.host = host
         ledger.refgraph.watch = lifetimes.on_snapshot
 
@@ -91,7 +91,7 @@ class Recording(Observer):
         facts.unseen = Unseen(journal, facts)
 
         access.globals = Globals(ledger, journal, facts, access)
-        access.reads = Reads(ledger, journal, age, facts, access, nodes)
+        access.reads = Reads(ledger, journal, age, arrays, facts, access, nodes)
         access.items = Items(ledger, journal, numbers, arrays, facts, access)
         access.writes = Writes(ledger, journal, age, numbers, arrays, facts, access)
         access.natives = Natives(ledger, journal, numbers, facts, access, calls)
@@ -101,13 +101,11 @@ class Recording(Observer):
         access.flow = Flow(ledger, journal, stack, numbers, arrays, facts, access, calls)
 
         output = OutputCalls(ledger, journal, pauses, numbers, facts, access)
-        calls.dispatch = Dispatch(
-            ledger, journal, stack, pauses, lifetimes, numbers, arrays, facts, access, calls, nodes
-        )  # fmt: skip
-        calls.python = PythonCalls(ledger, journal, numbers, facts, access, calls, nodes)
+        calls.dispatch = Dispatch(ledger, journal, stack, pauses, lifetimes, numbers, arrays, facts, access, calls, nodes)
+        calls.python = PythonCalls(ledger, journal, pauses, numbers, facts, access, calls, nodes)
         calls.native = NativeCalls(ledger, stack, numbers, access, calls)
         calls.class_calls = ClassCalls(journal, stack, lifetimes, numbers, facts, access, calls, nodes)
-        calls.methods = MethodCalls(ledger, stack, numbers, arrays, facts, access, calls)
+        calls.methods = MethodCalls(ledger, journal, stack, numbers, arrays, facts, access, calls)
         calls.container_calls = ContainerCalls(ledger, journal, stack, numbers, facts, access)
         calls.torch = TorchCalls(journal, stack, facts)
         calls.outside = Outside(ledger, journal, stack, age, numbers, arrays, facts, access)
@@ -116,14 +114,14 @@ class Recording(Observer):
         nodes.one_node = OneNode(ledger, journal, stack, numbers, facts, calls, host)
         nodes.caches = Caches(ledger, journal, stack, numbers, facts, access, calls, nodes)
         nodes.constructors = Constructors(ledger, journal, numbers, arrays, nodes)
-        nodes.scripts = Scripts(ledger, journal, numbers, facts, access, nodes)
+        nodes.scripts = Scripts(ledger, journal, stack, facts, access, nodes)
         nodes.checkpoints = Checkpoints(ledger, journal, stack, facts, access)
         nodes.modes = Modes(ledger, journal, calls)
         nodes.random_state = RandomState(ledger, journal, nodes)
 
         modules = ModuleCalls(ledger, journal, facts, access)
         handlers = (modules, imports, output, *vars(nodes).values())
-        self.frames = Frames(journal, pauses, facts, calls, nodes, imports, handlers)
+        self.frames = Frames(ledger, journal, pauses, facts, calls, nodes, imports, handlers)
         self.exit = Exit(ledger, journal, stack, age, numbers, arrays, facts, calls, nodes, imports, output, host)
         self._parts = [
             ledger.ops, ledger, stack, pauses, age, arrays, decisions, numbers, lifetimes, imports, host, output, modules,

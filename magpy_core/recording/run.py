@@ -56,6 +56,7 @@ def run(recording: Recording, target: Callable[..., Any], args: tuple[Any, ...],
             made = journal.contained(freeze, ledger, journal, plan, recording.host.free_dims, globals_hold)
             if made is not FAILED:
                 trace, live = made
+                trace.refgraph.release()
     finally:
         journal.places.end()
         for undo in reversed(ledger.undo):

@@ -75,6 +75,7 @@ class Trace:
     dims: Mapping[str, frozenset[int]]
     places: Places
     globals_hold: Callable[[], bool]
+    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def freeze(
         at_entry = ops.entry_memory.get(id(tensor), tensor)  # as it was, if its `.data` was assigned
         live.tensors.append(at_entry)
         dims = frozenset(free_dims(source, at_entry))
-        offset = at_entry.storage_offset() if at_entry.layout is torch.strided else 0
+        offset = int(at_entry.storage_offset()) if at_entry.layout is torch.strided else 0
         tensors.append(GuardedTensor(source, TensorFacts.of(at_entry), dims, storage_key(at_entry), offset))
     mutated = {id(t): s for t, s in ops.mutated.values()}
     memory = {storage_key(t) for t, _ in ops.mutated.values()}
@@ -173,6 +174,7 @@ def freeze(
         dims={path: frozenset(dims) for path, dims in ledger.learned.dims.items()},
         places=journal.places,
         globals_hold=globals_hold,
+        findings=tuple(journal.findings),
     )
     return trace, live
 

@@ -59,6 +59,14 @@ class Node:
         # start from another value that nothing guards)
         self.forced: list[tuple[str, Any]] = []
 
+    def release(self) -> None:
+        """Drop the object, its snapshot, and the values and keys written to it; names of slots stay, for the printer."""
+        self.summary = self.summary or repr(self)
+        if self.kind != kinds.IDENTITY:
+            self.obj = None
+        self.snapshot = None
+        self.forced = [(op, k) for op, k in self.forced if op.startswith(("set_", "maybe_")) and type(k) is str]
+
     def __repr__(self) -> str:
         if self.summary:
             return self.summary
@@ -115,6 +123,14 @@ class RefGraph:
     def written(self) -> Iterator[Node]:
         """Nodes whose state may have changed, in order of first touch."""
         return (n for n in self.nodes.values() if n.snapshot is not None)
+
+    def release(self) -> None:
+        """Keep only what describes the graph: no object of the program, but for those guarded by identity."""
+        self.assumed_internal.clear()
+        self.errors.clear()
+        self.watch = None
+        for node in self.nodes.values():
+            node.release()
 
     def forget(self) -> None:
         """Let go of every object."""

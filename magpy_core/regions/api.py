@@ -17,7 +17,7 @@ from magpy_core._compat.versions import UnsupportedVersion, check_versions
 from magpy_core.backends.registry import UnknownBackend, get_backend
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Finding, Location, Position, Range
-from magpy_core.recording.base import Learned
+from magpy_core.recording.ledger import Learned
 from magpy_core.regions import provider
 from magpy_core.regions.compiled_module import compiled_module
 from magpy_core.regions.region import Options, Region, line_location
@@ -62,7 +62,7 @@ class _FullGraphRegion(Region):
 
     def adopt(self, recorded: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
         capture = super().adopt(recorded, args, kwargs)
-        if capture is None and recorded.recording.passing and not recorded.recording.broken:
+        if capture is None and recorded.skip_reason and not recorded.refused:
             return None  # what kept this call from being captured (a cache that it filled) is gone at the next
         if capture is None or not capture.is_complete:
             self.failure = GraphBreak(self.name, [f for f in recorded.findings if f.code.startswith(("MP1", "MP9"))])

@@ -29,8 +29,10 @@ from magpy_core.findings import (
 )
 from magpy_core.guards.explain import Failure
 from magpy_core.monitor.positions import is_user_file
-from magpy_core.recording.base import Learned
-from magpy_core.recording.recording import Recorded, Recording
+from magpy_core.recording.ledger import Learned
+from magpy_core.recording.recording import Recording
+from magpy_core.recording.run import run
+from magpy_core.recording.trace import Recorded
 from magpy_core.regions.costs import Costs, timed
 from magpy_core.regions.reporting import again, capture_findings, host_reads, performance_findings, recompile_finding
 from magpy_core.regions.step_counts import StepCounts
@@ -92,7 +94,6 @@ class Region:
         self._changed = changed
         self._step = step or (lambda: 0)
         self._dead: list[Capture] = []
-        self._last_recorded: Recorded | None = None
         self._measured_since_capture = 0
         self._counts = StepCounts()
         self._costs = Costs()
@@ -253,7 +254,7 @@ class Region:
         except Exception as error:  # the monitor must never take the program down
             self._monitor_failed(error)
             return self.target(*args, **kwargs)
-        recorded = recording.run(self.target, args, kwargs)
+        recorded = run(recording, self.target, args, kwargs)
         result, exception = recorded.result, recorded.exception
         try:
             capture = self.adopt(recorded, args, kwargs)
@@ -262,9 +263,7 @@ class Region:
             capture = None
         if because:
             self._costs.captured_again(because, time.perf_counter() - start, capture)
-        if capture is None:
-            recorded.forget()
-        elif self._backend() != "eager":
+        if capture is not None and self._backend() != "eager":
             watch(result, weakref.WeakMethod(self._differentiated_twice))
         if exception is not None:
             context = exception.__context__
@@ -277,21 +276,21 @@ class Region:
     def adopt(self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
         """Turn a monitored run into a capture and findings."""
         capture = None
-        if recorded.plan is not None:
+        if recorded.trace is not None:
+            options = (self._backend(), len(args), tuple(kwargs), self.options.same_random)
             try:
-                capture = Capture(recorded, self._backend(), len(args), tuple(kwargs), self.options.same_random)
+                capture = Capture(recorded.trace, recorded.live, *options)
             except Unsupported as error:
-                recorded.recording.unsupported(error)
+                recorded.refuse(error)
         told = [*recorded.findings, *(capture_findings(self, capture) if capture else [])]
         self._counts.holds(capture, [self.report(finding) for finding in told])
         self.breaks += 0 if capture is not None and capture.is_complete else 1
         if capture is not None:
-            capture.release()
             self.captures = [capture, *self.captures]
             self._measured_since_capture = 0
             if self._step() >= 3:
                 self.captures_after_step_3 += 1
-        elif recorded.recording.broken or not recorded.recording.passing:
+        elif recorded.refused or not recorded.skip_reason:
             self.disabled = recorded.findings[0].message if recorded.findings else "it could not be captured"
         if self._changed is not None:
             self._changed(self)
@@ -397,7 +396,7 @@ class Region:
     # -- summary -----------------------------------------------------------------------------------------------
 
     def summary(self) -> RegionSummary:
-        effects = max((len(c.replay.effects) + len(c.mutated) for c in self.captures), default=0)
+        effects = max((len(c.replay.effects) + len(c.trace.writes.mutated) for c in self.captures), default=0)
         complete = bool(self.captures) and not self.disabled and all(c.is_complete for c in self.captures)
         # of a whole graph, such findings tell what data it depends on
         breaks = 0 if complete else sum(1 for f in self.findings.values() if f.code.startswith("MP1"))

@@ -72,7 +72,7 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
                     values=(Value(name, value),),
                 )
             )
-    places = capture._recorded.recording.places
+    places = capture.trace.places
     effects: dict[tuple[str, Location], tuple[list[str], tuple[Location, ...]]] = {}
 
     appended: set[tuple[str, Location]] = set()
@@ -93,7 +93,7 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
         sites = [s for s in known if s.name == effect.key or code != "MP301"] or [s for s in known if s.name is None]
         subject = effect.target.source if isinstance(effect.target, Outside) else None
         tell(code, subject, [*sites, *effect.sites], effect.describe, effect.op)
-    for _, source, site in capture._recorded.recording.tensor_writes:
+    for source, site in capture.trace.writes.written:
         tell("MP306", source, [site], source.describe())
     for (code, location), (names, path) in effects.items():
         names = list(dict.fromkeys(names))

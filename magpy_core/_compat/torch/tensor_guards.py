@@ -6,7 +6,7 @@ Key functions: ``tensor_check``, ``global_check``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 from magpy_core._compat.torch.surroundings import same_surroundings
 
 
-def tensor_check(tensors: Sequence[torch.Tensor], dynamic_dims: Sequence[set[int]]) -> Callable[..., bool]:
+def tensor_check(tensors: Sequence[torch.Tensor], dynamic_dims: Sequence[Set[int]]) -> Callable[..., bool]:
     """A function of as many tensors: same type, dtype, device, dispatch keys, requires_grad, sizes, strides; no two the same
     object. Dimensions in ``dynamic_dims[i]`` of tensor ``i`` are free (their strides too)."""
     if not tensors:

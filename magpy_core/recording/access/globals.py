@@ -30,7 +30,7 @@ class Globals:
         self.refgraph = ledger.refgraph
         self.sources = ledger.sources
         self._of_code: dict[types.CodeType, dict[str, Any]] = {}
-        self._sites_read = set()
+        self._sites_read: set[Any] = set()
 
     def read_module(self, module: types.ModuleType, name: str, site: Any) -> None:
         d = module.__dict__

@@ -22,7 +22,7 @@ from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts, Nodes
+    from magpy_core.recording.groups import Access, Facts
 
 _VALUES = frozenset({int, float, complex, str, bytes})
 
@@ -42,8 +42,6 @@ class Operators:
         arrays: Arrays,
         facts: Facts,
         access: Access,
-        calls: Calls,
-        nodes: Nodes,
     ) -> None:
         self.ledger = ledger
         self.journal = journal
@@ -52,8 +50,6 @@ class Operators:
         self.arrays = arrays
         self.facts = facts
         self.access = access
-        self.calls = calls
-        self.nodes = nodes
         self.refgraph = ledger.refgraph
 
     def binary(self, site: Any, lhs: Any, rhs: Any) -> None:

@@ -30,6 +30,7 @@ from magpy_core.refgraph import kinds
 from magpy_core.refgraph.draws import is_hidden
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.source import Source
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Facts
@@ -68,8 +69,8 @@ class Outside:
         self.collecting = True  # whether the program has the garbage collector on
         self.refgraph = ledger.refgraph
         self.sources = ledger.sources
-        self._settings = {}
-        self._locks = {}
+        self._settings: dict[Any, Source] = {}
+        self._locks: dict[int, tuple[int, Any, Any]] = {}
         self._context_entry: dict[int, tuple[Any, Any, Any]] = {}  # context variables set, with their entry value
 
     def setting_read(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
-import os
 import types
 import typing
 from typing import TYPE_CHECKING, Any
@@ -13,11 +11,11 @@ import torch
 import torch.fx
 import torch.utils.checkpoint
 
-from magpy_core._compat.torch.dynamo import bypass
-from magpy_core.recording.call_stack import CallStack
+from magpy_core.findings import HERE
 from magpy_core.recording.callees import COPYING
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.libraries import TORCH_FOLDER, is_compiler_wrapper, is_library_file, is_one_operation
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.pauses import Pauses
 from magpy_core.refgraph.fields import instance_dict
@@ -30,63 +28,6 @@ if TYPE_CHECKING:
 TENSOR_COPIES = frozenset({torch.Tensor.__deepcopy__, torch.nn.Parameter.__deepcopy__})
 
 
-_TORCH = os.path.dirname(torch.__file__) + os.sep
-
-
-_STDLIB = os.path.dirname(os.__file__) + os.sep
-
-
-# Library files whose Python is a thin layer over recorded operations: left alone, trusted to depend on their arguments only.
-_LIBRARY_FILES = frozenset(
-    [_TORCH + f for f in (
-        "nn/functional.py", "functional.py", "overrides.py", "_tensor.py", "_ops.py", "_VF.py", "_jit_internal.py",
-        "_compile.py", "nn/parameter.py", "autograd/grad_mode.py", "nn/init.py", "utils/checkpoint.py", "utils/_pytree.py",
-        "utils/_python_dispatch.py", "autograd/function.py", "autograd/profiler.py", "_utils.py", "types.py",
-        "nn/_reduction.py", "nn/modules/_functions.py", "amp/autocast_mode.py", "jit/_trace.py", "jit/_script.py",
-        "__init__.py", "random.py", "utils/_device.py", "utils/_stats.py", "_library/custom_ops.py", "compiler/__init__.py",
-        "_linalg_utils.py", "nn/attention/__init__.py", "fx/experimental/sym_node.py",
-    )]
-    + [_STDLIB + f for f in (
-        "warnings.py", "typing.py", "abc.py", "inspect.py", "linecache.py", "traceback.py", "tokenize.py", "re/__init__.py",
-        "re/_compiler.py", "re/_parser.py", "reprlib.py",
-    )]
-)  # fmt: skip
-
-
-_LIBRARY_FOLDERS: tuple[str, ...] = (
-    _TORCH + "_dynamo" + os.sep, _TORCH + "_inductor" + os.sep, _TORCH + "_functorch" + os.sep, _TORCH + "fx" + os.sep,
-    _TORCH + "_higher_order_ops" + os.sep, _TORCH + "_library" + os.sep, _TORCH + "_logging" + os.sep,
-    _STDLIB + "importlib" + os.sep,
-)  # fmt: skip
-
-
-_COMPILER_WRAPPERS = _TORCH + "_dynamo" + os.sep + "eval_frame.py"
-
-
-@functools.lru_cache(maxsize=8192)
-def _is_library(filename: str) -> bool:
-    return (
-        filename in _LIBRARY_FILES
-        or filename.startswith(_LIBRARY_FOLDERS)
-        or filename.endswith(os.sep + "typing_extensions.py")  # typing's own helper, wherever it is installed
-    )
-
-
-def _is_compiler_wrapper(code: types.CodeType) -> bool:
-    """torch.compile's and torch.compiler.disable's wrappers: what they wrap is monitored like any function."""
-    return code.co_filename == _COMPILER_WRAPPERS and bypass(code) is not None
-
-
-@functools.lru_cache(maxsize=4096)
-def _code_hands_over(code: types.CodeType) -> bool:
-    return "handle_torch_function" in code.co_names or code.co_name in ("boolean_dispatch", "wrapped")
-
-
-def _hands_itself_over(fn: types.FunctionType) -> bool:
-    """Whether a function of torch is one operation of the graph with all its arguments, numbers that vary among them."""
-    return _code_hands_over(fn.__code__) or fn.__qualname__.startswith("boolean_dispatch.")
-
-
 class PythonCalls:
     """TODO."""
 
@@ -94,7 +35,6 @@ class PythonCalls:
         self,
         ledger: Ledger,
         journal: Journal,
-        stack: CallStack,
         pauses: Pauses,
         numbers: Numbers,
         facts: Facts,
@@ -104,7 +44,6 @@ class PythonCalls:
     ) -> None:
         self.ledger = ledger
         self.journal = journal
-        self.stack = stack
         self.pauses = pauses
         self.numbers = numbers
         self.facts = facts
@@ -153,16 +92,16 @@ class PythonCalls:
             self._library(site, fn, args, kwargs)
 
     def is_library(self, code: types.CodeType) -> bool:
-        return _is_library(code.co_filename) and not _is_compiler_wrapper(code)
+        return is_library_file(code.co_filename) and not is_compiler_wrapper(code)
 
     def _library(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function whose frame is not monitored: what it may read of values from outside is guarded here."""
         self.access.arguments.read(site, args, kwargs)
-        if not _hands_itself_over(fn):
+        if not is_one_operation(fn):
             self.numbers.escape_all(site, args, kwargs)  # it may compute with numbers
         if fn.__module__ == "torch" and fn.__name__.startswith(("is_", "get_")) and not kwargs:
             self.calls.outside.expect_setting(site, fn, args)
-        elif not fn.__code__.co_filename.startswith(_TORCH) and args and self.refgraph.node(args[0]) is not None:
+        elif not fn.__code__.co_filename.startswith(TORCH_FOLDER) and args and self.refgraph.node(args[0]) is not None:
             self.whole_state(args[0], site)  # a method of an object from outside
         if fn.__module__ == "inspect" and args:
             self._inspected(args[0], site)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _warnings
 import abc
+import builtins
 import collections
 import functools
 import gc
@@ -319,8 +320,8 @@ class Rules:
                         hint="Print plain values: numbers, text, and containers of them.")  # fmt: skip
             return
         self.access.arguments.read(site, args, kwargs)
-        frozen = {k: frozen(v) for k, v in kwargs.items()}
-        self.ledger.outputs.append(Output("print", (tuple(frozen(a) for a in args), frozen), site))
+        payload = (tuple(map(frozen, args)), {k: frozen(v) for k, v in kwargs.items()})
+        self.ledger.outputs.append(Output("print", payload, site))
         self.journal.places.remember(None, site)
         self.pauses.during_call()
 

@@ -53,10 +53,10 @@ class Classes:
         self.refgraph = ledger.refgraph
         self.sources = ledger.sources
         self._shapes: set[type] = set()
-        self._special = set()
-        self._tensor_classes = set()
-        self._metaclasses = set()
-        self._types = set()
+        self._special: set[type] = set()
+        self._tensor_classes: set[type] = set()
+        self._metaclasses: set[type] = set()
+        self._types: set[type] = set()
 
     def member(self, tp: type, name: str, site: Any) -> None:
         """Guard what class lookup of ``name`` finds along the MRO of ``tp`` (rule 6: absent names are facts too)."""
@@ -166,6 +166,8 @@ class Classes:
     def type_seen(self, tp: type, site: Any) -> None:
         """An object of this class is used. A special method that belongs to another object (``__len__ = entries.__len__``)
         is called by the interpreter where no event shows it."""
+        if tp in self._types:
+            return
         self._types.add(tp)
         for k in tp.__mro__:
             if kinds.is_heap_type(k) and not module_of(k).startswith(lookup.LIBRARIES):

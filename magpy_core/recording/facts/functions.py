@@ -42,7 +42,7 @@ class Functions:
         self.sources = ledger.sources
         self._guarded: set[int] = set()
         self.known_codes: set[types.CodeType] = set()  # of functions whose calls or guards say which they are
-        self._attributes = {}
+        self._attributes: dict[int, tuple[Any, bool]] = {}  # functions, and whether the region made them, by id
 
     def guard(self, fn: Any) -> None:
         """Guard a Python function's code and defaults; root its mutable defaults and its closure's cells."""

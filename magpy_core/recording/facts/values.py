@@ -57,11 +57,18 @@ class Values:
         self.sources = ledger.sources
 
     def read(
-        self, source: Source, value: Any, site: Any, store: Slot | None = None, *, handed: bool = False, exact: bool = False
+        self,
+        source: Source,
+        value: Any,
+        site: Any,
+        store: Slot | None = None,
+        *,
+        to_program: bool = False,
+        exact: bool = False,
     ) -> Any:
         """``value`` was read from outside by ``source``: guard it. Gives it back, or the private copy with its symbol.
 
-        A number is carried as a symbol only where the program gets the copy: through ``store``, or ``handed`` to it by the
+        A number is carried as a symbol only where the program gets the copy: through ``store``, or given to it by the
         caller. ``exact``: native code reads the number, so only its value will do.
         """
         tp = value if is_a(value, type) else type(value)
@@ -77,7 +84,7 @@ class Values:
                     if exact:
                         self.numbers.escape(sym, site)
                     return value
-                if exact or (store is None and not handed):
+                if exact or (store is None and not to_program):
                     self.ledger.learned.exact.add(source.path)
                     refgraph.read(source, "eq", value, site)
                     return value
