@@ -55,7 +55,8 @@ class Arrays:
             outside = self.refgraph.nodes.get(id(value)) is not None
             owner = memory_owner(value) if self._shared else None
             if outside and type(value).__module__ == "numpy":
-                self.journal.refuse_call("MP105", OUTSIDE_ARRAY, hint=OUTSIDE_ARRAY_HINT, site=site)
+                if not self.journal.graph_incomplete:  # what was done with it before, or with another, has been refused
+                    self.journal.refuse_call("MP105", OUTSIDE_ARRAY, hint=OUTSIDE_ARRAY_HINT, site=site)
                 return True
             if outside or (owner is not None and id(owner) in self._shared):
                 where = "from outside" if outside else "that shares its memory with a tensor"

@@ -123,5 +123,7 @@ class MethodCalls:
             self.calls.outside.host_call(site, fn, policy.verdict(fn))
         elif module == "numpy" and (kinds.is_numpy_value(type(obj)) or self.arrays.is_plain_array(obj)):
             self.calls.outside.call_numpy(site, fn, args, kwargs)
-        elif self.refgraph.node(obj) is not None or (module == "numpy" and not self.journal.graph_incomplete):
+        elif (self.refgraph.node(obj) is not None or module == "numpy") and not (
+            module == "numpy" and self.journal.graph_incomplete
+        ):
             self.calls.outside.host_call(site, fn, policy.UNKNOWN)
