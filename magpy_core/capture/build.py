@@ -16,7 +16,6 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch.autograd import get_modes, set_modes, switches_modes
-from magpy_core._compat.torch.settings import get_settings, set_setting, set_settings
 from magpy_core._compat.torch.tensor_guards import storage_key, tensor_check
 from magpy_core._compat.torch.torch_state import random_streams, restore_streams
 from magpy_core.backends.fakes import fakes_from_facts, make_fake_inputs
@@ -32,7 +31,6 @@ from magpy_core.guards.codegen import GuardWriter, inline_single_uses
 from magpy_core.guards.explain import TensorFacts
 from magpy_core.opgraph.conditions import only_for
 from magpy_core.opgraph.expected import OtherResult
-from magpy_core.opgraph.made import set_data
 from magpy_core.opgraph.raising import undo_needed
 from magpy_core.opgraph.segments import Segment, split
 from magpy_core.recording.base import Branch
@@ -290,7 +288,7 @@ class Capture:
             MISS=MISS, global_state=self._globals_ok, tensors=tensor_check(tensors, free), storage_key=storage_key,
             restore_input=restore_input, restore_history=restore_history,
             random_streams=random_streams, restore_streams=restore_streams,
-            get_modes=get_modes, set_modes=set_modes, get_settings=get_settings, set_settings=set_settings,
+            get_modes=get_modes, set_modes=set_modes,
             CaptureFailed=CaptureFailed, OtherResult=OtherResult, AGAIN=AGAIN,
             shapes_ok=lambda values: True, put_back=put_back,
         )  # fmt: skip
@@ -375,7 +373,6 @@ class Capture:
             self._written = {node for node, _, t in ops.inputs if storage_key(t) in memory}
         if multi or raises_changed:
             mutated = {id(t): s for t, s in ops.mutated.values()}
-            moved = {n.args[0] for n in self._graph.nodes if n.target is set_data}
             contents = ""
             for node, _, tensor in ops.inputs:
                 name = input_names[node]
@@ -383,9 +380,6 @@ class Capture:
                     w.lines.append(f"required_{name} = {name}.requires_grad")
                     undo += f"restore_history({name}, required_{name}); "
                 if id(tensor) in mutated:
-                    if node in moved:  # first the memory it had, then what was in it
-                        w.lines.append(f"memory_{name} = {name}.data")
-                        undo += f"{name}.data = memory_{name}; "
                     w.lines.append(f"saved_{name} = {name}.detach().clone()")
                     contents += f"restore_input({name}, saved_{name}); "
                     if mutated[id(tensor)].path in self._recorded.recording.with_history:
@@ -399,9 +393,6 @@ class Capture:
         if (multi or raises) and any(switches_modes(n.target) for n in self._graph.nodes):
             w.lines.append("modes = get_modes()")
             undo = "set_modes(modes); " + undo
-        if (multi or raises) and any(n.target is set_setting for n in self._graph.nodes):
-            w.lines.append("settings = get_settings()")
-            undo = "set_settings(settings); " + undo
         return undo
 
     # -- running -----------------------------------------------------------------------------------------------

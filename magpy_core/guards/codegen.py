@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.torch.scripts import cpp_module, owns_method, script_attribute
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.draws import draw
@@ -24,7 +23,7 @@ from magpy_core.refgraph.graph import Read
 from magpy_core.refgraph.iterators import peek
 from magpy_core.refgraph.kinds import same_scalar
 from magpy_core.refgraph.lookup import class_lookup
-from magpy_core.refgraph.source import Source, cache_state, dict_entry, namespace, own_grad, slot_filled, slot_of
+from magpy_core.refgraph.source import Source, cache_state, dict_entry, namespace, slot_filled, slot_of
 
 _CACHED_NAMES = frozenset({"__slotnames__", "__abstractmethods__", "__doc__", "__dict__", "__weakref__", "__annotations__"})
 _TABLES = frozenset({"_parameters", "_buffers", "_modules"})
@@ -83,8 +82,7 @@ def overrides(tp: type | None, name: str) -> bool:
 HELPERS: dict[str, Any] = {
     "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
     "nth": nth, "peek": peek, "slot_of": slot_of, "slot_filled": slot_filled,
-    "cpp_module": cpp_module, "script_attribute": script_attribute, "owns_method": owns_method,
-    "draw": draw, "cache_state": cache_state, "namespace": namespace, "own_grad": own_grad,
+    "draw": draw, "cache_state": cache_state, "namespace": namespace,
     "dict_getitem": dict.__getitem__, "dict_entry": dict_entry, "dict_has": dict.__contains__,
     "native_len": natives.length, "native_item": natives.item, "native_values": natives.values,
     "list_getitem": list.__getitem__, "getattr": getattr, "type": type, "len": len,

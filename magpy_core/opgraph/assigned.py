@@ -13,11 +13,9 @@ import torch.fx
 from magpy_core._compat.torch.autograd import is_view
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE, Unsupported
-from magpy_core.opgraph.made import as_it_is, may_become, set_data, set_requires_grad
+from magpy_core.opgraph.made import as_it_is
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
-
-FLAG = "set_requires_grad"
 
 
 class Assigned:
@@ -26,9 +24,6 @@ class Assigned:
     host: Any
     graph: torch.fx.Graph
     guarded: dict[int, tuple[torch.Tensor, Source]]
-    mutated: dict[int, tuple[torch.Tensor, Source]]
-    eager_only: list[tuple[Any, ...]]
-    first_change: torch.fx.Node | None
     reshaped_leaf = False
     """Whether a tensor that requires a gradient has just been given memory of another shape."""
     entry_memory: dict[int, torch.Tensor]
@@ -36,9 +31,6 @@ class Assigned:
     """Of tensors from outside, by id: whether each required a gradient, and what it was computed by."""
 
     def to_fx(self, value: Any) -> Any:
-        raise NotImplementedError
-
-    def _changed(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
         raise NotImplementedError
 
     def keep_history(self, tensor: torch.Tensor) -> None:
@@ -77,28 +69,11 @@ class Assigned:
         if name == "grad":
             return ("set_field", name)
         if name == "requires_grad" and type(value) is bool:
-            node = self.to_fx(tensor)
+            self.to_fx(tensor)
             if tensor.requires_grad == value:
                 return ("meta", None)  # nothing happens, as long as it is as it was
-            return ("op", (FLAG, (node, value), {}, [tensor], []))
+            raise Unsupported("MP106", f"{HERE} sets whether a tensor requires a gradient, which no graph can do.")
         if name == "data":
-            self.host.settle_arrays()
             other = is_a(value, torch.Tensor) and tensor.shape != value.shape
             self.reshaped_leaf = self.reshaped_leaf or (tensor.requires_grad and other)
-            if is_a(value, torch.Tensor) and may_become(tensor, value, self.host.sizes_vary()):
-                self._keep_as_it_is(tensor)
-                return ("op", ("set_data", (self.to_fx(tensor), self.to_fx(value)), {}, [tensor, value], []))
-        raise Unsupported("MP106", f"Assigning {HERE} inside the region can't be recorded safely yet.")
-
-    def _record_assignment(self, name: str, fx_args: tuple[Any, ...], tensor: torch.Tensor) -> None:
-        node = self.graph.call_function(set_data if name == "set_data" else set_requires_grad, fx_args)
-        node.meta["magpy_site"] = self.host.site_mark()
-        text = f"{HERE} is assigned, which a compiled graph can't do."
-        if name == FLAG:
-            text = f"{HERE} sets whether a tensor requires a gradient, which a compiled graph can't do."
-        self.eager_only.append(("MP106", text, node.meta["magpy_site"]))
-        if name == "set_data":
-            self._changed(tensor, node)
-        elif (found := self.guarded.get(id(tensor))) is not None:
-            self.first_change = self.first_change or node
-            self.host.tensor_written(*found)
+        raise Unsupported("MP106", f"{HERE} is assigned, which no graph can do.")

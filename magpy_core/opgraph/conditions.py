@@ -24,7 +24,6 @@ _QUICK = frozenset({
     "ravel", "numel", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__and__", "__or__", "__xor__",
     "__rand__", "__ror__", "__rxor__", "__invert__", "__add__", "__sub__", "__mul__", "__radd__", "__rsub__", "__rmul__",
     "__neg__", "__abs__", "__getitem__", "__bool__", "__int__", "__float__", "__index__", "__len__", "__contains__",
-    "same_address",
 })  # fmt: skip
 _AUTOCAST = {"_enter_autocast": 1, "_exit_autocast": -1}
 

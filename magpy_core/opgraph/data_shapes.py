@@ -17,11 +17,6 @@ _DATA_SHAPED = frozenset({
     "nonzero", "masked_select", "unique", "_unique", "_unique2", "unique_dim", "unique_consecutive", "argwhere", "bincount",
     "repeat_interleave", "nonzero_static", "histc_", "one_hot", "index", "_pack_padded_sequence", "_pad_packed_sequence",
 })  # fmt: skip
-# Which dimensions of the results follow from data; of others, any may.
-DIMENSIONS = {
-    "nonzero": frozenset({0}), "masked_select": frozenset({0}), "argwhere": frozenset({0}), "where": frozenset({0}),
-    "one_hot": frozenset({-1}), "_pack_padded_sequence": frozenset({0}), "_pad_packed_sequence": frozenset({0, 1}),
-}  # fmt: skip
 # Operators of torch's own: those of other libraries, of which nothing is known, may look at data.
 _OWN = ("aten", "prims", "prim", "quantized", "_quantized", "quantized_decomposed", "mkldnn", "mkldnn_prepacked", "profiler")
 _DENSE = (torch.strided, torch._mkldnn)  # type: ignore[attr-defined]

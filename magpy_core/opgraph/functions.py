@@ -35,7 +35,7 @@ OPAQUE_READS = frozenset({
     "__reduce_ex__", "__dlpack__", "_version", "__cuda_array_interface__",
 })  # fmt: skip
 _AS_TEXT = ("__repr__", "__format__", "__str__")
-_AS_DATA = ("tolist", "numpy", "__array__")
+GIVES_ARRAY = ("numpy", "__array__")
 # Results of as many parts as a size of the input says.
 LENGTH_FROM_SIZE = frozenset({
     "unbind", "split", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit", "unsafe_split", "unsafe_chunk", "__iter__",
@@ -54,8 +54,6 @@ IN_PLACE = frozenset({
 })  # fmt: skip
 # What makes tensors of data; of NumPy numbers the dtype too.
 FROM_DATA = frozenset({"tensor", "as_tensor", "asarray"})
-# Operations for which an array's shape and dtype, not its numbers, decide the result's shape (a mask's aside).
-FIXED_BY_ARRAYS = FROM_DATA | {"from_numpy", "__getitem__", "__setitem__", "legacy_constructor"}
 REFUSED = frozenset({
     "backward", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "__deepcopy__", "share_memory_",
     "set_", "resize_", "resize_as_", "pin_memory", "as_subclass", "_make_subclass", "sparse_resize_", "module_load",
@@ -149,8 +147,6 @@ def may_size(name: str) -> bool:
 
 def silently_written(func: Any, fx_args: tuple[Any, ...], fx_kwargs: dict[str, Any]) -> list[Any]:
     """The graph values of the running statistics that a normalisation in training mode changes."""
-    if changed := getattr(func, "changes_first", 0):
-        return list(fx_args[0][:changed])
     try:
         names, flag = _SILENT_WRITES[func]
     except (KeyError, TypeError):
@@ -182,11 +178,20 @@ def opaque_read(name: str) -> str:
     """What one of OPAQUE_READS does, as a message."""
     if name in _AS_TEXT:
         return f"{HERE} puts a tensor's values into text, where the graph can't follow."
-    if name in _AS_DATA:
+    if name in GIVES_ARRAY:
+        return f"{HERE} gives a tensor's data to NumPy, which no graph can hold."
+    if name == "tolist":
         return f"{HERE} gives a tensor's data to Python, where the graph can't follow."
     return f"{HERE} shows Python a tensor's memory (`.{name.strip('_')}`), which no guard can watch."
 
 
+def opaque_hint(name: str) -> str:
+    """What to do instead of one of OPAQUE_READS."""
+    return "Compute with torch, or move what NumPy does out of the region." if name in GIVES_ARRAY else ""
+
+
+OUTSIDE_ARRAY = f"{HERE} uses an array from outside, whose memory can change without a trace."
+OUTSIDE_ARRAY_HINT = "Make the tensor once, outside the region: a buffer (`register_buffer`) or an argument."
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 

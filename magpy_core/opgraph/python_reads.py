@@ -15,9 +15,9 @@ import torch.fx
 from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.data_shapes import is_constant
-from magpy_core.opgraph.functions import SAME_BY_LAYOUT, SAME_BY_NUMBER, gives_parts, opaque_read, writes_in_place
+from magpy_core.opgraph.functions import SAME_BY_LAYOUT, SAME_BY_NUMBER, gives_parts, writes_in_place
 from magpy_core.opgraph.layouts import keeps_layout
-from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array, same_address
+from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph.kinds import is_a
 
@@ -31,7 +31,6 @@ class PythonReads:
     graph: torch.fx.Graph
     scalars: ScalarTable
     data_shaped: set[int]
-    data_dims: dict[int, frozenset[int]]
     read_inside: list[Any]
     values: dict[int, tuple[torch.Tensor, torch.fx.Node]]
     _written: set[int]
@@ -40,7 +39,6 @@ class PythonReads:
     _unwatched: AbstractSet[int] = frozenset()
     """Tensors (ids) that the call at hand is given as `out=`. Under a dispatch mode some operations (`matrix_rank`,
     `unbind_copy`) do not write these, or do not count it: such a call is not looked into."""
-    eager_only: list[tuple[Any, ...]]
 
     def node_of(self, tensor: torch.Tensor) -> torch.fx.Node:
         raise NotImplementedError
@@ -60,36 +58,6 @@ class PythonReads:
         given = {k: self.to_fx(v) for k, v in kwargs.items() if v is not None}
         return self.graph.call_method("to", (node,), given) if given else node
 
-    def _data_shape(self, tensor: torch.Tensor, what: str, result: Any, dim: int | None = None) -> Any:
-        """A size that only the graph knows is read: a number of the graph, like one that ``item()`` reads."""
-        text = f"{HERE} gives Python a size that depends on tensor data."
-        if what == "stride":
-            return self._decide_layout(tensor, what, result, () if dim is None else (dim,))
-        if what not in ("shape", "size", "numel", "nelement", "__len__"):
-            raise Unsupported("MP109", text)
-        # AOTAutograd's tensors would have sizes without a value
-        self.eager_only.append(("MP109", text, self.host.site_mark()))
-        node = self.node_of(tensor)
-
-        # where sizes of inputs vary, so may the dimensions that follow from those
-        varying = None if self.host.sizes_vary() else self.data_dims.get(id(tensor))
-
-        def number(value: int, method: str, *where: int) -> int:
-            if where and varying is not None and not varying & {where[0], where[0] - tensor.dim(), where[0] + tensor.dim()}:
-                return value
-            read = self.graph.call_method(method, (node, *where))
-            read.meta["magpy_site"] = self.host.site_mark()
-            bound: int = self.scalars.bind(value, self.scalars.node(read, value))
-            return bound
-
-        if what in ("numel", "nelement"):
-            return number(result, "numel")
-        if what == "__len__":
-            return self.host.tensor_length(number(result, "size", 0))
-        if dim is not None:
-            return number(result, "size", int(dim))
-        return torch.Size([number(int(n), "size", d) for d, n in enumerate(result)])
-
     def _tensors(self, *trees: Any) -> list[torch.Tensor]:
         out: list[torch.Tensor] = []
         stack: list[Any] = list(trees)
@@ -102,15 +70,6 @@ class PythonReads:
             elif is_a(v, dict):
                 stack.extend(v.values())
         return out
-
-    def _decide_layout(self, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
-        """The strides of a tensor whose shape follows from data, or whether they are plain: the path holds for these."""
-        text = f"{HERE} gives Python a layout that depends on tensor data."
-        self.eager_only.append(("MP109", text, self.host.site_mark()))
-        read = self.graph.call_method(what, (self.node_of(tensor), *args))
-        read.meta["magpy_site"] = self.host.site_mark()
-        self.host.branch(self.scalars.node(read, result), result, "parts")
-        return result
 
     def _is_data(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor may be another one at each call: not one that the region made of plain numbers."""
@@ -150,7 +109,7 @@ class PythonReads:
         masked = any(t.dtype is torch.bool for t in tensors if t is not written)
         if not keeps_layout(name, masked=masked):
             text = f"{HERE} writes a tensor that isn't contiguous: compiled, what follows would be laid out otherwise."
-            self.eager_only.append(("MP902", text, self.host.site_mark()))
+            self.host.refuse("MP902", text, site=self.host.site_mark())
 
     @staticmethod
     def _gave_back(func: Any, name: str, result: Any, versions: list[tuple[torch.Tensor, int]]) -> bool:
@@ -160,15 +119,14 @@ class PythonReads:
             return False
         return any(result is t and t._version == version for t, version in versions)
 
-    def _decide_parts(self, node: torch.fx.Node, result: Any) -> None:
-        """As many parts as a size says that only the graph knows: the program's path holds for so many."""
-        if type(result) not in (tuple, list):
-            return
-        text = f"{HERE} gives as many parts as a shape that depends on tensor data says."
-        self.eager_only.append(("MP109", text, self.host.site_mark()))
-        count = self.graph.call_function(len, (node,))
-        count.meta["magpy_site"] = self.host.site_mark()
-        self.host.branch(self.scalars.node(count, len(result)), len(result), "parts")
+    def _refuse_parts(self, result: Any) -> None:
+        """As many parts as a size says that only the graph knows: Python sees how many."""
+        if type(result) in (tuple, list):
+            self.host.refuse(
+                "MP109",
+                f"{HERE} gives as many parts as a shape that depends on tensor data says.",
+                site=self.host.site_mark(),
+            )
 
     def _listable(self, tensor: Any) -> bool:
         """Whether ``tensor.tolist()`` can be so many numbers read one by one. Of bool there is no copy to carry a symbol."""
@@ -181,23 +139,6 @@ class PythonReads:
         """Whether the text of a tensor is that of its number."""
         plain = type(tensor) is torch.Tensor and tensor.dim() == 0 and tensor.layout is torch.strided
         return plain and tensor.dtype.is_complex is False and not tensor.is_quantized and not tensor.is_meta
-
-    def _record_pointer(self, tensor: torch.Tensor, node: Any, result: int) -> int:
-        """``tensor.data_ptr()``: a number of the graph, of which Python may ask whether it is that of another tensor."""
-        self.eager_only.append(("MP102", opaque_read("data_ptr"), self.host.site_mark()))
-        read = self.graph.call_method("data_ptr", (node,))
-        read.meta["magpy_site"] = self.host.site_mark()
-        bound: int = self.scalars.bind(result, self.scalars.node(read, result))
-        return bound
-
-    def same_memory(self, a: Sym, b: Sym, outcome: bool) -> Sym | None:
-        """Whether two such numbers are one, asked of the tensors themselves. None where that is no question."""
-        first, second = (sym.payload.args[0] for sym in (a, b))
-        if first is second:
-            return None
-        node = self.graph.call_function(same_address, (first, second))
-        node.meta["magpy_site"] = self.host.site_mark()
-        return self.scalars.node(node, outcome)
 
     def _record_text(self, tensor: torch.Tensor, node: Any, result: str) -> str:
         """The text of a tensor's number holds for this very number."""

@@ -28,7 +28,7 @@ _SAFE = frozenset({
     "empty_like", "full_like", "rand", "randn", "rand_like", "randn_like", "tensor", "truediv", "eq", "ne", "lt", "le",
     "gt", "ge", "logical_and", "logical_or", "logical_not", "and_", "or_", "invert", "isnan", "isinf", "isfinite",
     "size", "repeat", "pad", "flip", "roll", "mse_loss", "l1_loss", "smooth_l1_loss", "outer", "dot", "mv", "item",
-    "requires_grad_", "set_requires_grad", "set_setting", "data_ptr", "same_address",
+    "requires_grad_",
 })  # fmt: skip
 _PLAIN_INDEX = (int, slice, type(None), type(Ellipsis))
 

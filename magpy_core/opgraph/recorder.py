@@ -23,9 +23,9 @@ from magpy_core._compat.torch.torch_state import put_back, set_aside
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph import release, subclasses
-from magpy_core.opgraph.assigned import FLAG, Assigned
+from magpy_core.opgraph.assigned import Assigned
 from magpy_core.opgraph.conditions import condition
-from magpy_core.opgraph.data_shapes import DIMENSIONS, masked, numbers_among, shaped_by_data, sizes_among, sparse
+from magpy_core.opgraph.data_shapes import masked, numbers_among, shaped_by_data, sizes_among, sparse
 from magpy_core.opgraph.host import Host
 from magpy_core.opgraph.python_reads import PythonReads
 from magpy_core.opgraph.raising import MAY_RAISE
@@ -58,19 +58,15 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         self.read_inside: list[Any] = []  # tensors that native code has read as numbers in the operation at hand
         self._numbers: list[torch.Tensor] = []
         self._took_varying: list[tuple[Sym, Any]] = []  # numbers that vary, and their values, which it takes
-        self.data_dims: dict[int, frozenset[int]] = {}  # which of their dimensions those are, where it is known
         self.op_depth = 0
         self.op_count = 0
         self._made_bytes = 0  # since the values were last looked through
         self.shadow: Any = None  # the dispatch mode below, if one is at work
         self.drew_random = False
-        self.sets_random = False  # whether the graph sets torch's random stream (and may put it back)
         self.first_change: torch.fx.Node | None = None  # the first operation that changes a graph input
         self._written: set[int] = set()  # memory that operations have written to
-        self.eager_only: list[tuple[Any, ...]] = []  # why only `eager` can run it: code, text, site; perhaps a hint, a place
-        self.entry_memory: dict[int, torch.Tensor] = {}  # where `.data` or `.requires_grad` changed: as it was, by id
+        self.entry_memory: dict[int, torch.Tensor] = {}  # where `requires_grad` changed: as it was, by id
         self.entry_history: dict[int, tuple[bool, Any]] = {}
-        self._took_mask = self._took_array = False  # whether it takes a mask, an array that holds data
         self._took_number = False  # whether the call being recorded takes a number that varies
         self._scalar_nodes: dict[int, torch.fx.Node] = {}
         self._last_placeholder: torch.fx.Node | None = None
@@ -145,13 +141,6 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         """An op argument as an FX argument; raises Unsupported(MP106) for what a graph can't hold."""
         if is_a(value, torch.Tensor):
             return self.node_of(value)
-        if self.host.is_data(value):
-            if kinds.holds_memory(type(value)):
-                self._took_array = True
-                self._took_mask = self._took_mask or value.dtype.kind == "b"
-            else:
-                self._took_number = True
-            return self.host.data_node(value)
         if type(value) in (int, float):
             sym = self.scalars.operand(value)
             self._took_varying += [] if sym is None else [(sym, value)]
@@ -186,11 +175,9 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         if type(value) is _TENSOR_TYPE:  # ``x.type(torch.LongTensor)``
             return f"{value.__module__}.{value.__name__}"
         if kinds.holds_memory(type(value)):
-            raise Unsupported(
-                "MP105",
-                f"{HERE} makes a tensor from an array from outside, whose memory can change without a trace.",
-                hint="Make the tensor once, outside the region: a buffer (`register_buffer`) or an argument.",
-            )
+            if self.host.lost:  # it may be what a refused call gave
+                raise Unsupported("", "")
+            raise Unsupported("MP105", fns.OUTSIDE_ARRAY, hint=fns.OUTSIDE_ARRAY_HINT)
         raise Unsupported("MP106", f"{HERE} takes a value of type `{type(value).__name__}`, which a graph can't hold.")
 
     def condition(self, sym: Sym) -> tuple[torch.fx.Node, ...] | None:
@@ -243,7 +230,6 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         if self._made_bytes > release.EVERY or self.reshaped_leaf:
             release.release_unreachable(self.values, self.guarded, histories=self.reshaped_leaf)
             self._made_bytes, self.reshaped_leaf = 0, False
-        self._took_mask = self._took_array = False
         self._numbers, self.read_inside = [], []
         name = fns.function_name(func)
         self._took_number = any(map(self._is_data, sizes_among(name, args, kwargs)))
@@ -266,16 +252,13 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             return ("array", self._array_node(args, kwargs, share=name != "tensor"))
         if name in fns.FROM_DATA and args and kwargs.get("dtype") is None and self._number_of_numpy(args[0]):
             raise Unsupported("MP106", f"{HERE} takes its dtype from a NumPy number.", hint="Say the dtype.")
-        if name == "numpy" and id(args[0]) not in self.data_shaped:
-            return ("numpy", None)
         if name == "tolist" and self._listable(args[0]):
             return ("list", self.to_fx(args[0]))
         if name == "__format__" and self._is_number(args[0]):
             return ("text", self.to_fx(args[0]))
-        if name == "data_ptr":
-            return ("pointer", self.to_fx(args[0]))
         if name in fns.OPAQUE_READS:
-            raise Unsupported("MP102", fns.opaque_read(name))
+            self.host.lost = self.host.lost or name in fns.GIVES_ARRAY
+            raise Unsupported("MP102", fns.opaque_read(name), hint=fns.opaque_hint(name))
         if name == "__hash__" or (name == "type" and len(args) == 1 and not kwargs):  # ``x.type()`` names dtype and device
             return ("meta", None)
         return self.prepare(func, args, kwargs)
@@ -284,7 +267,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         """Whether ``value`` is a NumPy number, or a list or tuple that holds one at any depth."""
         if is_a(value, (list, tuple)):
             return any(map(self._number_of_numpy, value))
-        return kinds.is_number_of_numpy(value) and not self.host.is_data(value)
+        return kinds.is_number_of_numpy(value)
 
     def prepare(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Arguments as graph values, and what in-place changes are found by."""
@@ -296,8 +279,6 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         versions = [(t, -1 if id(t) in out else t._version) for t in tensors if not t.is_inference()]
         fx_args = tuple(self.to_fx(a) for a in args)
         fx_kwargs = {k: self.to_fx(v) for k, v in kwargs.items()}
-        if name in ("set_", "resize_", "resize_as_", "swap_tensors"):
-            self.host.settle_arrays()
         in_place = fns.writes_in_place(name) or "out" in kwargs
         if in_place and any(t.is_inference() and (self._is_input(t) or is_view(t)) for t in tensors):
             raise Unsupported("MP106", f"{HERE} changes an inference tensor from outside, of which no guard can tell.")
@@ -350,13 +331,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         tensor: Any = args[0] if args else next(iter(kwargs.values()), None)
         if not is_a(tensor, torch.Tensor):
             return result
-        if what == "numpy":  # its shape may be looked at, its numbers not
-            self.host.exact_sizes([tensor])
-            self.host.shares_tensor(result, tensor)
-            if not (id(tensor) in self.values and id(tensor) not in self.guarded):
-                self.guard_tensor(tensor)
-            return result
-        if what in ("list", "text", "pointer"):
+        if what in ("list", "text"):
             return getattr(self, f"_record_{what}")(tensor, info, result)
         if what == "set_field":
             self.host.field_written(tensor, info, args[1] if len(args) > 1 else None)
@@ -375,8 +350,6 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         read = fns.function_name(func).removeprefix("get:")
         if read in fns.SIZE_READS or read == "is_contiguous":
             if any(id(t) in self.data_shaped for t in self._tensors(args)):
-                if read == "is_contiguous" and len(args) == 1 and not kwargs:
-                    return self._decide_layout(tensor, read, result, ())
                 raise Unsupported("MP109", f"{HERE} reads `{read}` of a tensor whose shape depends on tensor data.")
             self.host.layout_read(read, args, kwargs, result)
         if what == "shape" and fns.function_name(func) == "storage_offset":
@@ -387,16 +360,13 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             return result
         if what == "shape":
             if id(tensor) in self.data_shaped:
-                return self._data_shape(tensor, read, result, *args[1:], **kwargs)
+                raise Unsupported("MP109", f"{HERE} gives Python a size that depends on tensor data.")
             return self.host.tensor_shape_read(tensor, fns.function_name(func), result, args[1:])
         return result
 
     def _record(self, func: Callable[..., Any], result: Any, info: Any) -> Any:
         name, fx_args, fx_kwargs, tensors, versions = info
         if result is NotImplemented:  # ``x == "text"``: Python goes on to the other side, or to identity
-            return result
-        if name in ("set_data", FLAG):
-            self._record_assignment(name, fx_args, tensors[0])
             return result
         if name.startswith("get:"):
             node = self.graph.call_function(getattr, fx_args)
@@ -417,16 +387,14 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         self._decide_sameness(node, name, result, tensors)
         if name in fns.LENGTH_FROM_SIZE:
             if self._took_number or any(id(t) in self.data_shaped for t in tensors[:1]):
-                self._decide_parts(node, result)
+                self._refuse_parts(result)
             self.host.exact_sizes(tensors[:1])
-        from_data = False
         shaped = (
             any(id(t) in self.data_shaped for t in tensors)
-            or (from_data := shaped_by_data(func, name, fx_args, fx_kwargs) or sparse(tensors, self._tensors(result)))
-            or self._took_mask
+            or shaped_by_data(func, name, fx_args, fx_kwargs)
+            or sparse(tensors, self._tensors(result))
             or masked(name, tensors)
             or (self._took_number and fns.may_size(name))
-            or (self._took_array and name not in fns.FIXED_BY_ARRAYS and fns.may_size(name))
         )
         silent = fns.silently_written(func, fx_args, fx_kwargs)
         for t, version in versions:
@@ -441,15 +409,12 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         if self._gave_back(func, name, result, versions):
             return result
         self._bind(result, node, shaped)
-        if from_data and name in DIMENSIONS:
-            self.data_dims.update({id(t): DIMENSIONS[name] for t in self._tensors(result)})
         return result
 
     def _changed(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
         """``tensor`` was changed in place by ``node``: so was every graph input that shares its memory."""
         memory = storage_key(tensor)
         self._written.add(memory)
-        self.host.check_written(tensor)
         for t, source in list(self.guarded.values()):
             if id(t) in self.mutated:
                 if t is tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any, TypeGuard
+from typing import Any
 
 import torch.fx
 
@@ -125,11 +125,6 @@ class Sym:
 
     def __repr__(self) -> str:
         return self.describe()
-
-
-def is_pointer(sym: Sym | None) -> TypeGuard[Sym]:
-    """Whether this is what ``tensor.data_ptr()`` gave: only whether two are one is a question that a graph can answer."""
-    return sym is not None and sym.kind == "node" and sym.payload.target == "data_ptr"
 
 
 class ScalarTable:

@@ -38,8 +38,6 @@ class Learned:
     exact: set[str] = field(default_factory=set)
     set_up: set[str] = field(default_factory=set)
     """What earlier calls did that no replay can, and that a program may do once, to set itself up."""
-    evicting: set[str] = field(default_factory=set)
-    """Functions whose cache had to make room in a recorded call."""
     twice: bool = False
     """Whether a result of the region was differentiated twice."""
 
@@ -120,9 +118,6 @@ class RecordingState(Observer):
         self.field_writes: list[tuple[torch.Tensor, str, Any, Any]] = []
         # functions and classes to which something was done that only what the region itself made may have done to it, by id
         self.arrays: dict[int, Any] = {}  # NumPy arrays that the region made of plain numbers, by id
-        self.data: dict[int, tuple[Any, Any]] = {}  # NumPy values that hold data, by id, with their graph values
-        self.data_calls: list[tuple[Any, Any, list[Any], bool]] = []
-        self.arrays_from_outside: list[Any] = []
         self.with_history: set[str] = set()  # paths of tensors from outside whose changes autograd took note of
         self.shared_memory: dict[int, Any] = {}  # owners of memory that both a tensor and an array have now, by id
         self.only_inside: dict[int, tuple[Any, Unsupported, Any]] = {}
@@ -141,7 +136,7 @@ class RecordingState(Observer):
         self.dynamic = bool(learned.dims)
         self.lost = False  # some operator was not recorded: what uses its result is not news
         self._told: dict[Location, dict[str, int]] = {}  # codes told of a place, with the rank of their severity
-        self._foreign: set[Location] = set()  # calls of what another compiler made: what runs in them is not told again
+        self._foreign: set[Location] = set()  # refused calls: the operators that run in them are not reported again
         self.places = Places(self.fallback_location)
 
     # -- refusing ----------------------------------------------------------------------------------------------
@@ -155,6 +150,13 @@ class RecordingState(Observer):
         if HERE in message:
             message = message.replace(HERE, self.words(site) or "The program")
         self.note(code, message, hint=hint, values=values, site=site, place=place)
+
+    def refuse_call(self, code: str, message: str, *, hint: str = "", site: Any = None) -> None:
+        """The same of a call whose result has no value in the graph: neither the operators that run in it nor the use of its
+        result are reported again."""
+        self.lost = True
+        self._foreign.add(self.places.now(site, self.site).location)
+        self.refuse(code, message, hint=hint, site=site)
 
     def refuse_once(self, why: str) -> None:
         """This run can't be captured, for a reason that may be gone at the next call."""
@@ -408,21 +410,6 @@ class RecordingState(Observer):
         raise NotImplementedError
 
     def escape_all(self, site: Any, *trees: Any) -> None:
-        raise NotImplementedError
-
-    def is_data(self, value: Any) -> bool:
-        raise NotImplementedError
-
-    def data_item(self, site: Any, obj: Any, key: Any) -> bool:
-        raise NotImplementedError
-
-    def data_item_written(self, site: Any, obj: Any, key: Any, value: Any) -> bool:
-        raise NotImplementedError
-
-    def data_attribute(self, site: Any, obj: Any, name: str) -> bool:
-        raise NotImplementedError
-
-    def escape_data(self, value: Any, site: Any) -> None:
         raise NotImplementedError
 
     def branch_on(self, sym: Sym, outcome: Any, what: str, site: Any) -> None:

@@ -16,17 +16,15 @@ from typing import Any, Protocol
 
 import torch
 
-from magpy_core._compat.cpython.class_bodies import Body, class_body
 from magpy_core.findings import HERE
 from magpy_core.monitor import policy
 from magpy_core.monitor.record import as_set
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.recording.base import Output
-from magpy_core.recording.callees import BUILTIN_FUNCTION
 from magpy_core.recording.native_reads import NativeReads
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup, natives
-from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict, odd_dict
+from magpy_core.refgraph.fields import instance_dict, odd_dict
 from magpy_core.refgraph.kinds import is_a
 
 _COPY = [f.__code__ for f in vars(copy).values() if is_a(f, types.FunctionType) and f.__module__ == "copy"]
@@ -38,9 +36,6 @@ _ITERATORS: dict[int, Any] = {
     kinds.SET: lambda s: (frozenset if is_a(s, frozenset) else set).__iter__(s),
 }  # fmt: skip
 _PROTOCOL = type(Protocol)
-# Whether a class is a protocol that may be asked for, and what its metaclass has found its members to be.
-_PROTOCOL_MARKS = ("_is_protocol", "_is_runtime_protocol", "__protocol_attrs__", "__callable_proto_members_only__",
-                   "__non_callable_proto_members__")  # fmt: skip
 # Classes whose instances are also tensors that carry this mark.
 _MARKING: dict[type, str] = {type(torch.nn.Parameter): "_is_param", type(torch.nn.Buffer): "_is_buffer"}
 _COPIED = frozenset({list, tuple, dict, set, frozenset, collections.OrderedDict})
@@ -123,18 +118,16 @@ class BuiltinEvents(NativeReads):
         if is_a(cls, abc.ABCMeta):
             source = self.sources.make("setting", self.const_root(abc.get_cache_token, "abstract classes").source, ())
             self.refgraph.read(source, "eq", abc.get_cache_token(), site)
-        if not is_a(cls, _PROTOCOL):
+        if not is_a(cls, _PROTOCOL) or not cls.__dict__.get("_is_protocol"):
             return
-        for mark in _PROTOCOL_MARKS:
-            self.read_class_attr(cls, mark, site)
-        for k in cls.__mro__ if cls.__dict__.get("_is_protocol") else ():
-            if k.__dict__.get("_is_protocol"):
-                self.class_shape(k, site)
-                for name in {**k.__dict__, **inspect.get_annotations(k)}:
-                    if not name.startswith(("_abc_", "__")) and name not in _PROTOCOL_MARKS:
-                        self.read_attr(obj, name, site)
-                        if name in k.__dict__:
-                            self.read_class_attr(k, name, site)  # a method that is None there asks for nothing
+        if not policy.module_of(cls).startswith(lookup.LIBRARIES) and cls.__module__ not in sys.stdlib_module_names:
+            self.refuse("MP111", f"{HERE} asks who has the attributes of the protocol `{cls.__name__}`.", site=site,
+                        hint="Ask for a class, or with `hasattr`.")  # fmt: skip
+            return
+        for k in cls.__mro__:
+            for name in {**k.__dict__, **inspect.get_annotations(k)} if k.__dict__.get("_is_protocol") else ():
+                if not name.startswith(("_abc_", "_is_", "__")):
+                    self.read_attr(obj, name, site)
 
     def b_getattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) >= 2 and is_a(args[1], str):
@@ -255,41 +248,9 @@ class BuiltinEvents(NativeReads):
             self.advance(args[0], site)
 
     def b_build_class(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        """The body of a class statement runs without events: what it takes from outside is guarded before it begins."""
-        body = class_body(args[0].__code__)
-        if body is None or not self._follows(args[0], body, site):
-            self.refuse("MP111", f"The body of the class `{args[1]}` does more than define: the monitor can't follow it.",
-                        hint="Define the class outside of the region.", site=site)  # fmt: skip
-
-    def _follows(self, fn: types.FunctionType, body: Body, site: Any) -> bool:
-        """Whether all that a class body makes follows from what is guarded now."""
-        for name, *attributes in body.chains:
-            self.global_value(fn.__globals__, name, site)
-            value = fn.__globals__.get(name, getattr(builtins, name, ABSENT))
-            for attribute in attributes:
-                if not is_a(value, (type, types.ModuleType)):
-                    return False
-                self.read_attr(value, attribute, site)
-                value = getattr(value, attribute, ABSENT)
-            if not (body.moves or self._inert(value, site)):
-                return False
-        cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
-        for name in body.outer:
-            if name in cells:
-                self.cell_read(site, cells[name])
-                if not (body.moves or self._inert(cell_value(cells[name]), site)):
-                    return False
-        return True
-
-    def _inert(self, value: Any, site: Any) -> bool:
-        """Whether nothing but guarded values can come of whatever a class body does with it."""
-        kind = kinds.kind_of(value)
-        if kind == kinds.SCALAR:
-            self.escape_all(site, value)
-            return True
-        if is_a(value, BUILTIN_FUNCTION):
-            return policy.verdict(value) in (policy.PURE, policy.TORCH)
-        return kind == kinds.IDENTITY or type(value).__module__ == "typing"
+        """The body of a class statement runs without events."""
+        self.refuse("MP111", f"The class `{args[1]}` is defined inside the region: the monitor can't follow its body.",
+                    hint="Define the class outside of the region.", site=site)  # fmt: skip
 
     def b_vars(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if not args:

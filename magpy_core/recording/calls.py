@@ -16,16 +16,15 @@ import torch
 
 from magpy_core._compat.torch.function_apply import applied_class
 from magpy_core._compat.torch.scripts import SCRIPTED
-from magpy_core._compat.torch.settings import setter_name
+from magpy_core._compat.torch.settings import changes_setting
 from magpy_core.findings import HERE, Value
 from magpy_core.monitor import policy
-from magpy_core.opgraph.functions import STATE_READ_PREFIXES, reads_setting
+from magpy_core.opgraph.functions import OUTSIDE_ARRAY, OUTSIDE_ARRAY_HINT, STATE_READ_PREFIXES, reads_setting
 from magpy_core.opgraph.scalars import CARRYING
-from magpy_core.recording.arrays import ArrayEvents
 from magpy_core.recording.builtin_calls import COPYING, SPECIAL
 from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, read_from, taker
 from magpy_core.recording.native_reads import HIGHER
-from magpy_core.recording.outside_calls import CALLBACKS
+from magpy_core.recording.outside_calls import CALLBACKS, OutsideCallEvents
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.draws import stream_of
 from magpy_core.refgraph.kinds import is_a
@@ -54,7 +53,7 @@ _MUTATING_MODULES = frozenset({"_heapq", "_bisect", "_collections", "_operator"}
 _TO_TEXT = (str, repr, ascii, format)
 
 
-class CallEvents(ArrayEvents):
+class CallEvents(OutsideCallEvents):
     """Observer method ``call`` and the policies behind it."""
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
@@ -81,10 +80,7 @@ class CallEvents(ArrayEvents):
 
     def dispatch_call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         tp = type(fn)
-        self.finished_data()
         if stream_of(fn) is not None and self.draw(site, fn, args, kwargs):
-            return
-        if self.data_call(site, fn, args, kwargs):
             return
         if tp is types.FunctionType:
             self.call_python(site, fn, args, kwargs)
@@ -117,7 +113,7 @@ class CallEvents(ArrayEvents):
         elif is_a(fn, GETTERS):
             self.call_getter(site, fn, args)
         elif is_a(fn, SCRIPTED):
-            self.call_scripted(site, fn, args, kwargs)
+            self.call_scripted(site, fn)
         elif is_a(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
             self.pending_torch = (site, fn)
         else:
@@ -131,7 +127,7 @@ class CallEvents(ArrayEvents):
         if self.code_globals.setdefault(fn.__code__, fn.__globals__) is not fn.__globals__:
             self.refuse("MP111", f"The function `{fn.__qualname__}` runs with two different sets of globals.", site=site)
         if fn.__module__ == "torch.random":  # some are wrapped so that their frames are never seen
-            self.call_random_state(site, fn, args, kwargs)
+            self.call_random_state(site, fn)
             return
         if fn is torch.nn.Module.__getattr__ and len(args) == 2 and not kwargs:
             self.module_member(args[0], args[1], site)
@@ -139,7 +135,10 @@ class CallEvents(ArrayEvents):
         if fn is copy.deepcopy and len(args) == 1 and not kwargs and self.copies(site, args[0]):
             return
         if fn in TENSOR_COPIES:
-            self.copy_tensor(site, *args)
+            if not self.ops.op_depth:
+                hint = "Copy its values: `x.detach().clone()`."
+                self.refuse_call("MP106", f"{HERE} copies a tensor deeply, which no graph can do.", hint=hint, site=site)
+                self.pause()
             return
         if (
             fn is copy.deepcopy and site.code not in COPYING and len(args) + len(kwargs) > 1
@@ -153,9 +152,6 @@ class CallEvents(ArrayEvents):
         elif self.frame_is_library(fn.__code__):
             self.call_library(site, fn, args, kwargs)
 
-    def copy_tensor(self, site: Any, tensor: Any = None, memo: Any = None) -> None:
-        raise NotImplementedError
-
     def call_function_class(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         raise NotImplementedError
 
@@ -165,13 +161,13 @@ class CallEvents(ArrayEvents):
     def made_by_constructor(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         raise NotImplementedError
 
-    def call_scripted(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def call_scripted(self, site: Any, fn: Any) -> None:
         raise NotImplementedError
 
     def from_array(self, site: Any, array: Any) -> None:
         raise NotImplementedError
 
-    def call_random_state(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def call_random_state(self, site: Any, fn: Any) -> None:
         raise NotImplementedError
 
     def call_cached(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -242,6 +238,9 @@ class CallEvents(ArrayEvents):
         if fn.__name__ == "from_numpy" and len(args) == 1 and self.is_plain_array(args[0]):
             self.from_array(site, args[0])
             self.share_array(args[0])
+        elif fn.__name__ == "from_numpy" and not self.ops.op_depth:
+            if not self.lost:
+                self.refuse_call("MP105", OUTSIDE_ARRAY, hint=OUTSIDE_ARRAY_HINT, site=site)
         elif owner is None or is_a(owner, types.ModuleType):
             self.call_native(site, fn, args, kwargs)
         elif is_a(owner, torch.Tensor):
@@ -280,8 +279,8 @@ class CallEvents(ArrayEvents):
             getattr(self, special)(site, fn, args, kwargs)
             return
         what = policy.verdict(fn) if not self.pickles(fn, args) else policy.UNKNOWN
-        if what == policy.TORCH and setter_name(fn) is not None and not self.ops.op_depth:
-            self.setting_written(site, fn, args, kwargs)
+        if what == policy.TORCH and changes_setting(fn) and not self.ops.op_depth:
+            self.setting_written(site)
         elif what == policy.TORCH:
             self.torch_called(site, fn, args)
         elif what == policy.PURE:
@@ -480,7 +479,7 @@ class CallEvents(ArrayEvents):
             self.host_call(site, fn, policy.verdict(fn))
         elif module == "numpy" and (kinds.is_numpy_value(type(obj)) or self.is_plain_array(obj)):
             self.call_numpy(site, fn, args, kwargs)
-        elif self.refgraph.node(obj) is not None or module == "numpy":
+        elif self.refgraph.node(obj) is not None or (module == "numpy" and not self.lost):
             self.host_call(site, fn, policy.UNKNOWN)
 
 

@@ -21,7 +21,7 @@ from magpy_core.findings import HERE
 from magpy_core.monitor import policy
 from magpy_core.monitor.record import is_own_file
 from magpy_core.opgraph.checkpoints import CHECKPOINT, GIVEN
-from magpy_core.recording.copies import CopyEvents
+from magpy_core.recording.scripts import ScriptEvents
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
@@ -40,7 +40,7 @@ class _Begun:
     before: set[int]  # ids of what the region had made by then
 
 
-class CheckpointEvents(CopyEvents):
+class CheckpointEvents(ScriptEvents):
     """Calls of ``torch.utils.checkpoint.checkpoint``."""
 
     _checkpoints: list[_Begun]

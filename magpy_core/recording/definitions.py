@@ -233,7 +233,7 @@ class DefinitionEvents(EscapeEvents):
                     self.value(self.sources.make("field", source, "_backward_hooks"), None, self.site)
                 else:
                     text = f"`{source.describe()}` has hooks, which a compiled backward pass calls otherwise."
-                    self.ops.eager_only.append(("MP902", text, self.site))
+                    self.refuse("MP902", text, site=self.site)
 
     def operator_facts(self, obj: Any, site: Any) -> None:
         """Any special method of the object's class may run: they must stay the ones they are."""

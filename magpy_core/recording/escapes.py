@@ -11,11 +11,10 @@ import functools
 import types
 from typing import Any
 
-import torch
-
 from magpy_core._compat.cpython.layout import native_state
 from magpy_core.findings import HERE
 from magpy_core.monitor import policy
+from magpy_core.opgraph.functions import OUTSIDE_ARRAY, OUTSIDE_ARRAY_HINT
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.recording.base import memory_owner
 from magpy_core.recording.contents import ContentReads
@@ -38,8 +37,6 @@ class EscapeEvents(ContentReads):
         """Bytes are used that no event shows, if one of these holds some: refused, and True. That is memory from outside,
         and memory that a tensor shares."""
         for value in values:
-            if id(value) in self.data:
-                continue
             if not kinds.holds_memory(type(value)):
                 tp = type(value)
                 outside = self.refgraph.nodes.get(id(value)) is not None
@@ -54,11 +51,8 @@ class EscapeEvents(ContentReads):
                 continue
             outside = self.refgraph.nodes.get(id(value)) is not None
             owner = memory_owner(value) if self.shared_memory else None
-            if not outside and is_a(owner, torch.Tensor) and id(owner) in self.shared_memory:
-                self.refuse(
-                    "MP102", f"{HERE} reads a tensor's data through `.numpy()`, where the graph can't follow.",
-                    hint="Compute with torch, or move what NumPy does out of the region.", site=site,
-                )  # fmt: skip
+            if outside and type(value).__module__ == "numpy":
+                self.refuse_call("MP105", OUTSIDE_ARRAY, hint=OUTSIDE_ARRAY_HINT, site=site)
                 return True
             if outside or (owner is not None and id(owner) in self.shared_memory):
                 where = "from outside" if outside else "that shares its memory with a tensor"
@@ -111,8 +105,8 @@ class EscapeEvents(ContentReads):
         self.branch_on(sym, sym.hint, "value", site)
 
     def escape_all(self, site: Any, *trees: Any) -> None:
-        """Every symbol inside the given values escapes, and every number and array of NumPy that holds data."""
-        if not self.scalars and not self.data:
+        """Every symbol inside the given values escapes."""
+        if not self.scalars:
             return
         stack, budget = list(trees), 100_000
         while stack:
@@ -125,8 +119,6 @@ class EscapeEvents(ContentReads):
                 sym = self.scalars.get(v)
                 if sym is not None:
                     self.escape(sym, site)
-            elif id(v) in self.data:
-                self.escape_data(v, site)
             elif is_a(v, (dict, types.MappingProxyType)):
                 stack.extend(v.keys())
                 stack.extend(v.values())

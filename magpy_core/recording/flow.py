@@ -53,7 +53,7 @@ class FlowEvents(ValueEvents):
         self.iterate_value(obj, site)
 
     def iterate_value(self, obj: Any, site: Any, *, carry: bool = True) -> None:
-        if is_a(obj, torch.Tensor) or self.is_data(obj):
+        if is_a(obj, torch.Tensor):
             return
         kind = kinds.kind_of(obj)
         if kind in (kinds.SCALAR, kinds.IDENTITY):
@@ -105,8 +105,6 @@ class FlowEvents(ValueEvents):
                     self.read_deep(site, (value,), {})
 
     def unpack(self, site: Any, obj: Any) -> None:
-        if self.is_data(obj):
-            self.escape_data(obj, site)
         self.iterate(site, obj)
 
     def caught(self, site: Any, error: Any, classes: Any) -> None:
@@ -115,8 +113,6 @@ class FlowEvents(ValueEvents):
 
     def extend(self, site: Any, target: Any, iterable: Any) -> None:
         self.site = site
-        if self.is_data(iterable):
-            self.escape_data(iterable, site)
         kind = kinds.kind_of(iterable)
         if kind == kinds.DICT:
             node = self.node_for(iterable)

@@ -370,9 +370,7 @@ class FrameEvents(UnseenCalls):
     # -- compilers ---------------------------------------------------------------------------------------------
 
     def foreign_compiler(self, what: str) -> None:
-        self.lost = True
-        self._foreign.add(self.places.now(None, self.site).location)
-        self.refuse(
+        self.refuse_call(
             "MP112",
             f"{what} runs inside the region; what it compiled can't be seen, so the two can't be captured as one.",
             hint="Call the Python function or module that it was made from: MagPy compiles the whole region.",

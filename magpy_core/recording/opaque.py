@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 import types
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,29 +19,16 @@ import torch
 from magpy_core._compat.torch.autograd import enter_inference_mode, exit_inference_mode
 from magpy_core._compat.torch.function_apply import starts_custom_function
 from magpy_core.findings import HERE
-from magpy_core.monitor.record import is_own_file
-from magpy_core.opgraph.arrays import Kept, again
 from magpy_core.opgraph.expected import expecting
-from magpy_core.opgraph.made import (
-    LARGEST_ARRAY,
-    array_parts,
-    from_array,
-    keep_random_state,
-    make_parameter,
-    make_variable,
-    put_random_state,
-    set_seed,
-)
+from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array, make_variable
 from magpy_core.recording.flow import FlowEvents
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.hashing import quiet
 from magpy_core.refgraph.kinds import is_a
 
+_PASS_IT_IN = "Pass what it reads in as arguments of `apply`."
 _METHODS = ("forward", "backward", "setup_context", "vjp", "jvp", "vmap")
-_IN_CALL = ("forward", "setup_context")  # what runs when the function is applied
-
-
 _PLAIN = (bool, int, float, str, type(None), torch.dtype)
 _CPU = torch.device("cpu")
 _CPU_CONSTRUCTORS = frozenset({
@@ -65,15 +50,13 @@ def _numpy_numbers(data: Any) -> bool:
 
 @dataclass
 class _Applied:
-    """A call that is one node: its site, what was prepared for it, the effects before it. ``void``: the node gives nothing,
-    as what the program gets can be no part of a graph."""
+    """A call that is one node: its site, what was prepared for it, the effects before it."""
 
     site: Any
     target: Callable[..., Any]
     before: Any
     args: tuple[Any, ...]
     effects: int
-    void: bool = False
     checked: bool = False  # whether what it gives may follow from data
     held: list[tuple[int, list[int]]] = field(default_factory=list)
     """What the containers among its arguments hold, by id, if it is checked."""
@@ -105,41 +88,6 @@ def applier(cls: Any) -> Callable[..., Any]:
     return apply
 
 
-def applier_with(cls: Any, modules: dict[int, Any]) -> Callable[..., Any]:
-    """The same for a call with modules among its arguments, at these positions: they belong to the program, which keeps
-    them alive."""
-    held = {i: weakref.ref(module) for i, module in modules.items()}
-
-    def apply(*args: Any) -> Any:
-        rest = iter(args)
-        return cls.apply(*(held[i]() if i in held else next(rest) for i in range(len(args) + len(held))))
-
-    apply.__name__ = f"apply_{cls.__name__}"
-    return apply
-
-
-@functools.lru_cache(maxsize=64)
-def legacy(cls: Any) -> Callable[..., Any]:
-    """A plain function that calls a constructor such as ``torch.FloatTensor``."""
-
-    def construct(data: Any) -> Any:
-        return cls(data)
-
-    construct.__name__ = "legacy_constructor"
-    return construct
-
-
-@functools.lru_cache(maxsize=1024)
-def caching(fn: Any) -> Callable[..., Any]:
-    """A plain function that calls a ``functools.lru_cache`` function."""
-
-    def ask(*args: Any, **kwargs: Any) -> Any:
-        return fn(*args, **kwargs)
-
-    ask.__name__ = f"cached_{getattr(fn, '__name__', 'function')}"
-    return ask
-
-
 def _is_plain(value: Any) -> bool:
     """Scalars, and tuples of them of any depth."""
     if type(value) in (tuple, torch.Size):
@@ -147,38 +95,24 @@ def _is_plain(value: Any) -> bool:
     return kinds.kind_of(value) == kinds.SCALAR
 
 
-def globals_read(fn: Any) -> list[tuple[dict[str, Any], str]] | None:
-    """The globals, other than modules, that a Python function and the functions among these globals may read: plain values
-    and functions. None if it may read anything else besides its arguments and builtins."""
-    found: list[tuple[dict[str, Any], str]] = []
-    seen: set[int] = set()
-    waiting = [fn]
-    while waiting:
-        fn = waiting.pop()
-        if is_a(fn, (staticmethod, classmethod)):
-            fn = fn.__func__
-        if fn is None or id(fn) in seen:
-            continue
-        if not is_a(fn, types.FunctionType) or fn.__closure__:
-            return None
-        seen.add(id(fn))
-        waiting_values = [*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()]
-        codes = [fn.__code__]
-        while codes:
-            code = codes.pop()
-            codes += [c for c in code.co_consts if is_a(c, types.CodeType)]
-            names = [n for n in code.co_names if n in fn.__globals__ and not is_a(fn.__globals__[n], types.ModuleType)]
-            found += [(fn.__globals__, name) for name in names]
-            waiting_values += [fn.__globals__[name] for name in names]
-        waiting += [v for v in waiting_values if is_a(v, types.FunctionType)]
-        if not all(is_a(v, (types.FunctionType, *_PLAIN)) for v in waiting_values):
-            return None
-    return found
-
-
 def self_contained(fn: Any) -> bool:
     """Whether a Python function reads nothing but its arguments, builtins and modules."""
-    return globals_read(fn) == []
+    if is_a(fn, (staticmethod, classmethod)):
+        fn = fn.__func__
+    if fn is None:
+        return True
+    if not is_a(fn, types.FunctionType) or fn.__closure__:
+        return False
+    if not all(is_a(v, _PLAIN) for v in (*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values())):
+        return False
+    codes = [fn.__code__]
+    while codes:
+        code = codes.pop()
+        codes += [c for c in code.co_consts if is_a(c, types.CodeType)]
+        names = [n for n in code.co_names if n in fn.__globals__]
+        if not all(is_a(fn.__globals__[name], types.ModuleType) for name in names):
+            return False
+    return True
 
 
 class OpaqueEvents(FlowEvents):
@@ -187,7 +121,6 @@ class OpaqueEvents(FlowEvents):
     _applied: _Applied | None = None
     _inference: list[Any]
     _cached: list[tuple[Any, ...]]
-    _forked: list[tuple[Any, int]]
 
     # -- custom autograd functions -----------------------------------------------------------------------------
 
@@ -198,61 +131,25 @@ class OpaqueEvents(FlowEvents):
         for name in _METHODS:
             self.class_fact(cls, name, site)
         methods = {n: m for n in _METHODS if not lookup.missing(m := lookup.class_lookup(cls, n)[0])}
-        closed = all(map(self_contained, methods.values()))
-        if kwargs or (not closed and not self._reads_entry_state([methods[n] for n in _IN_CALL if n in methods], site)):
-            self.refuse("MP107", f"The autograd.Function `{cls.__name__}` may read what the region has changed.", site=site)
-            return
-        if not closed:
-            text = f"The autograd.Function `{cls.__name__}` reads state from outside, which a compiled graph would freeze."
-            self.ops.eager_only.append(("MP107", text, site))
-        self.escape_all(site, args)
-        modules = {i: a for i, a in enumerate(args) if is_a(a, torch.nn.Module)}
-        if modules and not self._takes_modules(cls, list(modules.values()), site):
-            return
-        call = applier_with(cls, modules) if modules else applier(cls)
-        self.apply_as(site, call, tuple(a for i, a in enumerate(args) if i not in modules), {}, checked=True)
-
-    def _takes_modules(self, cls: Any, modules: list[Any], site: Any) -> bool:
-        """Whether a function can be given these modules again: they are the program's, and as they were at entry."""
-        nodes = [self.refgraph.node(module) for module in modules]
-        written = [(n.snapshot, n.forced) for n in self.refgraph.written() if n.snapshot is not None]
-        changed = any(not before.quiet(forced) or before.changes(forced) for before, forced in written)
-        if changed or self.field_writes or any(node is None for node in nodes):
-            self.refuse("MP107", f"The autograd.Function `{cls.__name__}` may read what the region has changed.", site=site)
-            return False
-        for node, module in zip(nodes, modules, strict=True):
-            assert node is not None
-            self.refgraph.read(node.source, "identity", module, site)
-        text = f"The autograd.Function `{cls.__name__}` is given a module, which a compiled graph can't hold."
-        self.ops.eager_only.append(("MP107", text, site))
-        return True
-
-    def _reads_entry_state(self, methods: list[Any], site: Any) -> bool:
-        """Whether these functions, called by a replay before it has written anything, see what they see in the program. What
-        they read of globals is guarded; what ``backward`` reads is read when it runs, in the program as after a replay."""
-        written = {id(node.obj) for node in self.refgraph.written()}
-        reads = [globals_read(method) for method in methods]
-        if written and any(found is None or any(id(g) in written for g, _ in found) for found in reads):
-            return False
-        for g, name in (pair for found in reads for pair in found or ()):
-            value, source = g[name], self.sources.item(self.globals_root(g).source, name)
-            if is_a(value, types.FunctionType):
-                self.refgraph.read(source, "is", value, site)
-                self.function_fact(value)
-            else:  # a number that varies too: the function may make a shape of it
-                self.refgraph.read(source, "eq", value, site)
-        return True
+        if kwargs or not all(map(self_contained, methods.values())):
+            text = f"The autograd.Function `{cls.__name__}` reads state from outside, which a graph would freeze."
+            self.refuse_call("MP107", text, hint=_PASS_IT_IN, site=site)
+        elif any(is_a(a, torch.nn.Module) for a in args):
+            text = f"The autograd.Function `{cls.__name__}` is given a module, which no graph can hold."
+            self.refuse_call("MP107", text, hint=_PASS_IT_IN, site=site)
+        else:
+            self.escape_all(site, args)
+            self.apply_as(site, applier(cls), args, {}, checked=True)
 
     def apply_as(
-        self, site: Any, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], void: bool = False,
-        checked: bool = False,
-    ) -> None:  # fmt: skip
+        self, site: Any, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], checked: bool = False
+    ) -> None:
         """The call about to run is one node of the graph, ``target(*args, **kwargs)``; what runs inside is part of it."""
         self.ops.op_depth += 1
         before = self.guarded_call(self.ops.prepare, target, args, kwargs)
         self.pending_torch = None
         self.ops._numbers = []  # the node reads them again itself
-        self._applied = _Applied(site, target, before, args, self._effects(), void, checked, _held(args) if checked else [])
+        self._applied = _Applied(site, target, before, args, self._effects(), checked, _held(args) if checked else [])
         self.alone = False
 
     # -- constructors that torch's own dispatch does not show --------------------------------------------------
@@ -268,22 +165,18 @@ class OpaqueEvents(FlowEvents):
             size = tuple(args[0]) if args and type(args[0]) is torch.Size else args or (0,)  # of nothing: no elements
             self.apply_as(site, torch.empty, (size,), {"dtype": dtype, "device": _CPU})
         elif (
-            len(args) == 1
-            and type(args[0]) in (list, tuple, range)
-            and (_plain_numbers(args[0]) or (_numpy_numbers(args[0]) and not any(map(self.is_data, args[0]))))
+            len(args) == 1 and type(args[0]) in (list, tuple, range) and (_plain_numbers(args[0]) or _numpy_numbers(args[0]))
         ):
             self.escape_all(site, args)
             data = [v.item() if kinds.is_number_of_numpy(v) else v for v in args[0]]
             self.apply_as(site, torch.tensor, (data,), {"dtype": dtype, "device": _CPU})
         elif len(args) == 1 and self.is_plain_array(args[0]):
-            self.apply_as(site, again(legacy(cls), (Kept(args[0].copy()),), {}), (), {})
-        elif len(args) == 1 and self.is_data(args[0]):
-            self.apply_as(site, legacy(cls), args, {})
+            self.from_array(site, args[0], dtype)
         elif len(args) == 1 and is_a(args[0], torch.Tensor) and cls is torch.Tensor:
             self.apply_as(site, torch.ops.aten.alias.default, args, {})
 
     def made_by_constructor(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """``Variable(x)`` and ``nn.Parameter(x)``: detached, and a leaf of its own where it requires a gradient."""
+        """``Variable(x)``: the same memory, detached. One that requires a gradient, and ``nn.Parameter(x)``, is refused."""
         parameter = cls is torch.nn.Parameter
         given = dict(zip(("data", "requires_grad"), args, strict=False)) | kwargs
         leaf = given.get("requires_grad", parameter)
@@ -292,18 +185,20 @@ class OpaqueEvents(FlowEvents):
         if type(given.get("data")) not in (torch.Tensor, torch.nn.Parameter) or type(leaf) is not bool:
             return
         if parameter or leaf:
-            text = f"A {cls.__name__} made inside the region is a leaf of its own, which a compiled graph would not keep."
-            self.ops.eager_only.append(("MP106", text, site))
-        self.apply_as(site, make_parameter if parameter else make_variable, (given["data"], leaf), {})
+            text = f"A {cls.__name__} made inside the region is a leaf of its own, which no graph would keep."
+            self.refuse_call("MP106", text, hint="Make it once, outside the region.", site=site)
+        else:
+            self.apply_as(site, make_variable, (given["data"],), {})
 
-    def from_array(self, site: Any, array: Any) -> None:
+    def from_array(self, site: Any, array: Any, dtype: torch.dtype | None = None) -> None:
         """``torch.from_numpy`` of an array that the region made: its numbers are constants of the graph."""
         if self.ops.op_depth or self._applied is not None or array.size > LARGEST_ARRAY:
             return
         self.ops.op_depth += 1  # what this runs is not the program's
         parts = self.guarded_call(array_parts, array)
         self.ops.op_depth -= 1
-        self.apply_as(site, from_array, parts if type(parts) is tuple else (), {})
+        if type(parts) is tuple:
+            self.apply_as(site, from_array, (*parts[:2], dtype or parts[2]), {})
 
     def _effects(self) -> int:
         written = sum(1 + len(n.forced) for n in self.refgraph.written())
@@ -316,8 +211,6 @@ class OpaqueEvents(FlowEvents):
                 break
         if self.pending_torch is not None and self.pending_torch[0] is site:
             self.torch_call_missed()  # before an operator's recording would count for it
-        if self.data_calls and self.data_calls[-1][0] is site:
-            return self.data_returned(site, result)
         applied = self._applied
         if applied is not None and applied.site is site:
             self._applied = None
@@ -325,16 +218,15 @@ class OpaqueEvents(FlowEvents):
                 self.refuse("MP107", f"{HERE} changes a container that it is given.", site=site)
             if self._effects() != applied.effects:
                 self.refuse("MP107", "The forward of an autograd.Function changes state outside the region.", site=site)
-            shown = None if applied.void else result
             target = applied.target
             if applied.checked:
                 made = self.guarded_call(expecting, target, result, not self.sizes_vary())
                 target = made if callable(made) else target
-            after = self.guarded_result(self.ops._after, shown, applied.before, target, applied.args, {})
+            after = self.guarded_result(self.ops._after, result, applied.before, target, applied.args, {})
             if applied.checked and not self.broken:
                 self.guarded_call(self.sizes_from_data, after)
             self.ops.op_depth -= 1
-            return result if applied.void else after
+            return after
         for i in range(len(self._cached) - 1, -1, -1):
             if self._cached[i][0] is site:
                 _, fn, args, kwargs, info = self._cached[i]
@@ -384,14 +276,9 @@ class OpaqueEvents(FlowEvents):
         wrapped = getattr(fn, "__wrapped__", None)
         self.function_fact(wrapped)
         self.escape_all(site, args, kwargs)
-        asked_anew = any(is_a(a, torch.Tensor) for a in (*args, *kwargs.values())) or _name(fn) in self.learned.evicting
-        if asked_anew and self._reads_entry_state([wrapped], site):
-            # its cache asks which tensor it is, which is another one at each call, or has made room for something else: a
-            # node that asks the cache, and fills it
-            text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which a compiled graph can't do."
-            self.ops.eager_only.append(("MP106", text, site))
-            self.apply_as(site, caching(fn), args, kwargs, checked=True)
-            self.alone = True
+        if any(is_a(a, torch.Tensor) for a in (*args, *kwargs.values())):
+            text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which no graph can do."
+            self.refuse_call("MP106", text, site=site)
             return
         self.read_deep(site, args, kwargs)
         self._cached.append((site, fn, args, kwargs, fn.cache_info()))
@@ -399,10 +286,12 @@ class OpaqueEvents(FlowEvents):
     def cached_result(self, site: Any, fn: Any, args: Any, kwargs: Any, before: Any, result: Any) -> None:
         after = fn.cache_info()
         if after.misses != before.misses:
-            # the run filled the cache: the next one finds the value there
-            self.refuse_once(f"`{getattr(fn, '__name__', 'A cached function')}` filled its cache in this call.")
+            name = getattr(fn, "__name__", "A cached function")
             if before.currsize == before.maxsize:
-                self.learned.evicting.add(_name(fn))
+                self.refuse("MP111", f"`{name}` has a full cache: this call makes room in it, which no replay can repeat.",
+                            hint="Give the cache room for all that the program asks for.", site=site)  # fmt: skip
+            else:  # the run filled the cache: the next one finds the value there
+                self.refuse_once(f"`{name}` filled its cache in this call.")
             return
         if kinds.kind_of(result) == kinds.TENSOR and self.ops.values.get(id(result)) is not None:
             return
@@ -436,62 +325,18 @@ class OpaqueEvents(FlowEvents):
         self.ops.graph.call_function(exit_inference_mode, (self._inference.pop(),))
         return False
 
-    def call_random_state(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A function of torch.random: seeding and putting a state back are operations of the graph, on the CPU's stream."""
-        if self.ops.op_depth or self._applied is not None:
-            return
-        name = fn.__name__
-        values = (*args, *kwargs.values())
-        if torch.cuda.is_initialized():
-            known = False  # the streams of the devices are set as well
-        elif name == "manual_seed" and len(values) == 1 and type(values[0]) is int:
-            known = True
-            self.apply_as(site, set_seed, values, {}, void=True)
-            self.pause()
-        elif name == "get_rng_state" and not values:
-            known = True
-            self.apply_as(site, keep_random_state, (), {})
-        elif name == "set_rng_state" and len(values) == 1 and is_a(values[0], torch.Tensor):
-            known = True
-            self.apply_as(site, put_random_state, values, {})
-        else:
-            known = name == "fork_rng"  # its two steps are seen when it takes them
-        if not known:
-            self.refuse("MP106", f"`torch.{name}` reads or sets a random stream inside the region.", site=site)
-        elif name != "fork_rng":
-            self._random_state_set(site)
-
-    def _random_state_set(self, site: Any) -> None:
-        text = f"{HERE} sets torch's random stream, which a compiled graph can't do."
-        self.ops.eager_only.append(("MP106", text, site))
-        self.ops.sets_random = True
+    def call_random_state(self, site: Any, fn: Any) -> None:
+        """A function of torch.random: it reads or sets a random stream."""
+        if not self.ops.op_depth and self._applied is None:
+            self.refuse_call("MP106", f"`torch.{fn.__name__}` reads or sets a random stream inside the region.", site=site)
 
     def random_state(self, frame: Any) -> bool:
-        """A frame of torch.random that no call event announced: ``fork_rng`` takes the state, and puts it back."""
-        if self.ops.op_depth:
-            return False
-        name = frame.f_code.co_name
-        if name == "fork_rng":
-            return False
-        caller: types.FrameType | None = sys._getframe(1)
-        while caller is not None and is_own_file(caller.f_code.co_filename):
-            caller = caller.f_back
-        forking = caller is not None and caller.f_code is _FORK_RNG and not torch.cuda.is_initialized()
-        if name == "get_rng_state" and forking:
-            self._forked.append((self.ops.graph.call_function(keep_random_state), id(caller)))
-        elif name == "set_rng_state" and forking and self._forked and self._forked[-1][1] == id(caller):
-            self.ops.graph.call_function(put_random_state, (self._forked.pop()[0],))
-        else:
-            self.refuse("MP106", f"`torch.{name}` reads or sets a random stream inside the region.")
-            return False
-        self._random_state_set(self.site)
+        """A frame of torch.random that no call event announced."""
+        if not self.ops.op_depth:
+            name = frame.f_code.co_name
+            self.refuse_call("MP106", f"`torch.{name}` reads or sets a random stream inside the region.")
         return False
 
 
-_FORK_RNG = inspect.unwrap(torch.random.fork_rng).__code__
 # The functions of torch.random, whatever they are wrapped in.
 RANDOM_STATE = tuple(f for f in map(inspect.unwrap, vars(torch.random).values()) if is_a(f, types.FunctionType))
-
-
-def _name(fn: Any) -> str:
-    return f"{getattr(fn, '__module__', '')}.{getattr(fn, '__qualname__', '')}"

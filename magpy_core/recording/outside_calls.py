@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.torch.settings import get_settings, set_setting, setter_name, settings
 from magpy_core.findings import HERE, Value
 from magpy_core.monitor import policy
+from magpy_core.opgraph.functions import opaque_hint, opaque_read
 from magpy_core.recording.builtin_calls import BuiltinEvents
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.draws import is_hidden
@@ -40,43 +40,26 @@ class OutsideCallEvents(BuiltinEvents):
             return
         key = (fn, args)
         source = self._settings.get(key)
-        if source is None and self._set_one and (fn, args) not in list(settings()):
-            self.refuse("MP106", f"{HERE} asks for a setting of torch after the region has changed another one.", site=site)
-        elif source is None:
+        if source is None:
             root = self.const_root(fn, f"torch's {fn.__name__.removeprefix('_')}").source
             source = self._settings[key] = self.sources.make("setting", root, args)
             self.refgraph.read(source, "eq", result, site)
 
     _settings: dict[Any, Any]
-    _set_one = False  # whether the region has changed a setting
 
-    def setting_written(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A setting of torch is about to be changed, which is a node of the graph. What the others are from then on follows
-        from what they were, so all of them are guarded."""
+    def setting_written(self, site: Any) -> None:
+        """A setting of torch is about to be changed."""
         self.pending_torch = None
-        if kwargs or any(type(a) not in _SETTINGS for a in args):
-            self.refuse("MP106", f"{HERE} changes a setting of torch in a way that can't be recorded.", site=site)
-            return
-        self.escape_all(site, args)
-        if not self._set_one:
-            self._set_one = True
-            try:
-                for (getter, where), value in zip(settings(), get_settings(), strict=True):
-                    self.setting_read(site, getter, where, value)
-            except RuntimeError as error:
-                self.refuse("MP106", f"{HERE} changes a setting of torch, of which two contradict: {error}", site=site)
-        self.pending_call = (site, "set", (fn, args))
-
-    def setting_changed(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
-        """The setter has returned."""
-        node = self.ops.graph.call_function(set_setting, (setter_name(fn), *args))
-        node.meta["magpy_site"] = site
-        text = f"{HERE} changes a setting of torch, which a compiled graph can't do."
-        self.ops.eager_only.append(("MP106", text, site))
+        self.refuse("MP106", f"{HERE} changes a setting of torch, which no graph can do.", site=site)
 
     def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """NumPy on plain numbers is arithmetic; on arrays it reads memory that no guard watches."""
         owner = getattr(fn, "__self__", None)  # of a method
+        if self.lost and not self.ops.op_depth:
+            return  # it may be given what a refused call gave
+        if not self.ops.op_depth and any(is_a(v, torch.Tensor) for v in (*args, *kwargs.values())):
+            self.refuse_call("MP102", opaque_read("numpy"), hint=opaque_hint("numpy"), site=site)
+            return
         if self.ops.op_depth and policy.is_pure_numpy(fn):  # inside of what is one node, which computes this again
             self.read_deep(site, (*args, *(() if is_a(owner, types.ModuleType) else (owner,))), kwargs)
             return
@@ -132,7 +115,6 @@ class OutsideCallEvents(BuiltinEvents):
             type(v) in (int, float, bool, str, type(None))
             or (type(v) in (tuple, list) and self._plain_tree(v))
             or self.is_plain_array(v)
-            or id(v) in self.data
             for v in values
         )
 
@@ -140,12 +122,8 @@ class OutsideCallEvents(BuiltinEvents):
         if type(result) in (int, float):
             self.draws.append(source)
             return self.scalars.bind(result, self.scalars.source(source, result))
-        if not self.drawn_array(site, source, result):
-            self.host_call(site, fn, policy.HOST)
+        self.host_call(site, fn, policy.HOST)
         return result
-
-    def drawn_array(self, site: Any, source: Any, result: Any) -> bool:
-        raise NotImplementedError
 
     def context_variable(self, var: contextvars.ContextVar[Any], name: str, args: tuple[Any, ...], site: Any) -> None:
         """A context variable is read, or set for the time of the region; at exit it must be as it was."""

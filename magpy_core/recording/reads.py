@@ -135,7 +135,7 @@ class ReadEvents(DefinitionEvents):
     def read_attr(self, obj: Any, name: str, site: Any) -> None:
         """``obj.name`` is about to be read."""
         tp = type(obj)
-        if kinds.holds_memory(tp) and self.data_attribute(site, obj, name):
+        if tp.__module__ == "numpy" and kinds.holds_memory(tp) and self.memory_read(site, obj):
             return
         if tp in weakref.ProxyTypes or is_a(obj, torch.futures.Future):
             self.refuse("MP111", f"{HERE} reads {a_type(obj)}, which stands for what other code may change.", site=site)
@@ -371,8 +371,6 @@ class ReadEvents(DefinitionEvents):
 
     def read_item(self, obj: Any, key: Any, site: Any) -> None:
         if is_a(obj, torch.Tensor):
-            return
-        if self.data_item(site, obj, key):
             return
         if not self.keyed_by_address(obj, key):
             self.escape_all(site, key)

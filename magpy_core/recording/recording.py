@@ -55,7 +55,7 @@ class Recorded:
         kept: list[Any] = [
             recording.calls, recording.tensor_writes, recording.field_writes, recording.outputs, recording.restores,
             ops.values, ops.guarded, ops.mutated, ops.entry_memory, ops.entry_history, ops.inputs, ops.scalar_inputs,
-            ops._keep, recording.arrays, recording.shared_memory, recording.data,
+            ops._keep, recording.arrays, recording.shared_memory,
         ]  # fmt: skip
         for held in kept:
             held.clear()
@@ -82,9 +82,6 @@ class Recording(FrameEvents):
         self._cached = []
         self._settings = {}
         self._asked_loggers = []
-        self._forked = []
-        self._scripts = {}
-        self._memos = {}
         self._checkpoints = []
         self._functions = {}
         self._young: set[int] | None = None
@@ -131,7 +128,7 @@ class Recording(FrameEvents):
                 self.tensor_class(type(tensor), self.site)
             return node.source
         if self.is_young(tensor):
-            if self.lost:  # said where it was made
+            if self.lost:  # reported where it was made
                 raise Unsupported("", "")
             raise Unsupported("MP105", f"{HERE} takes a tensor that no recorded operation made.")
         raise Unsupported("MP111", f"{HERE} takes a tensor that was reached in a way the monitor can't follow.")
@@ -305,7 +302,7 @@ class Recording(FrameEvents):
             except BaseException as raised:
                 error = raised
             self.places.finished()
-            self.ops.drew_random = self.ops.sets_random or not same_streams(random, random_streams())
+            self.ops.drew_random = not same_streams(random, random_streams())
             if monitor.observer_failure is not None and not self.gone:
                 self.internal_error(monitor.observer_failure)
             plan = self.guarded_call(self.finish, result, error)
@@ -361,7 +358,6 @@ class Recording(FrameEvents):
         self.loggers_changed()
         if self.pending_torch is not None:
             self.torch_call_missed()
-        self.finished_data()
         for var, entry, site in self.context_entry.values():
             if var.get(ABSENT) is not entry:
                 self.refuse(
@@ -393,7 +389,6 @@ class Recording(FrameEvents):
         planner.constants = self.code_constants()
         planner.active_error = self.active_error
         planner.error_leaves = self.error_leaves
-        planner.data_node = lambda value: self.data_node(value) if self.is_data(value) else None
         planner.plain_array = lambda value: (
             type(value).__name__ == "ndarray" and self.is_plain_array(value) and self.is_plain_array(memory_owner(value))
         )
@@ -428,13 +423,9 @@ class Recording(FrameEvents):
         self.refgraph.errors.clear()
         self.locks_held.clear()
         self.scalars.forget_addresses()
-        self._memos.clear()
         self._functions.clear()
-        self._scripts.clear()
         self.only_inside.clear()
-        self.data.clear()
         self.arrays.clear()
-        self.arrays_from_outside.clear()
         for node in self.refgraph.nodes.values():
             node.summary = node.summary or repr(node)
             if node.kind != kinds.IDENTITY:

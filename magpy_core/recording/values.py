@@ -11,8 +11,8 @@ import torch
 from magpy_core._compat.torch.surroundings import watched
 from magpy_core.findings import HERE, Severity, Value
 from magpy_core.monitor.assertions import only_raises
-from magpy_core.opgraph.functions import note, opaque_read
-from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY, Sym, can_raise, is_bias_correction, is_pointer
+from magpy_core.opgraph.functions import note
+from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY, Sym, can_raise, is_bias_correction
 from magpy_core.recording.base import Branch
 from magpy_core.recording.calls import CallEvents
 from magpy_core.refgraph import kinds, lookup
@@ -35,8 +35,6 @@ class ValueEvents(CallEvents):
                 self.escape_raising(BINARY.get((site.name or "").removesuffix("=")), (lhs, rhs), site)
             return
         self.site = site
-        if self.data_operator(site, lhs, rhs):
-            return
         if self.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             self.operands(site, lhs, rhs)
             return
@@ -80,8 +78,6 @@ class ValueEvents(CallEvents):
             self.keep_arrays(result)
 
     def binary_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
-        if self.data_pending is not None or self.data_calls:
-            return self.data_operated(site, lhs, result)
         if self.arrays and (self.is_plain_array(lhs) or self.is_plain_array(rhs)):
             self.array_made((lhs, rhs), result)
         if not self.scalars or type(lhs) not in kinds.NUMBER_TYPES or type(rhs) not in kinds.NUMBER_TYPES:
@@ -106,15 +102,11 @@ class ValueEvents(CallEvents):
         return self.scalars.bind(result, sym)
 
     def unary(self, site: Any, value: Any) -> None:
-        if self.data_unary(site, value):
-            return
         self.memory_read(site, value)
         if kinds.kind_of(value) == kinds.OBJECT:
             self.operator_facts(value, site)
 
     def unary_result(self, site: Any, value: Any, result: Any) -> Any:
-        if self.data_pending is not None or self.data_calls:
-            return self.data_operated(site, None, result)
         if not self.scalars or type(value) not in kinds.NUMBER_TYPES:
             return result
         sym = self.scalars.get(value)
@@ -141,9 +133,6 @@ class ValueEvents(CallEvents):
             return result
         if fn == "process":
             return self.process_setting(site, args[0], result)
-        if fn == "set":
-            self.setting_changed(site, args[0], args[1])
-            return result
         if fn == "address":
             return self.scalars.bind(result, self.scalars.address(args[0]))
         if fn == "draw":
@@ -176,17 +165,10 @@ class ValueEvents(CallEvents):
                 if a is not None or b is not None:
                     self.site = site
                     fn = COMPARE[site.name or "=="]
-                    if is_pointer(a) and is_pointer(b) and site.name in ("==", "!="):
-                        sym = self.ops.same_memory(a, b, lhs == rhs)
-                        if sym is not None:
-                            self.branch_on(sym, lhs == rhs, "compare", site)
-                        return
                     outcome = fn(lhs, rhs)
                     self.branch_on(self.scalars.call(fn, (a or lhs, b or rhs), outcome), outcome, "compare", site)
             return
         self.site = site
-        if self.data_compared(site, lhs, rhs):
-            return
         if self.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             self.operands(site, lhs, rhs)
             return
@@ -204,18 +186,6 @@ class ValueEvents(CallEvents):
                     other = rhs if v is lhs else lhs
                     self.is_(site, v, other)
         self.read_deep(site, (lhs, rhs), {})
-
-    def compare_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
-        return self.data_operated(site, None, result) if self.data_pending is not None or self.data_calls else result
-
-    def item_read_result(self, site: Any, obj: Any, key: Any, result: Any) -> Any:
-        return self.data_operated(site, None, result) if self.data_pending is not None else result
-
-    def attr_result(self, site: Any, obj: Any, result: Any) -> Any:
-        return self.data_operated(site, None, result) if self.data_pending is not None else result
-
-    def iterate_result(self, site: Any, obj: Any, iterator: Any) -> Any:
-        return self.elements(site, obj) if self.is_data(obj) else iterator
 
     def is_(self, site: Any, lhs: Any, rhs: Any) -> None:
         a, b = self.refgraph.node(lhs), self.refgraph.node(rhs)
@@ -253,8 +223,6 @@ class ValueEvents(CallEvents):
         if is_a(container, torch.Tensor):
             return
         self.site = site
-        if self.data_contains(site, item, container):
-            return
         self.memory_read(site, item, container)
         if not self.keyed_by_address(container, item):
             self.escape_all(site, item, () if type(container) is dict else container)
@@ -293,8 +261,6 @@ class ValueEvents(CallEvents):
                 self.branch_on(self.scalars.call(bool, (sym,), bool(value)), bool(value), "truth", site)
             return
         self.site = site
-        if self.data_truth(site, value):
-            return
         self.memory_read(site, value)
         kind = kinds.kind_of(value)
         if kind in kinds.CONTAINERS:
@@ -321,10 +287,6 @@ class ValueEvents(CallEvents):
             self.refgraph.read(
                 self.sources.const(sym, "outcome of " + sym.describe()), f"sym:{outcome!r}", (sym, outcome), site
             )
-            return
-        if pointers := [leaf for leaf in sym.leaves() if is_pointer(leaf)]:
-            for leaf in pointers:
-                self.refuse("MP102", opaque_read("data_ptr"), site=leaf.payload.meta["magpy_site"])
             return
         if self._is_settled(sym):
             return  # it follows from what has been asked: the graph has been cut there

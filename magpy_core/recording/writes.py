@@ -222,8 +222,6 @@ class WriteEvents(ReadEvents):
         self.site = site
         if is_a(obj, torch.Tensor):
             return
-        if kinds.holds_memory(type(obj)) and self.data_item_written(site, obj, key, value):
-            return
         if not self.keyed_by_address(obj, key):
             self.escape_all(site, key)
         if kinds.holds_memory(type(obj)):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from magpy_core._compat.torch.scripts import cpp_module, owns_method, script_attribute
 from magpy_core.refgraph import natives
 from magpy_core.refgraph.iterators import peek
 
@@ -25,7 +24,6 @@ _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "slot": (lambda b, k: slot_of(b, k), "slot_of({b}, {k})"),
     "filled": (lambda b, k: slot_filled(b, k), "slot_filled({b}, {k})"),
     "field": (lambda b, k: getattr(b, k), "getattr({b}, {k})"),
-    "own_grad": (lambda b, k: own_grad(b), "own_grad({b})"),
     "cell": (lambda b, k: b.cell_contents, "{b}.cell_contents"),
     "type": (lambda b, k: type(b), "type({b})"),
     "len": (lambda b, k: natives.length(b), "len({b})"),
@@ -37,9 +35,6 @@ _READERS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "cache_state": (lambda b, k: cache_state(b), "cache_state({b})"),
     "logs": (lambda b, k: b.isEnabledFor(k), "{b}.isEnabledFor({k})"),
     "context": (lambda b, k: b.get(k), "{b}.get({k})"),
-    "script": (lambda b, k: cpp_module(b), "cpp_module({b})"),
-    "script_attr": (lambda b, k: script_attribute(b, k), "script_attribute({b}, {k})"),
-    "script_method": (lambda b, k: owns_method(b, k), "owns_method({b}, {k})"),
     "peek": (lambda b, k: peek(b, k), "peek({b}, {k})"),
     "draw": (lambda b, k: _not_twice(k), "draw({b}, {k}, before)"),
 }
@@ -61,11 +56,6 @@ def namespace(obj: Any) -> Any:
     return (
         type.__getattribute__(obj, "__dict__") if issubclass(type(obj), type) else object.__getattribute__(obj, "__dict__")
     )
-
-
-def own_grad(tensor: Any) -> Any:
-    """The gradient of a leaf (asking another tensor for its one warns); False for no leaf."""
-    return tensor.grad if tensor.is_leaf else False
 
 
 slot_of: Callable[[Any, str], Any] = object.__getattribute__
@@ -132,9 +122,7 @@ class Source:
         match self.kind:
             case "filled":
                 return f"hasattr({base}, {key})"
-            case "script":
-                return base
-            case "attr" | "field" | "slot" | "script_attr" | "script_method":
+            case "attr" | "field" | "slot":
                 return f"{base}.{self.key}"
             case "dict_item" | "item":
                 b = self.base
@@ -163,8 +151,6 @@ class Source:
                 return f"{base}()"
             case "context":
                 return f"{base}.get()"
-            case "own_grad":
-                return f"{base}.grad"
             case "size":
                 return f"{base}.shape[{self.key}]"
             case "peek":

@@ -277,10 +277,6 @@ class Region:
     def adopt(self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
         """Turn a monitored run into a capture and findings."""
         capture = None
-        if self._backend() != "eager":
-            for code, text, site, *more in recorded.recording.ops.eager_only:
-                recorded.recording.refuse(code, text, site=site, hint=more[0] if more else "", place=(*more, None, None)[1])
-                recorded.plan = None
         if recorded.plan is not None:
             try:
                 capture = Capture(recorded, self._backend(), len(args), tuple(kwargs), self.options.same_random)

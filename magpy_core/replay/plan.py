@@ -66,7 +66,6 @@ class Planner:
         self.outputs: dict[torch.fx.Node, None] = {}
         self.plain_array: Callable[[Any], bool] = lambda value: False  # NumPy arrays made of plain numbers
         self.error_leaves: Callable[[BaseException], None] = lambda error: None  # an exception is made again by replay
-        self.data_node: Callable[[Any], Any] = lambda value: None  # graph values of NumPy arrays that hold data
 
     # -- values ------------------------------------------------------------------------------------------------
 
@@ -82,9 +81,6 @@ class Planner:
                         self.outputs.setdefault(leaf.payload)
                 return Scalar(sym)
         kind = kinds.kind_of(value)
-        if kind == kinds.OPAQUE and self.refgraph.node(value) is None and (made := self.data_node(value)) is not None:
-            self.outputs.setdefault(made)
-            return GraphValue(made)
         if kind == kinds.SCALAR or kinds.is_numpy_value(type(value)):
             return Const(value)
         if kind == kinds.TENSOR:
