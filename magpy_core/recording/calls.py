@@ -479,7 +479,7 @@ class CallEvents(OutsideCallEvents):
             self.host_call(site, fn, policy.verdict(fn))
         elif module == "numpy" and (kinds.is_numpy_value(type(obj)) or self.is_plain_array(obj)):
             self.call_numpy(site, fn, args, kwargs)
-        elif self.refgraph.node(obj) is not None or (module == "numpy" and not self.lost):
+        elif (self.refgraph.node(obj) is not None or module == "numpy") and not (module == "numpy" and self.lost):
             self.host_call(site, fn, policy.UNKNOWN)
 
 

@@ -52,7 +52,8 @@ class EscapeEvents(ContentReads):
             outside = self.refgraph.nodes.get(id(value)) is not None
             owner = memory_owner(value) if self.shared_memory else None
             if outside and type(value).__module__ == "numpy":
-                self.refuse_call("MP105", OUTSIDE_ARRAY, hint=OUTSIDE_ARRAY_HINT, site=site)
+                if not self.lost:  # what was done with it before, or with another, has been refused
+                    self.refuse_call("MP105", OUTSIDE_ARRAY, hint=OUTSIDE_ARRAY_HINT, site=site)
                 return True
             if outside or (owner is not None and id(owner) in self.shared_memory):
                 where = "from outside" if outside else "that shares its memory with a tensor"
