@@ -130,5 +130,3 @@ def test_a_function_that_gives_another_shape_is_captured_again() -> None:
         y, n = compiled(torch.tensor(values))
         assert y.tolist() == expected and n == len(expected)
     assert [c.hits for c in magpy_core.captures(compiled)] == [1, 1]
-
-

@@ -234,7 +234,7 @@ arguments and what was saved on `ctx`. This one reads or changes other state (a 
 variable, an outside object), or is called from inside a library, where its call can't be recorded as one.
 
 A compiler traces `backward` once; the gradient could then silently be that of an earlier call, so the region runs as
-plain Python. With `--backend eager`, where the function itself is called again, reading is fine.
+plain Python.
 
 The cost is all that compiling the region would have won.""",
         hints=(
@@ -402,9 +402,7 @@ def forward(self, x):
         reason="Code compiled by another tool runs inside this region, and its inside cannot be seen.",
         explanation="""\
 The region called what another compiler made and owns: a `torch.jit` script or trace. Its Python is not executed, so
-it can't be monitored. With the `eager` backend such a call is one node of the region's graph, which makes it again; guards
-compare what it reads of its module. A backend that compiles can't look into it, and no backend can repeat what changes
-state of the script's own (`self.count += 1`), prints, or changes a tensor or not by its data.
+it can't be monitored, and no other compiler can look into it.
 
 The region runs as plain Python, with what the other compiler made in it as it is. A function or module of
 `torch.compile` needs nothing: inside a region its Python runs as written and becomes part of the region's graph.
