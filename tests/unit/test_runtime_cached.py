@@ -23,11 +23,11 @@ def test_a_cache_asked_by_tensor_is_filled_as_plain_python_fills_it() -> None:
     expected = [f(torch.ones(3), masks[i]) for i in order]
     info = weights.cache_info()
     weights.cache_clear()
-    compiled = magpy_core.compile(f, backend="eager", fullgraph=True)
+    compiled = magpy_core.compile(f, backend="eager")
     for i, want in zip(order, expected, strict=True):
         torch.testing.assert_close(compiled(torch.ones(3), masks[i]), want)
     assert weights.cache_info() == info
-    assert (region_of(compiled).recordings, region_of(compiled).hits) == (1, 5)
+    assert {f.code for f in region_of(compiled).findings.values()} == {"MP106"}
 
 
 def test_a_call_that_fills_a_cache_is_no_graph_break() -> None:
@@ -42,7 +42,7 @@ def test_a_call_that_fills_a_cache_is_no_graph_break() -> None:
 
 
 def test_a_cache_that_makes_room_in_every_call() -> None:
-    """Of two keys and room for one: each call fills it twice, which a replay must, too."""
+    """Of two keys and room for one: each call fills it twice, which no replay would."""
 
     @functools.lru_cache(maxsize=1)
     def table(n: int) -> torch.Tensor:
@@ -54,8 +54,8 @@ def test_a_cache_that_makes_room_in_every_call() -> None:
     expected = [f(torch.ones(1) * i) for i in range(5)]
     info = table.cache_info()
     table.cache_clear()
-    compiled = magpy_core.compile(f, backend="eager", fullgraph=True)
+    compiled = magpy_core.compile(f, backend="eager")
     for i, want in enumerate(expected):
         torch.testing.assert_close(compiled(torch.ones(1) * i), want)
     assert table.cache_info() == info
-    assert region_of(compiled).hits == 3
+    assert {f.code for f in region_of(compiled).findings.values()} == {"MP111"}

@@ -12,7 +12,6 @@ from torch import nn
 
 import magpy_core
 from magpy_core.findings import Severity
-from magpy_core.opgraph.arrays import may_write
 from magpy_core.regions.api import region_of
 
 
@@ -27,16 +26,14 @@ def leaf_inside(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_a_leaf_made_inside_is_kept_or_refused(backend: str) -> None:
+def test_a_leaf_made_inside_is_refused(backend: str) -> None:
     compiled = magpy_core.compile(leaf_inside, backend=backend)
     for _ in range(3):
         assert compiled(torch.ones(2)).requires_grad
-    captures = magpy_core.captures(compiled)
-    assert [c.hits for c in captures] == ([2] if backend == "eager" else [])
-    assert ("MP106" in codes(compiled)) == (backend != "eager")
+    assert magpy_core.captures(compiled) == [] and "MP106" in codes(compiled)
 
 
-def test_the_flag_of_an_argument_is_guarded_as_it_was() -> None:
+def test_a_region_that_sets_the_flag_of_an_argument_is_refused() -> None:
     def region(x: torch.Tensor) -> torch.Tensor:
         before = x.requires_grad
         x.requires_grad_(True)
@@ -47,7 +44,7 @@ def test_the_flag_of_an_argument_is_guarded_as_it_was() -> None:
         x = torch.ones(2, requires_grad=required)
         assert compiled(x).tolist() == ([2.0, 2.0] if required else [3.0, 3.0])
         assert x.requires_grad
-    assert sorted(c.hits for c in magpy_core.captures(compiled)) == [1, 2]
+    assert "MP106" in codes(compiled)
 
 
 def test_an_undone_change_in_place_leaves_no_history() -> None:
@@ -62,7 +59,7 @@ def test_an_undone_change_in_place_leaves_no_history() -> None:
         assert w.grad is not None and w.grad.tolist() == [value * (2 if value == 9.0 else 3)] * 2
 
 
-def test_a_setting_is_put_back_when_the_graph_went_another_way() -> None:
+def test_a_region_that_changes_a_setting_is_refused() -> None:
     def region(x: torch.Tensor) -> Any:
         with torch.backends.cudnn.flags(enabled=False):
             if x.sum() > 4:
@@ -70,7 +67,7 @@ def test_a_setting_is_put_back_when_the_graph_went_another_way() -> None:
             inside = torch.backends.cudnn.enabled
         return x * 2, inside
 
-    compiled = magpy_core.compile(region, backend="eager", fullgraph=True)
+    compiled = magpy_core.compile(region, backend="eager")
     for value in (1.0, 1.0, 9.0):
         if value > 4:
             with pytest.raises(ValueError, match="too much"):
@@ -78,7 +75,7 @@ def test_a_setting_is_put_back_when_the_graph_went_another_way() -> None:
         else:
             assert compiled(torch.full((2,), value))[1] is False
         assert torch.backends.cudnn.enabled
-    assert magpy_core.captures(compiled)[-1].hits == 1
+    assert magpy_core.captures(compiled) == [] and "MP106" in codes(compiled)
 
 
 class Lazy(nn.Module):
@@ -124,8 +121,8 @@ class Chosen(torch.autograd.Function):
 
 def test_a_function_that_gives_another_shape_is_captured_again() -> None:
     def region(x: torch.Tensor) -> Any:
-        y = Chosen.apply(x)
-        return y, y.shape[0]  # type: ignore[no-untyped-call]
+        y = Chosen.apply(x)  # type: ignore[no-untyped-call]
+        return y, y.shape[0]
 
     compiled = magpy_core.compile(region, backend="eager")
     for values in ([1.0, 2.0], [3.0, 4.0], [1.0, -1.0], [5.0, -5.0]):
@@ -133,19 +130,3 @@ def test_a_function_that_gives_another_shape_is_captured_again() -> None:
         y, n = compiled(torch.tensor(values))
         assert y.tolist() == expected and n == len(expected)
     assert [c.hits for c in magpy_core.captures(compiled)] == [1, 1]
-
-
-A, M = np.zeros(3), np.ones(3)
-
-
-@pytest.mark.parametrize(
-    ("fn", "args", "written"),
-    [
-        (np.add, (A, 1), []), (np.add, (A, 1, M), [M]), (np.sum, (A, None, None, M), [M]), (np.where, (A > 0, A, M), []),
-        (np.copyto, (M, A), [M, A]), (np.ndarray.sum, (A,), []), (np.ndarray.sort, (A,), [A]),
-        (np.concatenate, ([A, M],), []),
-    ],
-)  # fmt: skip
-def test_what_numpy_may_write(fn: Callable[..., Any], args: tuple[Any, ...], written: list[Any]) -> None:
-    found = [v for v in may_write(fn, args, {}) if isinstance(v, np.ndarray)]
-    assert len(found) == len(written) and all(a is b for a, b in zip(found, written, strict=True))

@@ -12,7 +12,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         y = self.layer(x)
-        spread = np.std(y.detach().cpu().numpy())  # expect: MP102 `np.std(y.detach().cpu().numpy())`
+        spread = np.std(y.detach().cpu().numpy())  # expect: MP102 `y.detach().cpu().numpy()`
         return y / (1.0 + float(spread))
 
 

@@ -11,7 +11,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         picked = x[x[:, 0] > 0]
-        if picked.numel() == 0:  # expect: MP109 `picked.numel()`, MP101 `picked.numel() == 0`
+        if picked.numel() == 0:  # expect: MP109 `picked.numel()`
             return self.layer(x).mean()
         return self.layer(picked).mean()
 

@@ -73,7 +73,7 @@ def region(x, mask):
     return x
 
 
-# === condition_data_assigned
+# === condition_data_assigned: refused
 def region(x, mask):
     mask.data = torch.zeros_like(mask)
     if mask.any():
@@ -87,7 +87,7 @@ def region(x, mask):
     return x[:n].sum() * n
 
 
-# === condition_index_read
+# === condition_index_read: refused
 def region(x, mask):
     out = []
     for row in (mask == 1).nonzero():
@@ -177,7 +177,7 @@ def change_scale():
         net.scale.mul_(2)
 
 
-# === condition_never_reached
+# === condition_never_reached: refused
 def region(x, mask):
     if mask[0] == 0:
         return x.sum()

@@ -126,7 +126,7 @@ def region(x):
     return x * one.a + len(one.b) + one.c, one.b is slots.b
 
 
-# === copy_tensors_deeply
+# === copy_tensors_deeply: refused
 def region(x):
     one = copy.deepcopy(tree)
     one["a"][0].add_(1)
@@ -134,14 +134,14 @@ def region(x):
     return one, one["a"][1] * 2, one["b"][0] is one["b"][1][0]
 
 
-# === copy_tensor_argument
+# === copy_tensor_argument: refused
 def region(x):
     one = copy.deepcopy(x)
     one.mul_(2)
     return one, x + 1
 
 
-# === copy_tensor_not_a_leaf
+# === copy_tensor_not_a_leaf: refused
 def args(i):
     return (torch.arange(6.0).requires_grad_(i % 2 == 1) * (1.0 if i == 3 else 1),)
 
@@ -158,26 +158,26 @@ def region(x):
     return one, two[0] is one, two[1] is one.items, x + len(two)
 
 
-# === copy_module: calls=8
+# === copy_module: calls=8, refused
 def region(x):
     made = copy.deepcopy(layer)
     return made(x) + layer(x)
 
 
-# === copy_module_with_statistics: calls=8
+# === copy_module_with_statistics: calls=8, refused
 def region(x):
     made = copy.deepcopy(norm)
     return made(x).sum() + made(x * 2).mean() + norm(x).sum()
 
 
-# === copy_module_list
+# === copy_module_list: refused
 def region(x):
     for one in nn.ModuleList([copy.deepcopy(layer) for _ in range(2)]):
         x = one(x)
     return x
 
 
-# === copy_module_kept
+# === copy_module_kept: refused
 class Averaged(nn.Module):
     def __init__(self):
         super().__init__()
@@ -220,14 +220,14 @@ class Late(nn.Module):
 region = Late()
 
 
-# === copy_state_dict
+# === copy_state_dict: refused
 def region(x):
     state = copy.deepcopy(layer.state_dict())
     state["weight"].add_(x.sum())
     return state["weight"], list(state)
 
 
-# === copy_between_decisions
+# === copy_between_decisions: refused
 def region(x):
     one = copy.deepcopy(tree)
     if one["a"][0].sum() + x.sum() > 40:

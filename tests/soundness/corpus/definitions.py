@@ -740,7 +740,7 @@ def change_class_cell():
     Child.f.__closure__[0].cell_contents = Other
 
 
-# === inference_tensors_through_arrays: nograd
+# === inference_tensors_through_arrays: nograd, refused
 def region(x):
     n = x.numpy()
     n[0] = 5.0
@@ -1067,7 +1067,7 @@ def change_config():
     config.width = 9.0
 
 
-# === class_body_computes
+# === class_body_computes: refused
 GAIN = 2.0
 table = {"a": 1.0}
 

@@ -172,7 +172,7 @@ def region(x):
     return x[order[0]]
 
 
-# === draw_array: calls=4
+# === draw_array: calls=4, refused
 def region(x):
     return x * torch.from_numpy(np.random.rand(3)).float()
 
@@ -190,13 +190,13 @@ def region(x):
     return lam * x + (1 - lam) * x[index]
 
 
-# === torch_seed_inside: calls=5
+# === torch_seed_inside: calls=5, refused
 def region(x):
     torch.manual_seed(7)
     return x * torch.rand(3)
 
 
-# === torch_seed_varies: calls=5
+# === torch_seed_varies: calls=5, refused
 state = {"seed": 1}
 
 
@@ -209,7 +209,7 @@ def change_seed():
     state["seed"] += 1
 
 
-# === torch_state_kept: calls=5
+# === torch_state_kept: calls=5, refused
 def region(x):
     state = torch.get_rng_state()
     a = x * torch.rand(3)
@@ -217,7 +217,7 @@ def region(x):
     return a, x * torch.rand(3)
 
 
-# === torch_state_outside: calls=5
+# === torch_state_outside: calls=5, refused
 state = torch.get_rng_state()
 
 
@@ -230,7 +230,7 @@ def change_state():
     state.copy_(torch.manual_seed(9).get_state())
 
 
-# === torch_forked: calls=6
+# === torch_forked: calls=6, refused
 def region(x):
     with torch.random.fork_rng():
         torch.manual_seed(3)
@@ -240,7 +240,7 @@ def region(x):
     return a, torch.rand(3)
 
 
-# === torch_forked_twice: calls=5
+# === torch_forked_twice: calls=5, refused
 def region(x):
     with torch.random.fork_rng(devices=[]):
         a = x * torch.rand(3)
@@ -250,7 +250,7 @@ def region(x):
     return a, torch.rand(3)
 
 
-# === torch_seed_raises: calls=5
+# === torch_seed_raises: calls=5, refused
 def region(x):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)

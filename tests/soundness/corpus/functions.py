@@ -34,7 +34,7 @@ def region(x):
     return Scaled.apply(x) + len(calls)
 
 
-# === function_helper_and_numbers
+# === function_helper_and_numbers: refused
 def change_scale():
     global SCALE
     SCALE += 1
@@ -87,7 +87,7 @@ def region(x):
     return Scaled.apply(x)
 
 
-# === function_shape_from_a_global
+# === function_shape_from_a_global: refused
 COUNT = 2
 
 
@@ -148,7 +148,7 @@ def change_scale():
     SCALE += 1
 
 
-# === cached_by_tensor
+# === cached_by_tensor: refused
 import functools
 
 
@@ -181,7 +181,7 @@ def change_clear():
     weights.cache_clear()
 
 
-# === cached_by_tensor_reads_globals
+# === cached_by_tensor_reads_globals: refused
 import functools
 
 
@@ -447,7 +447,7 @@ def args(i):
     return ((torch.arange(4.0) / 3 + i // 2 % 3).requires_grad_(True),)
 
 
-# === function_given_a_module: calls=8
+# === function_given_a_module: calls=8, refused
 class Through(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, net, scale):

@@ -147,7 +147,7 @@ def region(x):
     return x + torch.randn(2, 3), torch.rand_like(x), torch.randperm(4), torch.bernoulli(torch.full((3,), 0.5))
 
 
-# === manual_seed_inside
+# === manual_seed_inside: refused
 def region(x):
     torch.manual_seed(7)
     return x + torch.rand(3)
@@ -387,7 +387,7 @@ def args(i):
     return (t[i % 3 : i % 3 + 4],)
 
 
-# === custom_function
+# === custom_function: refused
 class Double(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, k):
@@ -417,7 +417,7 @@ def change_backward():
     Double.backward = staticmethod(lambda ctx, g: (g * 100, None))
 
 
-# === custom_function_global
+# === custom_function_global: refused
 scale = 3.0
 
 
@@ -577,7 +577,7 @@ def region(x):
     return y + 1, y
 
 
-# === requires_grad_inside
+# === requires_grad_inside: refused
 def region(x):
     y = x.detach() * 2
     y.requires_grad_(True)
@@ -757,7 +757,7 @@ def region(x):
     return x + torch.FloatTensor([x.detach().sum(), 1.0, 2.0])[:1]
 
 
-# === variable_detaches
+# === variable_detaches: refused
 from torch.autograd import Variable
 
 w = torch.ones(3, requires_grad=True)
@@ -774,7 +774,7 @@ def change_w():
     w = torch.ones(3, dtype=torch.float64)
 
 
-# === parameter_made_inside
+# === parameter_made_inside: refused
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -816,7 +816,7 @@ def region(x):
     return type(Variable(w * 2, requires_grad=True)).__name__, type(Variable(w)).__name__, x + 1
 
 
-# === data_assigned
+# === data_assigned: refused
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -846,7 +846,7 @@ def change_data():
     net.p.data = torch.ones(3)
 
 
-# === data_assigned_then_undone
+# === data_assigned_then_undone: refused
 p = torch.zeros(3)
 view = p.view(3)
 
@@ -867,7 +867,7 @@ def change_back():
     p.data = view
 
 
-# === data_assigned_another_shape
+# === data_assigned_another_shape: refused
 p = torch.zeros(3)
 
 
@@ -956,7 +956,7 @@ def region(x):
     return x - 1
 
 
-# === scripted_function
+# === scripted_function: refused
 @torch.jit.script
 def swish(x, beta: float = 1.0):
     return x * torch.sigmoid(beta * x)
@@ -986,7 +986,7 @@ def region(x):
     return x > 1, x.type(), (x > 1).type(x.type())
 
 
-# === numpy_roundtrip
+# === numpy_roundtrip: refused
 import numpy as np
 
 
@@ -1393,7 +1393,7 @@ def args(i):
     return torch.tensor([4]), torch.tensor([0 if i == 3 else 2])
 
 
-# === expanded_memory_put_back: calls=8
+# === expanded_memory_put_back: calls=8, refused
 p = torch.zeros(3)
 
 

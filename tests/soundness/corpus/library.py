@@ -101,7 +101,7 @@ def change_c():
     n.c = 3
 
 
-# === abstract_classes
+# === abstract_classes: refused
 class Shape(abc.ABC):
     @abc.abstractmethod
     def area(self): ...

@@ -172,7 +172,7 @@ def make():
 
 region = make()
 
-# === class_inside
+# === class_inside: refused
 factor = 2
 
 
@@ -192,7 +192,7 @@ def change_factor():
     factor = 5
 
 
-# === class_inside_inherits
+# === class_inside_inherits: refused
 class Base:
     gain = 2.0
 

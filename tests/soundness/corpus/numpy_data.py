@@ -9,7 +9,7 @@ def args(i):
     return (torch.tensor([1.0 + i % 3, 2.0, 2.5 - i % 2]),)
 
 
-# === numpy_a1: calls=6
+# === numpy_a1: calls=6, refused
 T = np.array([1.0, 2.0, 3.0], dtype="float32")
 
 
@@ -36,7 +36,7 @@ def change_object():
     T = T * 2
 
 
-# === numpy_a2: calls=6
+# === numpy_a2: calls=6, refused
 I = np.array([2, 0, 1])
 
 
@@ -53,7 +53,7 @@ def change_order():
     I = I[::-1]
 
 
-# === numpy_a3: calls=6
+# === numpy_a3: calls=6, refused
 T = np.array([1.0, 2.0, 3.0], dtype="float32")
 
 
@@ -80,7 +80,7 @@ def change_object():
     T = T * 2
 
 
-# === numpy_a4: calls=6
+# === numpy_a4: calls=6, refused
 T = np.array([1.0, 2.0, 3.0], dtype="float32")
 
 
@@ -107,7 +107,7 @@ def change_object():
     T = T * 2
 
 
-# === numpy_a5: calls=6
+# === numpy_a5: calls=6, refused
 
 
 def region(x):
@@ -115,7 +115,7 @@ def region(x):
     return torch.from_numpy(n * 2 + n.mean())
 
 
-# === numpy_a6: calls=6
+# === numpy_a6: calls=6, refused
 
 
 def region(x):
@@ -126,7 +126,7 @@ def region(x):
     return torch.tensor(o)
 
 
-# === numpy_a7: calls=6
+# === numpy_a7: calls=6, refused
 
 
 def region(x):
@@ -135,7 +135,7 @@ def region(x):
     return x * 2
 
 
-# === numpy_a8: calls=6
+# === numpy_a8: calls=6, refused
 
 
 def region(x):
@@ -144,7 +144,7 @@ def region(x):
     return torch.as_tensor(n), n
 
 
-# === numpy_a9: calls=6
+# === numpy_a9: calls=6, refused
 
 
 def region(x):
@@ -153,7 +153,7 @@ def region(x):
     return x[torch.from_numpy(idx.copy())]
 
 
-# === numpy_b1: calls=6
+# === numpy_b1: calls=6, refused
 
 
 def region(x):
@@ -163,7 +163,7 @@ def region(x):
     return x
 
 
-# === numpy_b2: calls=6
+# === numpy_b2: calls=6, refused
 
 
 def region(x):
@@ -190,42 +190,42 @@ def region(x):
     return x * a + b - c
 
 
-# === numpy_b5: calls=6
+# === numpy_b5: calls=6, refused
 
 
 def region(x):
     return torch.tensor([m.item() for m in x.numpy()])
 
 
-# === numpy_b6: calls=6
+# === numpy_b6: calls=6, refused
 
 
 def region(x):
     return x * int(x.numpy().argmax())
 
 
-# === numpy_b7: calls=6
+# === numpy_b7: calls=6, refused
 
 
 def region(x):
     return [1, 2, 3][x.numpy().argmax()]
 
 
-# === numpy_b8: calls=6
+# === numpy_b8: calls=6, refused
 
 
 def region(x):
     return f"{x.numpy()[0]:.2f}"
 
 
-# === numpy_b9: calls=6
+# === numpy_b9: calls=6, refused
 
 
 def region(x):
     return x.numpy().tolist()
 
 
-# === numpy_c1: calls=6
+# === numpy_c1: calls=6, refused
 
 
 def region(x):
@@ -234,7 +234,7 @@ def region(x):
     return torch.from_numpy(n[m])
 
 
-# === numpy_c2: calls=6
+# === numpy_c2: calls=6, refused
 
 
 def region(x):
@@ -242,7 +242,7 @@ def region(x):
     return x * float(np.where(n > 1, n, 0).sum())
 
 
-# === numpy_c3: calls=6
+# === numpy_c3: calls=6, refused
 
 
 def region(x):
@@ -251,7 +251,7 @@ def region(x):
     return x
 
 
-# === numpy_c4: calls=6
+# === numpy_c4: calls=6, refused
 
 
 def region(x):
@@ -261,7 +261,7 @@ def region(x):
     return torch.from_numpy(n) * n[0]
 
 
-# === numpy_c5: calls=6
+# === numpy_c5: calls=6, refused
 T = np.array([1.0, 2.0, 3.0], dtype="float32")
 
 
@@ -289,7 +289,7 @@ def change_object():
     T = T * 2
 
 
-# === numpy_c7: calls=6
+# === numpy_c7: calls=6, refused
 
 
 def region(x):
@@ -330,7 +330,7 @@ def region(x):
     return x
 
 
-# === numpy_d2: calls=6
+# === numpy_d2: calls=6, refused
 
 
 def region(x):
@@ -351,7 +351,7 @@ def region(x):
     return x * sum(x.numpy())
 
 
-# === numpy_d5: calls=6
+# === numpy_d5: calls=6, refused
 
 
 def region(x):
@@ -365,14 +365,14 @@ def region(x):
     return dict(zip(x.numpy(), [1, 2, 3]))
 
 
-# === numpy_d7: calls=6
+# === numpy_d7: calls=6, refused
 
 
 def region(x):
     return x * np.float32(2) * np.sqrt(x.numpy()[0])
 
 
-# === numpy_d8: calls=6
+# === numpy_d8: calls=6, refused
 T = np.array([1.0, 2.0, 3.0], dtype="float32")
 
 
@@ -399,14 +399,14 @@ def change_object():
     T = T * 2
 
 
-# === numpy_d9: calls=6
+# === numpy_d9: calls=6, refused
 
 
 def region(x):
     return x.mul(torch.from_numpy(np.linalg.norm(x.numpy()[None], axis=1)))
 
 
-# === numpy_e1: calls=6
+# === numpy_e1: calls=6, refused
 T = np.array([1.0, 2.0, 3.0], dtype="float32")
 
 
@@ -433,7 +433,7 @@ def change_object():
     T = T * 2
 
 
-# === numpy_e2: calls=6
+# === numpy_e2: calls=6, refused
 
 
 def region(x):
@@ -442,28 +442,28 @@ def region(x):
     return torch.from_numpy(h)
 
 
-# === numpy_e3: calls=6
+# === numpy_e3: calls=6, refused
 
 
 def region(x):
     return not x.numpy()[0] > 1
 
 
-# === numpy_e4: calls=6
+# === numpy_e4: calls=6, refused
 
 
 def region(x):
     return x[: int(x.numpy()[0])]
 
 
-# === numpy_e5: calls=6
+# === numpy_e5: calls=6, refused
 
 
 def region(x):
     return list(x.numpy()), tuple(x.numpy() * 2)
 
 
-# === numpy_e6: calls=6
+# === numpy_e6: calls=6, refused
 T = np.array([1.0, 2.0, 3.0], dtype="float32")
 I = np.array([2, 0, 1])
 
@@ -500,7 +500,7 @@ def change_order():
     I = I[::-1]
 
 
-# === numpy_e7: calls=6
+# === numpy_e7: calls=6, refused
 I = np.array([2, 0, 1])
 
 
@@ -520,7 +520,7 @@ def change_order():
     I = I[::-1]
 
 
-# === numpy_e8: calls=6
+# === numpy_e8: calls=6, refused
 
 
 def region(x):
@@ -536,7 +536,7 @@ def region(x):
     return l
 
 
-# === numpy_f2: calls=6
+# === numpy_f2: calls=6, refused
 
 
 def region(x):
@@ -566,7 +566,7 @@ def region(x):
     return list(map(float, x.numpy()))
 
 
-# === numpy_f6: calls=6
+# === numpy_f6: calls=6, refused
 
 
 def region(x):
@@ -582,7 +582,7 @@ def region(x):
     return "%s" % x.numpy()[0], str(x.numpy()), "{}".format(x.numpy()[1]), repr(x.numpy())
 
 
-# === numpy_f8: calls=6
+# === numpy_f8: calls=6, refused
 
 
 def region(x):
@@ -591,14 +591,14 @@ def region(x):
     return d
 
 
-# === numpy_f9: calls=6
+# === numpy_f9: calls=6, refused
 
 
 def region(x):
     return round(float(x.numpy()[0]), 1), int(x.numpy()[1] * 10) % 3
 
 
-# === numpy_g1: calls=6
+# === numpy_g1: calls=6, refused
 
 
 def region(x):
@@ -608,7 +608,7 @@ def region(x):
     return x + torch.from_numpy(n)
 
 
-# === numpy_g2: calls=6
+# === numpy_g2: calls=6, refused
 
 
 def region(x):
@@ -618,7 +618,7 @@ def region(x):
     return float(n[0]), x
 
 
-# === numpy_g3: calls=6
+# === numpy_g3: calls=6, refused
 
 
 def region(x):
@@ -635,14 +635,14 @@ def region(x):
     return np.array([x.sum().item(), 2.0]).max() * x
 
 
-# === numpy_g5: calls=6
+# === numpy_g5: calls=6, refused
 
 
 def region(x):
     return x[torch.tensor(np.nonzero(x.numpy() > 1)[0])]
 
 
-# === numpy_g6: calls=6
+# === numpy_g6: calls=6, refused
 
 
 def region(x):
@@ -651,14 +651,14 @@ def region(x):
     return x
 
 
-# === numpy_g7: calls=6
+# === numpy_g7: calls=6, refused
 
 
 def region(x):
     return np.any(x.numpy() > 1), np.all(x.numpy() > 1) and x.numpy().any()
 
 
-# === numpy_g8: calls=6
+# === numpy_g8: calls=6, refused
 
 
 def region(x):
@@ -666,14 +666,14 @@ def region(x):
     return x * 2 if b[0] or not b[1] else x
 
 
-# === numpy_h2: calls=6
+# === numpy_h2: calls=6, refused
 
 
 def region(x):
     return torch.where(torch.from_numpy(x.numpy() > 1), x, -x)
 
 
-# === numpy_h3: calls=6
+# === numpy_h3: calls=6, refused
 
 
 def region(x):
@@ -683,7 +683,7 @@ def region(x):
     return float(a), x
 
 
-# === numpy_h4: calls=6
+# === numpy_h4: calls=6, refused
 
 
 def region(x):
@@ -693,21 +693,21 @@ def region(x):
     return float(v[0]), x
 
 
-# === numpy_h5: calls=6
+# === numpy_h5: calls=6, refused
 
 
 def region(x):
     return range(int(x.numpy()[0])), [0] * int(x.numpy()[1])
 
 
-# === numpy_h6: calls=6
+# === numpy_h6: calls=6, refused
 
 
 def region(x):
     return x.numpy()[0] == x.numpy()[1], x.numpy()[0] is x.numpy()[0]
 
 
-# === numpy_h7: calls=6
+# === numpy_h7: calls=6, refused
 class State:
     a = None
 
@@ -720,7 +720,7 @@ def region(x):
     return st.a.sum()
 
 
-# === numpy_h8: calls=6
+# === numpy_h8: calls=6, refused
 class State:
     a = None
 
@@ -733,7 +733,7 @@ def region(x):
     return x
 
 
-# === numpy_h9: calls=6
+# === numpy_h9: calls=6, refused
 
 
 def region(x):
@@ -762,47 +762,47 @@ def region(x):
     return torch.from_numpy(A) * x
 
 
-# === numpy_memory_exchanged: calls=6
+# === numpy_memory_exchanged: calls=6, refused
 def region(x):
     n = x.numpy()
     x.data = x * 2
     return float(n[0]), n.sum(), x
 
 
-# === numpy_number_as_size: calls=7
+# === numpy_number_as_size: calls=7, refused
 def region(x):
     n = x.numpy().astype(int)[0]
     z = torch.zeros(n, 2)
     return z.shape[0], len(z), z.numel(), torch.ones(n).sum()
 
 
-# === numpy_mask_on_tensor: calls=7
+# === numpy_mask_on_tensor: calls=7, refused
 def region(x):
     y = x[x.numpy() > 1.5]
     return y.shape[0], y * 2
 
 
-# === numpy_index_on_tensor: calls=7
+# === numpy_index_on_tensor: calls=7, refused
 def region(x):
     i = np.nonzero(x.numpy() > 1.5)[0]
     y = x[i]
     return y.shape[0], y * 2, x[: i[0]] if len(i) else x
 
 
-# === numpy_repeats_from_data: calls=7
+# === numpy_repeats_from_data: calls=7, refused
 def region(x):
     y = torch.repeat_interleave(x, torch.from_numpy(x.numpy().astype("int64")))
     return y.shape[0], np.repeat(x.numpy(), 2).shape
 
 
-# === numpy_written_by_copyto: calls=6
+# === numpy_written_by_copyto: calls=6, refused
 def region(x):
     m = np.zeros(3, dtype=np.float32)
     np.copyto(m, x.numpy())
     return torch.from_numpy(m) + 1
 
 
-# === numpy_written_by_out: calls=6
+# === numpy_written_by_out: calls=6, refused
 def region(x):
     m, n = np.zeros(3, dtype=np.float32), np.zeros(3, dtype=np.float32)
     np.add(x.numpy(), 1, out=m)
@@ -810,7 +810,7 @@ def region(x):
     return torch.tensor(m), torch.tensor(n)
 
 
-# === numpy_written_along_an_axis: calls=6
+# === numpy_written_along_an_axis: calls=6, refused
 def region(x):
     m = np.zeros((1, 3), dtype=bool)
     np.put_along_axis(m, (x.numpy()[None] > 2.2).astype(np.int64), True, 1)
@@ -826,7 +826,7 @@ def region(x):
     return torch.tensor(m)
 
 
-# === numpy_view_of_a_plain_one: calls=6
+# === numpy_view_of_a_plain_one: calls=6, refused
 def region(x):
     m = np.zeros(3, dtype=np.float32)
     a, b = np.broadcast_arrays(x.numpy(), m)
@@ -834,7 +834,7 @@ def region(x):
     return torch.tensor(a) + torch.tensor(b)
 
 
-# === numpy_draw_as_many_as_drawn: calls=8
+# === numpy_draw_as_many_as_drawn: calls=8, refused
 def region(x):
     n = int(2 * np.random.rand(1).item()) + 1
     picked = np.random.choice(np.arange(4), n, replace=False)

@@ -9,7 +9,7 @@ def args(i):
     return (torch.ones(2, 3) * (i + 1),)
 
 
-# === array_operator
+# === array_operator: refused
 A = np.arange(4.0)
 
 
@@ -21,7 +21,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_negated
+# === array_negated: refused
 A = np.arange(4.0)
 
 
@@ -33,7 +33,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_product
+# === array_product: refused
 A = np.arange(4.0)
 
 
@@ -45,7 +45,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_truth
+# === array_truth: refused
 A = np.arange(1.0)
 
 
@@ -57,7 +57,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_compared
+# === array_compared: refused
 A = np.arange(4.0)
 
 
@@ -69,7 +69,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_contains
+# === array_contains: refused
 A = np.arange(2.0)
 
 
@@ -118,7 +118,7 @@ def change_it():
     A[0][...] += 1
 
 
-# === array_copied
+# === array_copied: refused
 A = np.arange(3.0)
 
 
@@ -130,7 +130,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_written_into
+# === array_written_into: refused
 A = np.arange(3.0)
 
 
@@ -144,7 +144,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_added_to
+# === array_added_to: refused
 A = np.arange(3.0)
 
 
@@ -158,7 +158,7 @@ def change_it():
     A[...] += 1
 
 
-# === array_tensor_of_outside
+# === array_tensor_of_outside: refused
 A = np.arange(3.0)
 
 
@@ -210,7 +210,7 @@ def region(x):
     return x + torch.from_numpy(a).float() + torch.from_numpy(b).float()
 
 
-# === array_gets_a_tensors_number
+# === array_gets_a_tensors_number: refused
 def region(x):
     a = np.zeros(3)
     a[1] = x.sum().item()
@@ -274,13 +274,13 @@ def region(x):
     return x + t + torch.tensor(a)
 
 
-# === tensor_as_array_shape
+# === tensor_as_array_shape: refused
 def region(x):
     y = x.detach().numpy()
     return x * y.shape[1] + y.ndim, torch.ones(y.shape), y.dtype == np.float32
 
 
-# === tensor_as_array_stored
+# === tensor_as_array_stored: refused
 kept = []
 
 
@@ -367,13 +367,13 @@ def region(x):
     return x + 1, repr([*y])
 
 
-# === tensor_as_array_truth
+# === tensor_as_array_truth: refused
 def region(x):
     y = x.numpy()
     return x + 1, repr((1 if y.any() else 0))
 
 
-# === tensor_as_array_contains
+# === tensor_as_array_contains: refused
 def region(x):
     y = x.numpy()
     return x + 1, repr((1.0 in y))
@@ -385,7 +385,7 @@ def region(x):
     return x + 1, repr(list(map(abs, y)))
 
 
-# === tensor_as_array_back
+# === tensor_as_array_back: refused
 def region(x):
     y = x.numpy()
     return x + torch.from_numpy(y)

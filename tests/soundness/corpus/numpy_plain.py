@@ -57,7 +57,7 @@ def region(x):
     return x, a, b, a[:, 1:]
 
 
-# === plain_array_becomes_data: calls=6
+# === plain_array_becomes_data: calls=6, refused
 def region(x):
     a = np.zeros(3, dtype="float32")
     before = a.copy()
@@ -99,7 +99,7 @@ def region(x):
     return a, a["a"], x * 2
 
 
-# === plain_array_random: calls=6
+# === plain_array_random: calls=6, refused
 def region(x):
     return np.random.rand(3), x * 2
 

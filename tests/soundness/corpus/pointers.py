@@ -10,14 +10,14 @@ def args(i):
     return (x, x) if i % 3 else (x, x.clone())
 
 
-# === pointers_of_arguments: calls=8
+# === pointers_of_arguments: calls=8, refused
 def region(query, key):
     if query.data_ptr() == key.data_ptr():
         return query * 2
     return query + key
 
 
-# === pointers_of_views: calls=8
+# === pointers_of_views: calls=8, refused
 def region(query, key):
     same = query.data_ptr() == key.data_ptr() == query[0].data_ptr()
     return query * 2 if same else key, same, query.data_ptr() != key[1:].data_ptr()
@@ -28,7 +28,7 @@ def args(i):
     return (x, x[:]) if i % 3 else (x, x.clone())
 
 
-# === pointers_of_results: calls=8
+# === pointers_of_results: calls=8, refused
 layer = nn.Linear(3, 3)
 
 
@@ -38,7 +38,7 @@ def region(query, key):
     return a + b if a.data_ptr() == b.data_ptr() else a - b
 
 
-# === pointers_of_what_is_in_place: calls=8
+# === pointers_of_what_is_in_place: calls=8, refused
 def region(query, key):
     before = query.data_ptr()
     query.add_(1)

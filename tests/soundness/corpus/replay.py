@@ -1533,7 +1533,7 @@ def change_shared():
     buffer = p.data.view(-1) if p.is_contiguous() else torch.ones(3)
 
 
-# === data_of_another_shape_then_a_decision: calls=7
+# === data_of_another_shape_then_a_decision: calls=7, refused
 p = nn.Parameter(torch.zeros(2, 2))
 
 

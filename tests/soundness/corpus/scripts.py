@@ -39,7 +39,7 @@ class Around(nn.Module):
         return self.head(self.inner(x).relu())
 
 
-# === scripted_module: calls=8
+# === scripted_module: calls=8, refused
 region = Around(torch.jit.script(Norm()))
 
 
@@ -79,7 +79,7 @@ def change_other_forward():
     region.inner.forward = lambda x: x + 1
 
 
-# === scripted_target: calls=6
+# === scripted_target: calls=6, refused
 region = torch.jit.script(Norm())
 
 
@@ -91,7 +91,7 @@ def change_scale():
     region.scale = 5
 
 
-# === scripted_undone_by_a_check: calls=10
+# === scripted_undone_by_a_check: calls=10, refused
 inner = torch.jit.script(Norm())
 
 
@@ -110,7 +110,7 @@ def change_train():
     inner.train()
 
 
-# === scripted_method_by_name: calls=6
+# === scripted_method_by_name: calls=6, refused
 inner = torch.jit.script(Norm())
 
 
@@ -130,7 +130,7 @@ def change_weight():
     inner.layer.weight.data = torch.zeros(3, 3)
 
 
-# === scripted_statistics_read_beside: calls=6
+# === scripted_statistics_read_beside: calls=6, refused
 inner = torch.jit.script(Norm())
 
 
@@ -144,7 +144,7 @@ def change_eval():
     inner.eval()
 
 
-# === scripted_layer_shared_with_python: calls=6
+# === scripted_layer_shared_with_python: calls=6, refused
 layer = nn.Linear(3, 3)
 
 
@@ -169,7 +169,7 @@ def change_layer():
     layer.weight = nn.Parameter(torch.zeros(3, 3))
 
 
-# === old_style_script_module: calls=6
+# === old_style_script_module: calls=6, refused
 class Old(torch.jit.ScriptModule):
     def __init__(self):
         super().__init__()
@@ -197,7 +197,7 @@ def change_count():
     region.count.fill_(10)
 
 
-# === old_style_scripted_forward: calls=6
+# === old_style_scripted_forward: calls=6, refused
 class Old(torch.jit.ScriptModule):
     def __init__(self):
         super().__init__()
@@ -215,7 +215,7 @@ def change_frozen():
     region.layer.bias.requires_grad_(False)
 
 
-# === traced_module: calls=6
+# === traced_module: calls=6, refused
 traced = torch.jit.trace(nn.Sequential(nn.Linear(3, 4), nn.ReLU()), torch.ones(2, 3))
 
 
@@ -223,7 +223,7 @@ def region(x):
     return traced(x) * 2
 
 
-# === frozen_module: calls=6
+# === frozen_module: calls=6, refused
 frozen = torch.jit.freeze(torch.jit.script(Norm()).eval())
 
 
@@ -231,7 +231,7 @@ def region(x):
     return frozen(x) * 2
 
 
-# === scripted_in_sequential: calls=6
+# === scripted_in_sequential: calls=6, refused
 region = nn.Sequential(nn.Linear(3, 3), torch.jit.script(nn.Dropout(0.5)), torch.jit.script(nn.ReLU()))
 
 
@@ -239,7 +239,7 @@ def change_eval():
     region.eval()
 
 
-# === scripted_outputs: calls=6
+# === scripted_outputs: calls=6, refused
 @torch.jit.script
 def parts(x) -> Tuple[torch.Tensor, List[torch.Tensor], Dict[str, torch.Tensor], int]:
     return x + 1, [x, x * 2], {"a": x - 1}, x.size(0)
@@ -250,7 +250,7 @@ def region(x):
     return a, b[0] is x, b[1], c["a"] * n, sorted(c), n
 
 
-# === scripted_dict_returned: calls=6
+# === scripted_dict_returned: calls=6, refused
 @torch.jit.script
 def parts(x) -> Dict[str, List[torch.Tensor]]:
     return {"a": [x - 1, x], "b": [x.exp()]}
@@ -260,7 +260,7 @@ def region(x):
     return parts(x)
 
 
-# === scripted_takes_containers: calls=6
+# === scripted_takes_containers: calls=6, refused
 class Joins(nn.Module):
     def forward(self, parts: List[torch.Tensor], named: Dict[str, torch.Tensor], k: int):
         return torch.cat(parts, 0)[k] * named["w"]
@@ -279,7 +279,7 @@ def change_k():
     k = (k + 1) % 4
 
 
-# === scripted_shape_follows_data: calls=8
+# === scripted_shape_follows_data: calls=8, refused
 @torch.jit.script
 def positive(x):
     if bool(x.sum() > 0):
@@ -313,7 +313,7 @@ def change_eval():
     inner.eval()
 
 
-# === scripted_changes_its_argument: calls=6
+# === scripted_changes_its_argument: calls=6, refused
 @torch.jit.script
 def grow(x):
     x.add_(1)
@@ -396,7 +396,7 @@ def region(x):
     return inner(x)
 
 
-# === scripted_list_read: calls=6
+# === scripted_list_read: calls=6, refused
 class Reads(nn.Module):
     def __init__(self):
         super().__init__()

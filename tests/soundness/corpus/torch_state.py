@@ -9,7 +9,7 @@ def args(i):
     return (torch.full((3,), float(i % 4 + 1)),)
 
 
-# === flag_of_an_inner_tensor: calls=6
+# === flag_of_an_inner_tensor: calls=6, refused
 net = nn.Linear(3, 2)
 wanted = True
 
@@ -27,7 +27,7 @@ def change_wanted():
     wanted = not wanted
 
 
-# === flag_of_an_argument_read_before: calls=8
+# === flag_of_an_argument_read_before: calls=8, refused
 def region(x):
     before = x.requires_grad
     x.requires_grad_()
@@ -38,7 +38,7 @@ def args(i):
     return (torch.full((3,), float(i), requires_grad=i % 3 == 2),)
 
 
-# === flag_of_an_argument_taken_off: calls=8
+# === flag_of_an_argument_taken_off: calls=8, refused
 def region(x):
     x.requires_grad = False
     y = x * 2
@@ -50,7 +50,7 @@ def args(i):
     return (torch.full((3,), float(i), requires_grad=i % 3 == 0),)
 
 
-# === flag_undone_by_a_check: calls=10
+# === flag_undone_by_a_check: calls=10, refused
 def region(x):
     x.requires_grad_(True)
     y = x * 2
@@ -59,7 +59,7 @@ def region(x):
     return y + 1
 
 
-# === flag_undone_by_a_raise: calls=10
+# === flag_undone_by_a_raise: calls=10, refused
 table = torch.arange(3.0)
 
 
@@ -68,7 +68,7 @@ def region(x):
     return table[(x - 1).long()] * x
 
 
-# === flag_of_a_parameter: calls=6
+# === flag_of_a_parameter: calls=6, refused
 net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2))
 
 
@@ -104,7 +104,7 @@ def region(x):
     return x
 
 
-# === flag_from_a_switch: calls=6
+# === flag_from_a_switch: calls=6, refused
 flag = True
 
 
@@ -121,7 +121,7 @@ def change_flag():
     flag = not flag
 
 
-# === flag_through_a_view: calls=6
+# === flag_through_a_view: calls=6, refused
 base = torch.ones(2, 3)
 
 
@@ -131,7 +131,7 @@ def region(x):
     return row * x, base.requires_grad
 
 
-# === flag_of_a_new_input: calls=6
+# === flag_of_a_new_input: calls=6, refused
 def region(x):
     z = x.detach()
     z.requires_grad = True
@@ -209,7 +209,7 @@ def args(i):
     return (torch.full((3,), float(i), requires_grad=i % 2 == 0) * 1.0,)
 
 
-# === setting_for_a_block: calls=6
+# === setting_for_a_block: calls=6, refused
 net = nn.Conv1d(1, 2, 3)
 
 
@@ -221,7 +221,7 @@ def region(x):
     return y, before, inside, torch.backends.cudnn.enabled
 
 
-# === setting_toggled: calls=6
+# === setting_toggled: calls=6, refused
 import contextlib
 
 ours = contextlib.ExitStack()
@@ -243,7 +243,7 @@ def change_on():
     on = not on
 
 
-# === setting_undone_by_a_check: calls=10
+# === setting_undone_by_a_check: calls=10, refused
 def region(x):
     with torch.backends.cudnn.flags(enabled=False):
         y = x * 2
