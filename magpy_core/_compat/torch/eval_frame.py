@@ -417,13 +417,14 @@ def _torch_compiling_elsewhere() -> bool:
     """Whether another thread is inside torch's own compiler, which holds raw pointers into code objects' caches."""
     if "torch._dynamo.convert_frame" not in sys.modules:
         return False
-    me = get_ident()
-    for thread, top in sys._current_frames().items():
-        frame = None if thread == me else top
-        while frame is not None:
-            if "_dynamo" in frame.f_code.co_filename:
+    frames = sys._current_frames()
+    del frames[get_ident()]  # a frame that refers to itself would keep its callers' locals until a collection
+    for frame in frames.values():
+        inner: FrameType | None = frame
+        while inner is not None:
+            if "_dynamo" in inner.f_code.co_filename:
                 return True
-            frame = frame.f_back
+            inner = inner.f_back
     return False
 
 
