@@ -15,16 +15,11 @@ from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict
 from magpy_core.refgraph.graph import Node, Read, RefGraph
-from magpy_core.refgraph.kinds import is_a, same_scalar
+from magpy_core.refgraph.guard_kind import GuardKind
+from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
 
 ROOTS = frozenset({"arg", "kwarg", "const"})
-OPS = frozenset({
-    "absent", "tensor", "is", "identity", "type", "eq", "is_len", "names", "truth", "plain_module", "keys", "elements",
-    "is_source",
-})  # fmt: skip
-OP_PREFIXES = ("sym:", "is_not_source:")
-
 _UNKNOWN = object()  # an entry value that the snapshots do not hold (a native field, an iterator's next value)
 _BY_VALUE = (kinds.SCALAR, kinds.IDENTITY)
 
@@ -76,6 +71,11 @@ class Entry:
         if found is self:
             found = self._values[id(source)] = self._value(source)
         return found
+
+    def is_one_object(self, value: Any, source: Source) -> bool | None:
+        """Whether ``value`` is the object at ``source``; None where the snapshots can't tell."""
+        other = self.value(source)
+        return None if other is _UNKNOWN else value is other
 
     def _value(self, source: Source) -> Any:
         match source.kind:
@@ -199,48 +199,25 @@ def _node_problems(entry: Entry, key: int, node: Node, is_young: Callable[[Any],
 
 
 def _read_problems(entry: Entry, read: Read) -> list[str]:
-    name, op = read.source.describe(), read.op
-    if op not in OPS and not op.startswith(OP_PREFIXES):
-        return [f"the read of `{name}` has the unknown operation {op!r}"]
+    name, kind = read.source.describe(), read.kind
+    if not isinstance(kind, GuardKind):
+        return [f"the read of `{name}` has the unknown kind {kind!r}"]
     root = root_of(read.source)
     if root.kind not in ROOTS:
         return [f"the read of `{name}` does not start at a root"]
-    if root.kind == "const" and kinds.kind_of(root.key) in kinds.MUTABLE and not op.startswith("sym:"):
+    if root.kind == "const" and kinds.kind_of(root.key) in kinds.MUTABLE:
         if entry.graph.node(root.key) is None and root is not read.source:
             return [f"the read of `{name}` starts at an object that is no node"]
     if isinstance(read.expected, Source) and root_of(read.expected).kind not in ROOTS:
         return [f"the read of `{name}` is compared with something that does not start at a root"]
     value = entry.value(read.source)
-    if value is _UNKNOWN or op.startswith("sym:") or op == "names":
+    if value is _UNKNOWN:
         return []
-    if value is ABSENT and op != "absent":
+    if value is ABSENT and not kind.of_absence:
         return [f"`{name}` was read, but there was nothing at entry"]
-    return [] if _holds(entry, read, value) else [f"the guard {op!r} on `{name}` does not hold for the recorded entry state"]
-
-
-def _holds(entry: Entry, read: Read, value: Any) -> bool:
-    expected = read.expected
-    match read.op:
-        case "absent":
-            return value is ABSENT
-        case "tensor" | "type" | "plain_module":
-            return type(value) is expected
-        case "is" | "identity":
-            return value is expected
-        case "eq" | "is_len":
-            return same_scalar(value, expected)
-        case "truth":
-            return bool(len(entry.pairs(value) if is_a(value, dict) else entry.elements(value))) is expected
-        case "keys":
-            return _same([k for k, _ in entry.pairs(value)], expected)
-        case "elements":
-            return _same(list(entry.elements(value)), expected)
-    other = entry.value(expected)
-    return other is _UNKNOWN or (value is other) == (read.op == "is_source")
-
-
-def _same(now: list[Any], expected: Any) -> bool:
-    return len(now) == len(expected) and all(a is b or same_scalar(a, b) for a, b in zip(now, expected, strict=True))
+    if kind.holds(entry, value, read.expected):
+        return []
+    return [f"the guard {kind.name!r} on `{name}` does not hold for the recorded entry state"]
 
 
 def root_of(source: Source) -> Source:
