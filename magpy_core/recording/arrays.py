@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from magpy_core.findings import HERE, Unsupported
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor import policy
 from magpy_core.opgraph.arrays import ELEMENTWISE, SHAPED, VIEWS, Hole, Kept, again, array_facts, iterates, may_write
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
@@ -57,7 +58,7 @@ class ArrayEvents(OutsideCallEvents):
         facts = array_facts(value)
         seen = self.scalars.call(array_facts, (sym,), facts)
         fact = self.sources.const(seen, f"shape and dtype of {node.source.describe()}")
-        self.refgraph.read(fact, "sym:array", (seen, facts), self.site)
+        self.refgraph.read(fact, guard.ARRAY_FACTS, (seen, facts), self.site)
         self.data[id(value)] = (value, self.ops.scalar_node(sym))
         self.arrays_from_outside.append(value)
         owner = memory_owner(value)

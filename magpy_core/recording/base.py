@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from magpy_core.findings import HERE, Finding, Location, Severity, Unsupported, Value, lookup
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor.events import Observer
 from magpy_core.monitor.policy import module_of
 from magpy_core.monitor.positions import is_user_file, site_location, text_at
@@ -262,12 +263,12 @@ class RecordingState(Observer):
         if owner is not None and owner.__flags__ & (1 << 9):
             source = self.sources.attr(self.const_root(owner).source, name)
             if kinds.kind_of(raw) == kinds.IDENTITY:
-                self.refgraph.read(source, "is", raw, site)
+                self.refgraph.read(source, guard.IS, raw, site)
             elif hasattr(type(raw), "__get__"):
                 self.value(source, raw, site)  # a descriptor of the user's own: its methods read it
                 self.descriptor_fact(raw, site)
             elif name not in _OF_TYPES:  # an instance's own value comes first so long as this is no data descriptor
-                self.refgraph.read(source, "type", type(raw), site)
+                self.refgraph.read(source, guard.TYPE, type(raw), site)
             self.function_fact(raw)
 
     def descriptor_fact(self, raw: Any, site: Any) -> None:
@@ -295,16 +296,16 @@ class RecordingState(Observer):
         self.code_known(fn.__code__)
         root = self.const_root(fn).source
         if not module_of(fn).startswith("torch."):
-            self.refgraph.read(self.sources.make("field", root, "__code__"), "is", fn.__code__, self.site)
+            self.refgraph.read(self.sources.make("field", root, "__code__"), guard.IS, fn.__code__, self.site)
         for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
             node = self.refgraph.add(cell, self.sources.const(cell, name))
             if name == "__class__" and node.snapshot is None and not module_of(fn).startswith("torch."):
                 if (value := cell_value(cell)) is ABSENT:  # ``super()`` reads it, which no event shows
                     self.refuse_once("a variable from outside had no value")
                 else:
-                    self.refgraph.read(self.sources.make("cell", node.source, None), "is", value, self.site)
+                    self.refgraph.read(self.sources.make("cell", node.source, None), guard.IS, value, self.site)
         if fn.__defaults__:
-            self.refgraph.read(self.sources.make("field", root, "__defaults__"), "is", fn.__defaults__, self.site)
+            self.refgraph.read(self.sources.make("field", root, "__defaults__"), guard.IS, fn.__defaults__, self.site)
             base = self.sources.make("field", root, "__defaults__")
             for i, v in enumerate(fn.__defaults__):
                 if kinds.kind_of(v) not in (kinds.SCALAR, kinds.IDENTITY):
@@ -336,9 +337,9 @@ class RecordingState(Observer):
                     return value
                 if exact or (store is None and not handed):
                     self.learned.exact.add(source.path)
-                    refgraph.read(source, "eq", value, site)
+                    refgraph.read(source, guard.EQUAL, value, site)
                     return value
-                refgraph.read(source, "type", type(value), site)
+                refgraph.read(source, guard.TYPE, type(value), site)
                 if store is not None and store.get() is not value:
                     return value  # the region has written something else there, which must stay
                 copy = self.scalars.bind(value, self.scalars.source(source, value))
@@ -346,11 +347,11 @@ class RecordingState(Observer):
                     store.set(copy)
                     self.restores.append(lambda: store.put_back(copy, value))
                 return copy
-            if refgraph.read(source, "eq" if value == value else "is", value, site):
+            if refgraph.read(source, guard.EQUAL if value == value else guard.IS, value, site):
                 self.places.remember(source, site)
             return value
         if kind == kinds.IDENTITY:
-            refgraph.read(source, "is", value, site)
+            refgraph.read(source, guard.IS, value, site)
             if id(value) not in refgraph.nodes:
                 refgraph.add(value, self.sources.const(value, source.describe()))
                 if is_a(value, kinds.LEADING):
@@ -359,19 +360,19 @@ class RecordingState(Observer):
         node = refgraph.nodes.get(id(value))
         if node is not None:
             if node.source is not source:
-                refgraph.read(source, "is_source", node.source, site)
+                refgraph.read(source, guard.SAME_AS, node.source, site)
             return value
         if kind != kinds.TENSOR:
             if source.kind != "const":
-                refgraph.read(source, "type", type(value), site)
+                refgraph.read(source, guard.TYPE, type(value), site)
             if kind == kinds.OPAQUE and not can_peek(value):
-                refgraph.read(source, "is", value, site)
+                refgraph.read(source, guard.IS, value, site)
                 if type(value) in weakref.ProxyTypes:
                     self.refuse("MP111", f"{HERE} reads a weak proxy: what it stands for can't be named.", site=site)
             elif kind == kinds.OBJECT:
                 self.native_facts(source, value, site)
         else:
-            refgraph.read(source, "tensor", type(value), site)
+            refgraph.read(source, guard.TENSOR, type(value), site)
         refgraph.add(value, source)
         return value
 

@@ -18,6 +18,7 @@ import torch
 
 from magpy_core._compat.cpython.class_bodies import Body, class_body
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor import policy
 from magpy_core.monitor.record import as_set
 from magpy_core.opgraph.scalars import CARRYING
@@ -122,7 +123,7 @@ class BuiltinEvents(NativeReads):
         """What counts as an instance of an abstract class can be added to; of a protocol, who has the attributes."""
         if is_a(cls, abc.ABCMeta):
             source = self.sources.make("setting", self.const_root(abc.get_cache_token, "abstract classes").source, ())
-            self.refgraph.read(source, "eq", abc.get_cache_token(), site)
+            self.refgraph.read(source, guard.EQUAL, abc.get_cache_token(), site)
         if not is_a(cls, _PROTOCOL):
             return
         for mark in _PROTOCOL_MARKS:
@@ -172,7 +173,7 @@ class BuiltinEvents(NativeReads):
                 return
         copying = fn is id and self.is_copying(site)
         if node is not None and not copying:
-            self.refgraph.read(node.source, "identity", obj, site)
+            self.refgraph.read(node.source, guard.IDENTITY, obj, site)
         elif fn is hash or (kind == kinds.SCALAR and not copying):
             self.refuse("MP103", f"{HERE} of an object that the region makes differs at every call.", site=site)
         else:
@@ -220,7 +221,7 @@ class BuiltinEvents(NativeReads):
             if raw is object.__str__ and text is object.__repr__:
                 node = self.refgraph.node(obj)
                 if node is not None:
-                    self.refgraph.read(node.source, "identity", obj, site)
+                    self.refgraph.read(node.source, guard.IDENTITY, obj, site)
                 else:
                     self.refuse(
                         "MP103",
@@ -368,7 +369,7 @@ class BuiltinEvents(NativeReads):
         nodes = [node for c in containers if (node := self.refgraph.node(c)) is not None]
         for i, one in enumerate(nodes):
             for other in nodes[:i]:  # the copy of one object that is there twice is one object too
-                self.refgraph.read(one.source, f"is_not_source:{id(other.source)}", other.source, site)
+                self.refgraph.read(one.source, guard.NOT_SAME_AS, other.source, site)
         self.pause()
         return True
 

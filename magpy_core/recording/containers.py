@@ -7,6 +7,7 @@ import types
 from typing import Any
 
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor import policy
 from magpy_core.recording.base import Output
 from magpy_core.recording.callees import GETTERS
@@ -147,14 +148,14 @@ class ContainerEvents(WriteEvents):
             if only_appended and source.path in self.learned.numbers:
                 self.pending_len = (source, len(entry), grown)
             else:
-                self.refgraph.read(source, "eq", len(entry), site)
+                self.refgraph.read(source, guard.EQUAL, len(entry), site)
             self.sizes_of_writes(node, site)
             return
         size = natives.length(node.obj)
         if source.path in self.learned.numbers:
             self.pending_len = (source, size, 0)
             return
-        self.refgraph.read(source, "eq", size, site)
+        self.refgraph.read(source, guard.EQUAL, size, site)
 
     def sizes_of_writes(self, node: Node, site: Any) -> None:
         """What was written has made a container longer or shorter only where the key or element was not there, or was."""
@@ -166,9 +167,9 @@ class ContainerEvents(WriteEvents):
                 source = self.item_source(node, key, "dict_item")
                 entry = node.snapshot.entry(key)
                 if entry is not ABSENT:
-                    self.refgraph.read(source, "type", type(entry), site)
+                    self.refgraph.read(source, guard.TYPE, type(entry), site)
                 else:
-                    self.refgraph.read(source, "absent", None, site)
+                    self.refgraph.read(source, guard.ABSENT, None, site)
 
     pending_len: tuple[Any, int, int] | None = None  # its source, length at entry, what the region appended
 
@@ -288,4 +289,4 @@ class ContainerEvents(WriteEvents):
     def read_type(self, obj: Any, site: Any) -> None:
         node = self.refgraph.node(obj)
         if node is not None and node.kind not in (kinds.TENSOR, kinds.IDENTITY):
-            self.refgraph.read(node.source, "type", type(obj), site)
+            self.refgraph.read(node.source, guard.TYPE, type(obj), site)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.recording.base import RecordingState, Slot
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import hashing, kinds, natives
@@ -60,7 +61,7 @@ class ContentReads(RecordingState):
             if kind not in _BY_IDENTITY or (node := self.refgraph.node(value)) is None:
                 continue
             if asked and kind != kinds.TUPLE:
-                self.refgraph.read(node.source, "identity", value, site)
+                self.refgraph.read(node.source, guard.IDENTITY, value, site)
             else:
                 node.addressed = True
 
@@ -80,12 +81,12 @@ class ContentReads(RecordingState):
             return
         if node.kind in (kinds.LIST, kinds.TUPLE, kinds.DEQUE):
             items = content if content is not None else list(natives.elements(obj))
-            self.refgraph.read(self.sources.make("len", node.source, None), "eq", len(items), site)
+            self.refgraph.read(self.sources.make("len", node.source, None), guard.EQUAL, len(items), site)
             how = "list_item" if node.kind == kinds.LIST else "item"
             pairs = [(i, v, how) for i, v in enumerate(items)]
         elif node.kind == kinds.DICT:
             entries = content if content is not None else natives.entries(obj)
-            self.refgraph.read(node.source, "keys", tuple(k for k, _ in entries), site)
+            self.refgraph.read(node.source, guard.KEYS, tuple(k for k, _ in entries), site)
             pairs = []
             for i, (k, v) in enumerate(entries):
                 if kinds.kind_of(k) not in (kinds.SCALAR, kinds.IDENTITY) and self.refgraph.node(k) is None:
@@ -94,7 +95,7 @@ class ContentReads(RecordingState):
             self.identified(site, False, *(k for k, _ in entries))
         elif node.kind == kinds.SET:
             entry = tuple(natives.elements(obj)) if node.snapshot is None else node.snapshot.order
-            self.refgraph.read(node.source, "elements", entry, site)
+            self.refgraph.read(node.source, guard.ELEMENTS, entry, site)
             node.contents_read = True
             return
         else:

@@ -13,6 +13,7 @@ import torch
 
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.opgraph.made import copy_tensor, new_memo
 from magpy_core.recording.scripts import ScriptEvents
 
@@ -45,7 +46,7 @@ class CopyEvents(ScriptEvents):
         if type(tensor) is torch.Tensor and node is not None:
             if not any(written is tensor and name == "grad" for written, name, *_ in self.field_writes):
                 self.value(self.sources.make("own_grad", node.source, None), None, site)
-            self.refgraph.read(self.sources.make("dict", node.source, None), "keys", (), site)
+            self.refgraph.read(self.sources.make("dict", node.source, None), guard.KEYS, (), site)
         if id(memo) not in self._memos:
             self._memos[id(memo)] = (memo, self.ops.graph.call_function(new_memo))
         self.ops.eager_only.append(("MP106", f"{HERE} copies a tensor deeply, which a compiled graph can't do.", site))

@@ -17,6 +17,7 @@ import torch
 from magpy_core._compat.cpython.native_functions import bound_object
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE, Unsupported
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor.policy import module_of
 from magpy_core.opgraph.histories import out_of_reach
 from magpy_core.recording.base import Slot
@@ -58,7 +59,7 @@ class DefinitionEvents(EscapeEvents):
     def class_value(self, source: Any, raw: Any, site: Any) -> None:
         """A class attribute was read: methods by identity, data by value."""
         if is_a(raw, (staticmethod, classmethod)):
-            self.refgraph.read(source, "is", raw, site)
+            self.refgraph.read(source, guard.IS, raw, site)
             self.function_fact(raw.__func__)
             return
         self.value(source, raw, site)
@@ -81,7 +82,7 @@ class DefinitionEvents(EscapeEvents):
             return
         root = self.const_root(owner)
         if root.snapshot is None or root.snapshot.attr(name) is raw:
-            self.refgraph.read(self.sources.attr(root.source, name), "type", type(raw), site)
+            self.refgraph.read(self.sources.attr(root.source, name), guard.TYPE, type(raw), site)
             self.descriptor_fact(raw, site)
 
     def code_known(self, code: types.CodeType) -> None:
@@ -122,7 +123,7 @@ class DefinitionEvents(EscapeEvents):
             if k.__flags__ & _HEAP_TYPE and module_of(k).partition(".")[0] not in _LIBRARY_METACLASSES:
                 for name, raw in list(k.__dict__.items()):
                     if kinds.kind_of(raw) == kinds.IDENTITY:
-                        self.refgraph.read(self.sources.attr(self.const_root(k).source, name), "is", raw, site)
+                        self.refgraph.read(self.sources.attr(self.const_root(k).source, name), guard.IS, raw, site)
                         self.function_fact(raw)
 
     _metaclasses: set[type]
@@ -132,7 +133,7 @@ class DefinitionEvents(EscapeEvents):
         for k in tp.__mro__[: tp.__mro__.index(owner)] if owner is not None else ():
             if k.__flags__ & _HEAP_TYPE and module_of(k).startswith(lookup.LIBRARIES):
                 table = self.sources.make("dict", self.const_root(k).source, None)
-                self.refgraph.read(self.sources.item(table, name), "absent", None, site)
+                self.refgraph.read(self.sources.item(table, name), guard.ABSENT, None, site)
 
     def read_class_attr(self, cls: type, name: str, site: Any) -> None:
         raw, owner = lookup.class_lookup(cls, name)
@@ -158,9 +159,9 @@ class DefinitionEvents(EscapeEvents):
         """What ``type`` itself answers: names by value, the tuples of bases by identity, the namespace entry by entry."""
         source = self.const_root(cls).source
         if name in _CLASS_NAMES:
-            self.refgraph.read(self.sources.make("field", source, name), "eq", type.__getattribute__(cls, name), site)
+            self.refgraph.read(self.sources.make("field", source, name), guard.EQUAL, type.__getattribute__(cls, name), site)
         elif name in _CLASS_TREE:
-            self.refgraph.read(self.sources.make("field", source, name), "is", type.__getattribute__(cls, name), site)
+            self.refgraph.read(self.sources.make("field", source, name), guard.IS, type.__getattribute__(cls, name), site)
         elif name == "__dict__":
             self.class_shape(cls, site)
             for key, raw in list(cls.__dict__.items()):
@@ -196,11 +197,11 @@ class DefinitionEvents(EscapeEvents):
         self.type_seen(tp, site)
         if tp.__flags__ & _HEAP_TYPE and not module_of(tp).startswith(lookup.LIBRARIES):
             tree = self.sources.make("field", self.const_root(tp).source, "__mro__")
-            self.refgraph.read(tree, "is", type.__getattribute__(tp, "__mro__"), site)
+            self.refgraph.read(tree, guard.IS, type.__getattribute__(tp, "__mro__"), site)
         for k in tp.__mro__:
             if k.__flags__ & _HEAP_TYPE and not module_of(k).startswith(lookup.LIBRARIES):
                 root = self.const_root(k).source
-                self.refgraph.read(self.sources.make("dict", root, None), "names", frozenset(k.__dict__), site)
+                self.refgraph.read(self.sources.make("dict", root, None), guard.NAMES, frozenset(k.__dict__), site)
 
     def tensor_class(self, tp: type, site: Any) -> None:
         """A name that a class below ``torch.Tensor`` gets would be found before torch's own: a method, ``shape``."""
@@ -209,10 +210,10 @@ class DefinitionEvents(EscapeEvents):
         self._tensor_classes.add(tp)
         for k in tp.__mro__[: tp.__mro__.index(torch.Tensor)]:
             names = self.sources.make("dict", self.const_root(k).source, None)
-            self.refgraph.read(names, "names", frozenset(k.__dict__), site)
+            self.refgraph.read(names, guard.NAMES, frozenset(k.__dict__), site)
         if not module_of(tp).startswith(lookup.LIBRARIES):
             tree = self.sources.make("field", self.const_root(tp).source, "__mro__")
-            self.refgraph.read(tree, "is", type.__getattribute__(tp, "__mro__"), site)
+            self.refgraph.read(tree, guard.IS, type.__getattribute__(tp, "__mro__"), site)
 
     _tensor_classes: set[type]
 
@@ -240,7 +241,7 @@ class DefinitionEvents(EscapeEvents):
         tp = type(obj)
         if tp is types.MethodType and (node := self.refgraph.node(obj)) is not None:
             # equal methods are those of one object
-            self.refgraph.read(self.sources.make("field", node.source, "__self__"), "is", obj.__self__, site)
+            self.refgraph.read(self.sources.make("field", node.source, "__self__"), guard.IS, obj.__self__, site)
         self.class_shape(tp, site)
         if tp in self._special_read:
             return
@@ -249,7 +250,7 @@ class DefinitionEvents(EscapeEvents):
             if k.__flags__ & (1 << 9) and not module_of(k).startswith("torch."):
                 for name, value in list(k.__dict__.items()):
                     if name.startswith("__") and type(value) is types.FunctionType:
-                        self.refgraph.read(self.sources.attr(self.const_root(k).source, name), "is", value, site)
+                        self.refgraph.read(self.sources.attr(self.const_root(k).source, name), guard.IS, value, site)
                         self.function_fact(value)
 
     _special_read: set[type]
@@ -291,7 +292,7 @@ class DefinitionEvents(EscapeEvents):
             if not is_a(value, (types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType, dict)):
                 self.value(self.sources.make("field", root, name), value, site)
         elif instance_dict(obj) is not None:
-            self.refgraph.read(self.sources.item(self.sources.make("dict", root, None), name), "absent", None, site)
+            self.refgraph.read(self.sources.item(self.sources.make("dict", root, None), name), guard.ABSENT, None, site)
 
     def fields_in_text(self, obj: Any, site: Any) -> None:
         """What native code puts into the text of ``obj`` besides its contents: fields, what a dict makes, names."""
@@ -342,7 +343,7 @@ class DefinitionEvents(EscapeEvents):
             if table.snapshot is not None and dict(table.snapshot.content).get(name, ABSENT) is not now:
                 return
             if now is ABSENT:
-                self.refgraph.read(self.sources.item(table.source, name), "absent", None, site)
+                self.refgraph.read(self.sources.item(table.source, name), guard.ABSENT, None, site)
             else:
                 self.value(self.sources.attr(self.const_root(fn).source, name), now, site, self.item_store(table, name))
 
@@ -371,20 +372,20 @@ class DefinitionEvents(EscapeEvents):
             return
         source = self.const_root(fn).source
         for name in ("__defaults__", "__kwdefaults__"):
-            self.refgraph.read(self.sources.make("field", source, name), "is", getattr(fn, name), site)
+            self.refgraph.read(self.sources.make("field", source, name), guard.IS, getattr(fn, name), site)
 
     def read_function_field(self, fn: Any, node: Node, name: str, site: Any) -> None:
         source = self.sources.make("field", node.source, name)
         if name in _FUNCTION_TEXTS:
-            self.refgraph.read(source, "eq", getattr(fn, name), site)
+            self.refgraph.read(source, guard.EQUAL, getattr(fn, name), site)
         elif name in _FUNCTION_PARTS:
-            self.refgraph.read(source, "is", getattr(fn, name), site)
+            self.refgraph.read(source, guard.IS, getattr(fn, name), site)
             self.value(source, getattr(fn, name), site)  # the program may look into the defaults
         elif name in _FUNCTION_TABLES:
             self.value(source, getattr(fn, name), site)
         else:
             table = self.sources.make("dict", node.source, None)
-            self.refgraph.read(self.sources.item(table, name), "absent", None, site)
+            self.refgraph.read(self.sources.item(table, name), guard.ABSENT, None, site)
 
     # -- modules -----------------------------------------------------------------------------------------------
 
@@ -402,7 +403,7 @@ class DefinitionEvents(EscapeEvents):
             self.function_fact(d[name])
             return
         table = self.sources.make("dict", root.source, None)
-        self.refgraph.read(self.sources.item(table, name), "absent", None, site)
+        self.refgraph.read(self.sources.item(table, name), guard.ABSENT, None, site)
         if lookup.class_lookup(type(module), name)[1] is not None:
             self.class_fact(type(module), name, site)
         elif name != "__getattr__":

@@ -15,6 +15,7 @@ import torch
 
 from magpy_core._compat.cpython.layout import native_state
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor import policy
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.recording.base import memory_owner
@@ -96,7 +97,7 @@ class EscapeEvents(ContentReads):
             return
         fields = _FIELDS.get(type(value))
         if fields is None:
-            self.refgraph.read(source, "is", value, site)
+            self.refgraph.read(source, guard.IS, value, site)
             fields = ("args",) if issubclass(native, BaseException) else ()
         for name in fields:
             part = getattr(value, name)
@@ -158,7 +159,7 @@ class EscapeEvents(ContentReads):
         for leaf in sym.leaves():
             node = self.refgraph.node(leaf.payload) if leaf.kind == "address" else None
             if node is not None:
-                self.refgraph.read(node.source, "identity", leaf.payload, site)
+                self.refgraph.read(node.source, guard.IDENTITY, leaf.payload, site)
             else:
                 text = f"{HERE} uses the address of an object that the region makes, which differs at every call."
                 self.refuse("MP103", text, site=site)

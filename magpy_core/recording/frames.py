@@ -24,6 +24,7 @@ from magpy_core._compat.torch.parallel import PARALLEL_FORWARD
 from magpy_core._compat.torch.scripts import tracers
 from magpy_core._compat.torch.state_changers import state_changers
 from magpy_core.findings import HERE, Value
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor import policy
 from magpy_core.monitor.record import OWN_DIRECTORY, is_own_file
 from magpy_core.recording.opaque import RANDOM_STATE
@@ -236,13 +237,13 @@ class FrameEvents(UnseenCalls):
         """An import gives what ``sys.modules`` has by that name."""
         module = sys.modules.get(name)
         if is_a(module, types.ModuleType):
-            self.refgraph.read(self._module_entry(name), "is", module, site)
+            self.refgraph.read(self._module_entry(name), guard.IS, module, site)
 
     def imports_failed(self) -> None:
         """At exit: what the region could not import must still not be there."""
         for name, site in self.not_imported.items():
             if name not in sys.modules:
-                self.refgraph.read(self._module_entry(name), "absent", None, site)
+                self.refgraph.read(self._module_entry(name), guard.ABSENT, None, site)
 
     def _module_entry(self, name: str) -> Any:
         node = self.refgraph.node(sys.modules)
@@ -299,7 +300,7 @@ class FrameEvents(UnseenCalls):
                 "_global_backward_hooks",
                 "_global_backward_pre_hooks",
             ):
-                self.refgraph.read(self.sources.attr(root, name), "truth", bool(getattr(_module, name)), site)
+                self.refgraph.read(self.sources.attr(root, name), guard.TRUTH, bool(getattr(_module, name)), site)
         if any(getattr(_module, n) for n in ("_global_forward_hooks", "_global_forward_pre_hooks")):
             return True
         if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")) or _module._global_backward_hooks:
@@ -309,10 +310,10 @@ class FrameEvents(UnseenCalls):
         node = self.refgraph.node(module)
         hooked = any(d.get(name) for name in _HOOK_DICTS) or "forward" in d
         if node is not None and not hooked:
-            self.refgraph.read(node.source, "plain_module", type(module), site)
+            self.refgraph.read(node.source, guard.PLAIN_MODULE, type(module), site)
         elif node is not None:
             for name in _HOOK_DICTS:
-                self.refgraph.read(self.sources.attr(node.source, name), "truth", bool(d[name]), site)
+                self.refgraph.read(self.sources.attr(node.source, name), guard.TRUTH, bool(d[name]), site)
         self.class_fact(type(module), "forward", site)
         self.class_fact(type(module), "__call__", site)
         return hooked

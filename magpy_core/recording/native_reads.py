@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor import policy
 from magpy_core.recording.callees import GETTERS
 from magpy_core.recording.containers import ContainerEvents
@@ -114,7 +115,7 @@ class NativeReads(ContainerEvents):
         if d is not None:
             self.getset(node, obj, "__dict__", site)  # the program may be given this very dict
             names = tuple(dict(d) if node.snapshot is None or node.snapshot.attrs is None else node.snapshot.attrs)
-            self.refgraph.read(self.sources.make("dict", node.source, None), "keys", names, site)
+            self.refgraph.read(self.sources.make("dict", node.source, None), guard.KEYS, names, site)
             for name in list(d):
                 self.external_attr(node, obj, name, lookup.Found("instance", value=d[name]), site)
         for name in slot_names(type(obj)):
@@ -318,7 +319,7 @@ class NativeReads(ContainerEvents):
         if what == "len":
             source, size, _ = info
             self.learned.exact.add(source.path)
-            self.refgraph.read(source, "eq", size, site)
+            self.refgraph.read(source, guard.EQUAL, size, site)
         elif what in ("next", "draw", "setting", "address"):
             self.refuse("MP104", f"{HERE} calls `{policy.shown_name(fn)}` from native code, where its result is not seen.",
                         hint="Write a comprehension, or a lambda: what it does is seen.", site=site)  # fmt: skip

@@ -21,6 +21,7 @@ import torch
 from magpy_core._compat.torch.autograd import enter_inference_mode, exit_inference_mode
 from magpy_core._compat.torch.function_apply import starts_custom_function
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor.record import is_own_file
 from magpy_core.opgraph.arrays import Kept, again
 from magpy_core.opgraph.expected import expecting
@@ -222,7 +223,7 @@ class OpaqueEvents(FlowEvents):
             return False
         for node, module in zip(nodes, modules, strict=True):
             assert node is not None
-            self.refgraph.read(node.source, "identity", module, site)
+            self.refgraph.read(node.source, guard.IDENTITY, module, site)
         text = f"The autograd.Function `{cls.__name__}` is given a module, which a compiled graph can't hold."
         self.ops.eager_only.append(("MP107", text, site))
         return True
@@ -237,10 +238,10 @@ class OpaqueEvents(FlowEvents):
         for g, name in (pair for found in reads for pair in found or ()):
             value, source = g[name], self.sources.item(self.globals_root(g).source, name)
             if is_a(value, types.FunctionType):
-                self.refgraph.read(source, "is", value, site)
+                self.refgraph.read(source, guard.IS, value, site)
                 self.function_fact(value)
             else:  # a number that varies too: the function may make a shape of it
-                self.refgraph.read(source, "eq", value, site)
+                self.refgraph.read(source, guard.EQUAL, value, site)
         return True
 
     def apply_as(
@@ -412,13 +413,13 @@ class OpaqueEvents(FlowEvents):
             if _is_plain(a):
                 continue  # read_deep has guarded it
             if kind == kinds.OBJECT and node is not None:
-                self.refgraph.read(node.source, "identity", a, site)
+                self.refgraph.read(node.source, guard.IDENTITY, a, site)
             elif kind not in (kinds.SCALAR, kinds.IDENTITY):
                 self.refuse("MP111", f"A cached function is called with a {type(a).__name__}.", site=site)
                 return
         root = self.const_root(fn).source
         counts = self.sources.make("cache_state", root, None)
-        self.refgraph.read(counts, "eq", f"{before.misses} misses, {before.currsize} entries", site)
+        self.refgraph.read(counts, guard.EQUAL, f"{before.misses} misses, {before.currsize} entries", site)
         self.value(self.sources.make("cached", root, (tuple(args), tuple(kwargs.items()))), result, site)
 
     # -- torch's own state -------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor.record import is_own_file
 from magpy_core.recording.base import Output
 from magpy_core.recording.checkpoints import CheckpointEvents
@@ -75,7 +76,7 @@ class OutputEvents(CheckpointEvents):
         self.escape_all(self.site, (level,))
         root = self._asked(logger)
         if frame.f_code is not _LOG and not logger.isEnabledFor(level):
-            self.refgraph.read(self.sources.make("logs", root.source, int(level)), "eq", False, self.site)
+            self.refgraph.read(self.sources.make("logs", root.source, int(level)), guard.EQUAL, False, self.site)
             return False
         self._log_record(logger, level, loc)
         return False
@@ -103,7 +104,7 @@ class OutputEvents(CheckpointEvents):
         self.paused_code = frame.f_code
         self.escape_all(self.site, (level,))
         node = self._asked(logger)
-        self.refgraph.read(self.sources.make("logs", node.source, level), "eq", logger.isEnabledFor(level), self.site)
+        self.refgraph.read(self.sources.make("logs", node.source, level), guard.EQUAL, logger.isEnabledFor(level), self.site)
         return False
 
     def _log_record(self, logger: logging.Logger, level: int, loc: dict[str, Any]) -> None:

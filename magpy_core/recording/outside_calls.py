@@ -16,6 +16,7 @@ import torch
 
 from magpy_core._compat.torch.settings import get_settings, set_setting, setter_name, settings
 from magpy_core.findings import HERE, Value
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor import policy
 from magpy_core.recording.builtin_calls import BuiltinEvents
 from magpy_core.refgraph import kinds
@@ -45,7 +46,7 @@ class OutsideCallEvents(BuiltinEvents):
         elif source is None:
             root = self.const_root(fn, f"torch's {fn.__name__.removeprefix('_')}").source
             source = self._settings[key] = self.sources.make("setting", root, args)
-            self.refgraph.read(source, "eq", result, site)
+            self.refgraph.read(source, guard.EQUAL, result, site)
 
     _settings: dict[Any, Any]
     _set_one = False  # whether the region has changed a setting
@@ -160,7 +161,7 @@ class OutsideCallEvents(BuiltinEvents):
                 return
             source = self.sources.make("context", node.source, self.sources.const(ABSENT, "unset"))
             if now is ABSENT:
-                self.refgraph.read(source, "is", ABSENT, site)
+                self.refgraph.read(source, guard.IS, ABSENT, site)
             else:
                 self.value(source, now, site)
         elif name in ("set", "reset"):

@@ -16,6 +16,7 @@ from torch import nn
 
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor.positions import current_globals
 from magpy_core.recording.base import Slot
 from magpy_core.recording.callees import DESCRIPTOR, GETTERS
@@ -79,11 +80,11 @@ class ReadEvents(DefinitionEvents):
 
             self.value(source, g[name], site, Slot(lambda: g.get(name), set_global))
         elif name in _BUILTINS:
-            self.refgraph.read(source, "absent", None, site)
+            self.refgraph.read(source, guard.ABSENT, None, site)
             b = self.refgraph.node(_BUILTINS) or self.refgraph.add(_BUILTINS, self.sources.const(_BUILTINS, "builtins"))
             self.value(self.sources.item(b.source, name), _BUILTINS[name], site)
         else:
-            self.refgraph.read(source, "absent", None, site)
+            self.refgraph.read(source, guard.ABSENT, None, site)
 
     def cell_read(self, site: Any, cell: Any) -> None:
         node = self.refgraph.node(cell)
@@ -291,7 +292,7 @@ class ReadEvents(DefinitionEvents):
         elif dict.__contains__(node.obj, name):
             self.read_dict_item(node, name, site)
         elif node.snapshot is None or all(key != name for key, _ in node.snapshot.content):
-            self.refgraph.read(self.item_source(node, name, "dict_item"), "absent", None, site)
+            self.refgraph.read(self.item_source(node, name, "dict_item"), guard.ABSENT, None, site)
 
     def _odd(self, obj: Any, site: Any) -> None:
         """Two objects hold one state, and the dict may make entries when a guard looks."""
@@ -307,14 +308,14 @@ class ReadEvents(DefinitionEvents):
             return
         if instance_dict(obj) is not None and name != "__class__":
             base = self.sources.make("dict", node.source, None)
-            self.refgraph.read(self.sources.item(base, name), "absent", None, site)
+            self.refgraph.read(self.sources.item(base, name), guard.ABSENT, None, site)
 
     def absent_member(self, node: Node, module: Any, table: str, name: str, site: Any) -> None:
         """A module's table has no ``name`` (unless the region took it out)."""
         held = self.refgraph.node((instance_dict(module) or {}).get(table))
         if held is None or held.snapshot is None or held.snapshot.entry(name) is ABSENT:
             source = self.sources.item(self.sources.attr(node.source, table), name)
-            self.refgraph.read(source, "absent", None, site)
+            self.refgraph.read(source, guard.ABSENT, None, site)
 
     def getset(self, node: Node, obj: Any, name: str, site: Any) -> None:
         """An attribute implemented in C: of a built-in object (bound method, partial, slice, range, exception)."""
@@ -361,7 +362,7 @@ class ReadEvents(DefinitionEvents):
                 self.refuse("MP111", f"{HERE} reads `.{name}` of a tensor that was reached in an unknown way.", site=site)
         elif node is not None:  # an attribute of its own would come before a method of the class
             own = self.sources.make("dict", node.source, None)
-            self.refgraph.read(self.sources.item(own, name), "absent", None, site)
+            self.refgraph.read(self.sources.item(own, name), guard.ABSENT, None, site)
 
     # -- items -------------------------------------------------------------------------------------------------
 
@@ -434,7 +435,7 @@ class ReadEvents(DefinitionEvents):
         if present:
             self.value(source, dict.__getitem__(obj, key), site, self.item_store(node, key))
         else:
-            self.refgraph.read(source, "absent", None, site)
+            self.refgraph.read(source, guard.ABSENT, None, site)
             if hasattr(type(obj), "__missing__"):
                 self.class_fact(type(obj), "__missing__", site)
                 if is_a(obj, collections.defaultdict):
@@ -455,7 +456,7 @@ class ReadEvents(DefinitionEvents):
             self.contents(node, site)
             return
         if not -size <= key < size:
-            self.refgraph.read(self.sources.make("len", node.source, None), "eq", size, site)
+            self.refgraph.read(self.sources.make("len", node.source, None), guard.EQUAL, size, site)
             return
         how = "list_item" if node.kind == kinds.LIST else "item"
         source = self.sources.make(how, node.source, int(key))

@@ -25,6 +25,7 @@ from magpy_core._compat.torch.scripts import (
 )
 from magpy_core._compat.torch.torch_state import put_back, put_function_mode_back, set_aside, set_function_mode_aside
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor.policy import module_of
 from magpy_core.recording.opaque import OpaqueEvents
 from magpy_core.refgraph import lookup
@@ -83,8 +84,8 @@ class ScriptEvents(OpaqueEvents):
             return True
         if method:
             self._scripts[id(module)] = module
-            self.refgraph.read(node.source, "identity", module, site)
-            self.refgraph.read(self.sources.make("script_method", node.source, name), "eq", True, site)
+            self.refgraph.read(node.source, guard.IDENTITY, module, site)
+            self.refgraph.read(self.sources.make("script_method", node.source, name), guard.EQUAL, True, site)
         else:
             self.absent_attr(node, module, name, site)
             self.value(self.sources.make("field", node.source, name), getattr(module, name), site)
@@ -163,7 +164,7 @@ class ScriptEvents(OpaqueEvents):
         assert node is not None
         cpp = cpp_module(module)
         root = self.sources.make("script", node.source, None)
-        self.refgraph.read(root, "identity", cpp, site)
+        self.refgraph.read(root, guard.IDENTITY, cpp, site)
         tensors: dict[tuple[str, ...], torch.Tensor] = {}
         plain: dict[tuple[str, ...], Any] = {}
         for path in use.reads:
@@ -175,7 +176,7 @@ class ScriptEvents(OpaqueEvents):
                 self.value(source, value, site)
                 tensors[path] = value
             elif is_plain_state(value):
-                self.refgraph.read(source, "eq", value, site)
+                self.refgraph.read(source, guard.EQUAL, value, site)
                 plain[path] = value
             else:
                 return None, 0

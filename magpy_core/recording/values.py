@@ -10,6 +10,7 @@ import torch
 
 from magpy_core._compat.torch.surroundings import watched
 from magpy_core.findings import HERE, Severity, Value
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor.assertions import only_raises
 from magpy_core.opgraph.functions import note, opaque_read
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY, Sym, can_raise, is_bias_correction, is_pointer
@@ -158,7 +159,7 @@ class ValueEvents(CallEvents):
             source, size, grown = args
             if type(result) is not int or result != size + grown:
                 return result
-            self.refgraph.read(source, "type", int, site)
+            self.refgraph.read(source, guard.TYPE, int, site)
             length = self.scalars.source(source, size)
             return self.scalars.bind(result, self.scalars.call(BINARY["+"], (length, grown), result) if grown else length)
         if type(result) not in kinds.NUMBER_TYPES:
@@ -230,7 +231,7 @@ class ValueEvents(CallEvents):
             return
         self.site = site
         if a is not b:
-            self.refgraph.read(a.source, f"is_not_source:{id(b.source)}", b.source, site)
+            self.refgraph.read(a.source, guard.NOT_SAME_AS, b.source, site)
 
     def known_identity(self, value: Any, site: Any) -> bool:
         """Whether guards can fix which object a plain value is: a small int, a constant of the code, one read outside."""
@@ -238,9 +239,9 @@ class ValueEvents(CallEvents):
             return True
         if self.scalars and self.scalars.get(value) is not None:
             return False
-        reads = [r for r in self.refgraph.reads if r.expected is value and r.op == "eq" and r.source.kind != "len"]
+        reads = [r for r in self.refgraph.reads if r.expected is value and r.kind is guard.EQUAL and r.source.kind != "len"]
         for read in reads:
-            self.refgraph.read(read.source, "is", value, site)
+            self.refgraph.read(read.source, guard.IS, value, site)
         return bool(reads) or any(value is constant for constant in site.code.co_consts)
 
     def is_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
@@ -303,7 +304,7 @@ class ValueEvents(CallEvents):
                 if node.snapshot is not None:
                     self.read_len(node, site)
                 else:
-                    self.refgraph.read(node.source, "truth", bool(len(value)), site)
+                    self.refgraph.read(node.source, guard.TRUTH, bool(len(value)), site)
         elif kind == kinds.OBJECT and not is_a(value, _FIXED_TRUTH):
             self.class_fact(tp, "__bool__", site)
             if lookup.missing(lookup.class_lookup(tp, "__bool__")[0]):
@@ -318,9 +319,7 @@ class ValueEvents(CallEvents):
             for leaf in sym.leaves():
                 if what == "value" and leaf is sym:
                     self.learned.exact.add(leaf.payload.path)
-            self.refgraph.read(
-                self.sources.const(sym, "outcome of " + sym.describe()), f"sym:{outcome!r}", (sym, outcome), site
-            )
+            self.refgraph.read(self.sources.const(sym, "outcome of " + sym.describe()), guard.OUTCOME, (sym, outcome), site)
             return
         if pointers := [leaf for leaf in sym.leaves() if is_pointer(leaf)]:
             for leaf in pointers:
