@@ -12,11 +12,11 @@ from collections.abc import Callable, Container, Sequence
 from types import FunctionType
 from typing import Any
 
-from magpy_core.guards.helpers import HELPERS, overrides
+from magpy_core.guards.helpers import HELPERS
 from magpy_core.guards.kinds import KEYS, TYPE
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph.graph import Read
-from magpy_core.refgraph.lookup import class_lookup
+from magpy_core.refgraph.lookup import class_lookup, overrides
 from magpy_core.refgraph.source import Source
 
 _INLINE = (bool, int, str, type(None))
@@ -135,52 +135,24 @@ class GuardWriter:
         name = self._vars.get(id(source))
         if name is not None:
             return name
-        match source.kind:
-            case "const":
-                name = self.const(source.key)
-            case "dict":
-                assert source.base is not None
-                name = self.dict_of(source.base)
-            case "arg":
-                name = self._assign(f"args[{source.key}]")
-            case "kwarg":
-                name = self._assign(f"kwargs[{source.key!r}]")
-            case "attr":
-                assert source.base is not None
-                name = self._assign(f"{self.dict_of(source.base)}[{self.const(source.key)}]")
-            case _:
-                assert source.base is not None
-                key = self.var(source.key) if isinstance(source.key, Source) else self.const(source.key)
-                if source.kind == "draw":  # another name than the ones that may move into the next line
-                    name = f"draw{len(self._vars)}"
-                    self.lines.append(f"{name} = {source.render(self.var(source.base), key)}")
-                elif source.kind in ("dict_item", "list_item") and self._plain_base(source):
-                    name = self._assign(f"{self.var(source.base)}[{key}]")
-                elif source.kind == "len" and overrides(self.type_of(source.base), "__len__"):
-                    name = self._assign(f"native_len({self.var(source.base)})")
-                elif source.kind == "item" and overrides(self.type_of(source.base), "__getitem__"):
-                    name = self._assign(f"native_item({self.var(source.base)}, {key})")
-                elif source.kind == "dict_item" and self._may_make_items(source.base):
-                    name = self._assign(f"dict_entry({self.var(source.base)}, {key})")
-                else:
-                    name = self._assign(source.render(self.var(source.base), key))
+        name = source.step_kind.code(self, source)
         self._vars[id(source)] = name
         self._keep.append(source)
         return name
 
-    def _may_make_items(self, source: Source) -> bool:
-        """Whether a dict's ``__getitem__`` may be its class's ``__missing__``: a guard must not make what it looks for."""
-        tp = self.type_of(source)
-        return source.kind != "dict" and (tp is None or hasattr(tp, "__missing__"))
+    def key(self, source: Source) -> str:
+        """The expression of a step's key."""
+        return self.var(source.key) if isinstance(source.key, Source) else self.const(source.key)
 
     def type_of(self, source: Source) -> type | None:
         return type(source.key) if source.kind == "const" else self._types.get(id(source))
 
-    def _plain_base(self, source: Source) -> bool:
-        return self._types.get(id(source.base)) in (dict, list)
+    def fresh(self, prefix: str) -> str:
+        return f"{prefix}{len(self._vars)}"
 
-    def _assign(self, expression: str) -> str:
-        name = f"v{len(self._vars)}"
+    def assign(self, expression: str) -> str:
+        """A new variable with this value."""
+        name = self.fresh("v")
         while any(line.startswith(name + " = ") for line in self.lines[-1:]):
             name += "_"
         self.lines.append(f"{name} = {expression}")

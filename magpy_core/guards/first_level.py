@@ -28,9 +28,6 @@ from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Read
 from magpy_core.refgraph.source import Source
 
-_ROOTS = frozenset({"const", "arg", "kwarg", "attr", "item", "dict_item", "list_item", "cell"})
-_STEPS = frozenset({"attr", "dict", "item", "dict_item", "list_item", "cell", "len", "field"})
-_TUPLES = (tuple, torch.Size)
 _ENOUGH = 150  # checks less, from which on the tags cost less than what they save
 _NAMESPACE = ".__dict__"
 _UNREACHABLE = (AttributeError, LookupError, TypeError, ValueError, ReferenceError)
@@ -129,16 +126,11 @@ class FirstLevel:
         found = self._values.get(id(source), self)
         if found is not self:
             return found
-        base = source.base
-        if base is None:
+        if source.base is None:
             found = source.evaluate(self._args, self._kwargs)
-        elif source.kind not in _STEPS or not (is_plain_key(source.key) or source.key is None):
-            raise LookupError(source.path)
         else:
-            inside = self.value(base)
-            if source.kind in ("item", "len") and type(inside) not in (dict, list, *_TUPLES):
-                raise LookupError(source.path)
-            if source.kind == "field" and slot(inside, source.key) is None:
+            inside = self.value(source.base)
+            if not is_plain_key(source.key) or not source.step_kind.may_follow(inside, source.key):
                 raise LookupError(source.path)
             found = source.step(inside)
         self._values[id(source)] = found
@@ -163,28 +155,18 @@ class FirstLevel:
         return self._once("held", source)
 
     def _held_now(self, source: Source) -> bool:
-        if source.kind == "const":
-            return True
-        base = source.base
-        if base is None or not is_plain_key(source.key):
-            return False
-        if source.kind == "attr":
-            return self._namespace(base)
-        if source.kind in ("field", "cell"):
-            return self._slot(source, base)
-        if source.kind in ("item", "len") and base.kind != "dict" and self.held(base) and type(self.value(base)) in _TUPLES:
-            return True
-        return source.kind in ("item", "dict_item") and self.contents(base)
+        return (source.kind == "const" or is_plain_key(source.key)) and source.step_kind.held(self, source)
 
-    def _slot(self, source: Source, base: Source) -> bool:
+    def slot(self, source: Source) -> bool:
         """Whether a word of memory tells that a function, class or cell holds the same value: one that the guard keeps
         alive, as its address could be another's else, or a dict, whose tag is another then too."""
+        base = source.parent
         found = slot(base.key, source.key or "cell_contents") if base.kind == "const" else None
         if found is None:
             return False
         address, value = found
         kept = self._kept.get(id(source), self) is value
-        if not kept and not (source.key == "__kwdefaults__" and self._add_table(source.path, value)):
+        if not kept and not (source.key == "__kwdefaults__" and self.add_table(source.path, value)):
             return False
         self._slots.append(address)
         return True
@@ -198,7 +180,7 @@ class FirstLevel:
     def contents(self, source: Source) -> bool:
         """Whether the contents of the dict at ``source`` are fixed."""
         if source.kind == "dict":
-            return source.base is not None and self._namespace(source.base)
+            return source.base is not None and self.namespace(source.base)
         return self.table(source)
 
     def watched(self, source: Source) -> bool:
@@ -207,7 +189,7 @@ class FirstLevel:
 
     def _watched_now(self, source: Source) -> bool:
         root = not self.held(source)
-        if root and (source.kind not in _ROOTS or source.path in self._volatile):
+        if root and (not source.step_kind.watchable or source.path in self._volatile):
             return False
         value = self.value(source)
         if type_is_fixed(value) or type(value).__weakrefoffset__ == 0 or kinds.is_a(value, (type, torch.Tensor)):
@@ -220,7 +202,7 @@ class FirstLevel:
         self._objects.append((source, value))
         return True
 
-    def _namespace(self, source: Source) -> bool:
+    def namespace(self, source: Source) -> bool:
         return (self.watched(source) and id(source) in self._namespaces) or self.fixed_names(source)
 
     def fixed_names(self, source: Source) -> bool:
@@ -241,27 +223,19 @@ class FirstLevel:
         return self._once("table", source) and (not keys or type(self.value(source)) is dict)
 
     def _table_now(self, source: Source) -> bool:
-        base = source.base
-        if source.kind == "const":
-            return type(source.key) is dict and self.fixed_names(source)
-        if source.kind == "field":
-            return source.key == "__kwdefaults__" and self.held(source)
-        in_namespace = source.kind == "attr" or (
-            source.kind in ("item", "dict_item") and base is not None and base.kind in ("dict", "const")
-        )
-        return in_namespace and self.held(source) and self._add_table(source.path, self.value(source))
+        return source.step_kind.table(self, source)
 
-    def _add_table(self, path: str, table: Any) -> bool:
+    def add_table(self, path: str, table: Any) -> bool:
         if path in self._volatile or type(table) not in (dict, OrderedDict):
             return False
         self._tables.append((path, table))
         return True
 
     def hooks(self, source: Source) -> bool:
-        if not self._namespace(source) or id(source) not in self._namespaces:
+        if not self.namespace(source) or id(source) not in self._namespaces:
             return False
         own = self._namespaces[id(source)]
-        return all(self._add_table(f"{source.path}.attr({name!r})", own[name]) for name in HOOK_DICTS)
+        return all(self.add_table(f"{source.path}.attr({name!r})", own[name]) for name in HOOK_DICTS)
 
     def _tensor_tables(self, reads: Sequence[Read]) -> list[tuple[Source, dict[Any, Any]]]:
         """Tables of nothing but tensors, which may be kept: the ways to them need not be walked. They do not keep a model

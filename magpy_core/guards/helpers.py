@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from operator import is_
-from types import FunctionType
 from typing import Any
 
 from magpy_core._compat.torch.scripts import cpp_module, owns_method, script_attribute
@@ -12,8 +11,7 @@ from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.draws import draw
 from magpy_core.refgraph.iterators import peek
 from magpy_core.refgraph.kinds import same_scalar
-from magpy_core.refgraph.lookup import class_lookup
-from magpy_core.refgraph.source import cache_state, dict_entry, namespace, own_grad, slot_filled, slot_of
+from magpy_core.refgraph.source_kinds import cache_state, dict_entry, namespace, own_grad, slot_filled, slot_of
 
 HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _CACHED_NAMES = frozenset({"__slotnames__", "__abstractmethods__", "__doc__", "__dict__", "__weakref__", "__annotations__"})
@@ -57,11 +55,6 @@ def nth(container: Any, index: int) -> Any:
         if i == index:
             return value
     raise IndexError(index)
-
-
-def overrides(tp: type | None, name: str) -> bool:
-    """Whether a class of the program's answers for this special method in Python."""
-    return tp is not None and kinds.is_a(class_lookup(tp, name)[0], FunctionType)
 
 
 HELPERS: dict[str, Any] = {

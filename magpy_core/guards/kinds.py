@@ -7,20 +7,24 @@ To add a kind, write its class here and register one object of it. Imported as `
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 
 from magpy_core._compat.cpython.dict_tags import type_is_fixed
 from magpy_core.guards.explain import Failure
-from magpy_core.guards.helpers import HOOK_DICTS, overrides, same_elements, same_keys, same_names
+from magpy_core.guards.helpers import HOOK_DICTS, same_elements, same_keys, same_names
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph.fields import ABSENT as NOTHING
 from magpy_core.refgraph.guard_kind import GuardKind
 from magpy_core.refgraph.kinds import SCALAR, bounded_repr, is_a, kind_of, same_scalar
-from magpy_core.refgraph.source import Source, dict_entry
+from magpy_core.refgraph.lookup import overrides
+from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source_kinds import TABLES, dict_entry
 
 if TYPE_CHECKING:
     from magpy_core.guards.codegen import GuardWriter
@@ -30,21 +34,39 @@ if TYPE_CHECKING:
 
 Now = Callable[[Source], Any]
 
-_TABLES = frozenset({"_parameters", "_buffers", "_modules"})
 _SINGLETONS = (None, True, False)
 _ONE_OF_EACH = (bool, torch.dtype, torch.layout, torch.memory_format)  # equal values of these types are one object
 _PLAIN_DICTS = (dict, OrderedDict, defaultdict, Counter)
 
 
-def _failure(read: Read, new: str, old: str | None = None, **more: Any) -> Failure:
+def _failure(read: Read, new: str, old: str | None = None) -> Failure:
     old = bounded_repr(read.expected) if old is None else old
-    return Failure("MP201", read.source.describe(), old, new, source=read.source, **more)
+    return Failure("MP201", read.source.describe(), old, new, source=read.source)
+
+
+class _OfValue(GuardKind):
+    """What is about the value at the source alone."""
+
+    def text(self, read: Read) -> str:
+        return f"{read.source.describe()} is {bounded_repr(read.expected)}"
+
+    @abstractmethod
+    def fits(self, value: Any, expected: Any) -> bool: ...
+
+    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
+        return self.fits(value, expected)
+
+    def failure(self, read: Read, now: Now) -> Failure | None:
+        value = now(read.source)
+        return None if self.fits(value, read.expected) else _failure(read, bounded_repr(value))
+
+    def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
+        return level.held(read.source)
 
 
 class Absent(GuardKind):
     """There is nothing at the source: no such key, attribute or name."""
 
-    __slots__ = ()
     name = "absent"
     of_absence = True
 
@@ -56,22 +78,19 @@ class Absent(GuardKind):
 
     def code(self, writer: GuardWriter, read: Read) -> None:
         source = read.source
-        assert source.base is not None
-        key = writer.var(source.key) if isinstance(source.key, Source) else writer.const(source.key)
-        base = writer.var(source.base)
-        plain = source.base.kind == "dict" or writer.type_of(source.base) in _PLAIN_DICTS
+        key = writer.key(source)
+        base = writer.var(source.parent)
+        plain = source.parent.kind == "dict" or writer.type_of(source.parent) in _PLAIN_DICTS
         writer.fail_if(f"{key} in {base}" if plain else f"dict_has({base}, {key})", read.site)
 
     def entry_test(self, writer: GuardWriter, read: Read, own: bool) -> str | None:
         source = read.source
-        assert source.base is not None
-        return f"{source.key!r} in d" if own or source.base.key in _TABLES else None
+        return f"{source.key!r} in d" if own or source.parent.key in TABLES else None
 
     def failure(self, read: Read, now: Now) -> Failure | None:
         source = read.source
-        assert source.base is not None
         key = now(source.key) if isinstance(source.key, Source) else source.key
-        container = now(source.base)
+        container = now(source.parent)
         if not (dict.__contains__(container, key) if is_a(container, dict) else key in container):
             return None
         value = dict_entry(container, key) if is_a(container, dict) else container[key]
@@ -82,10 +101,9 @@ class Absent(GuardKind):
         return source.base is not None and is_plain_key(source.key) and level.contents(source.base)
 
 
-class Type(GuardKind):
+class Type(_OfValue):
     """The value is of this very type."""
 
-    __slots__ = ()
     name = "type"
     of_object = True
 
@@ -93,7 +111,7 @@ class Type(GuardKind):
         name = type.__dict__["__name__"].__get__(read.expected)  # not what a metaclass makes of it
         return f"type({read.source.describe()}) is {name}"
 
-    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
+    def fits(self, value: Any, expected: Any) -> bool:
         return type(value) is expected
 
     def code(self, writer: GuardWriter, read: Read) -> None:
@@ -108,18 +126,13 @@ class Type(GuardKind):
         return (level.held(source) and type_is_fixed(level.value(source))) or level.watched(source)
 
 
-class Tensor(GuardKind):
+class Tensor(Type):
     """The value is a tensor; the native check of all tensors at once compares what else there is to it."""
 
-    __slots__ = ()
     name = "tensor"
-    of_object = True
 
     def text(self, read: Read) -> str:
         return f"{read.source.describe()} is a tensor"
-
-    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
-        return type(value) is expected
 
     def code(self, writer: GuardWriter, read: Read) -> None:
         writer.var(read.source)
@@ -132,16 +145,12 @@ class Tensor(GuardKind):
         return level.held(read.source)
 
 
-class Is(GuardKind):
+class Is(_OfValue):
     """The value is this very object."""
 
-    __slots__ = ()
     name = "is"
 
-    def text(self, read: Read) -> str:
-        return f"{read.source.describe()} is {bounded_repr(read.expected)}"
-
-    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
+    def fits(self, value: Any, expected: Any) -> bool:
         return value is expected
 
     def code(self, writer: GuardWriter, read: Read) -> None:
@@ -157,33 +166,24 @@ class Is(GuardKind):
             return None
         return f"d[{source.key!r}] is not {writer.const(read.expected)}"
 
-    def failure(self, read: Read, now: Now) -> Failure | None:
-        value = now(read.source)
-        return None if value is read.expected else _failure(read, bounded_repr(value))
-
-    def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
-        return level.held(read.source)
-
 
 class Identity(Is):
     """As ``Is``, where the program itself made use of which object it is."""
 
-    __slots__ = ()
     name = "identity"
     reported = True
 
 
-class Equal(GuardKind):
+class Equal(_OfValue):
     """The value equals this plain one, and is of its type; floats by their bits' meaning."""
 
-    __slots__ = ()
     name = "eq"
     reported = True
 
     def text(self, read: Read) -> str:
         return f"{read.source.describe()} == {bounded_repr(read.expected)}"
 
-    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
+    def fits(self, value: Any, expected: Any) -> bool:
         return same_scalar(value, expected)
 
     def code(self, writer: GuardWriter, read: Read) -> None:
@@ -206,11 +206,9 @@ class Equal(GuardKind):
         return IS.entry_test(writer, read, own) if any(read.expected is s for s in _SINGLETONS) else None
 
     def failure(self, read: Read, now: Now) -> Failure | None:
-        value = now(read.source)
-        if same_scalar(value, read.expected):
-            return None
+        value, failure = now(read.source), super().failure(read, now)
         number = type(value) is type(read.expected) and type(value) in (int, float)
-        return _failure(read, bounded_repr(value), number=number)
+        return failure and replace(failure, number=number)
 
     def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
         return level.held(read.source) and kind_of(read.expected) == SCALAR
@@ -219,7 +217,6 @@ class Equal(GuardKind):
 class Truth(GuardKind):
     """The container is not empty (``expected`` is True), or it is."""
 
-    __slots__ = ()
     name = "truth"
     of_object = True
     reported = True
@@ -245,7 +242,6 @@ class Truth(GuardKind):
 class Keys(GuardKind):
     """The dict has these keys in this order."""
 
-    __slots__ = ()
     name = "keys"
     of_object = True
     reported = True
@@ -275,16 +271,10 @@ class Keys(GuardKind):
         return read.source.kind != "dict" and level.table(read.source)
 
 
-class Elements(GuardKind):
+class Elements(Keys):
     """The set has these elements, and is iterated over in this order."""
 
-    __slots__ = ()
     name = "elements"
-    of_object = True
-    reported = True
-
-    def text(self, read: Read) -> str:
-        return f"{self.name} of {read.source.describe()} are {bounded_repr(read.expected)}"
 
     def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
         return same_keys(tuple(entry.elements(value)), expected)
@@ -296,11 +286,13 @@ class Elements(GuardKind):
         value = now(read.source)
         return None if same_elements(value, read.expected) else _failure(read, bounded_repr(value))
 
+    def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
+        return False
+
 
 class Names(GuardKind):
     """The namespace of a class has these names, but for those that Python itself keeps there."""
 
-    __slots__ = ()
     name = "names"
 
     def text(self, read: Read) -> str:
@@ -329,7 +321,6 @@ class Names(GuardKind):
 class PlainModule(GuardKind):
     """A module without hooks and without a ``forward`` of its own: what ``nn.Module.__call__`` itself looks at."""
 
-    __slots__ = ()
     name = "plain_module"
     of_object = True
 
@@ -360,50 +351,38 @@ class PlainModule(GuardKind):
 class SameAs(GuardKind):
     """The value is the object at another source, ``expected``."""
 
-    __slots__ = ()
     name = "is_source"
+    same: ClassVar[bool] = True
 
     def text(self, read: Read) -> str:
-        return f"{read.source.describe()} is {read.expected.describe()}"
+        return f"{read.source.describe()} is {'' if self.same else 'not '}{read.expected.describe()}"
 
     def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
-        return entry.is_one_object(value, expected) is not False
+        return entry.is_one_object(value, expected) in (self.same, None)
 
     def code(self, writer: GuardWriter, read: Read) -> None:
-        writer.fail_if(f"{writer.var(read.source)} is not {writer.var(read.expected)}", read.site)
+        found = writer.var(read.source)
+        writer.fail_if(f"{found} is {'not ' if self.same else ''}{writer.var(read.expected)}", read.site)
 
     def failure(self, read: Read, now: Now) -> Failure | None:
-        if now(read.source) is now(read.expected):
+        if (now(read.source) is now(read.expected)) is self.same:
             return None
-        return _failure(read, "another object", f"the same object as {read.expected.describe()}")
+        same, other = f"the same object as {read.expected.describe()}", "another object"
+        return _failure(read, other, same) if self.same else _failure(read, same, other)
 
     def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
         return level.held(read.source) and level.held(read.expected)
 
 
-class NotSameAs(GuardKind):
-    """The value is not the object at another source, ``expected``."""
+class NotSameAs(SameAs):
+    """The value is not the object at another source."""
 
-    __slots__ = ()
     name = "is_not_source"
+    same = False
     by_expected = True
 
     def check(self, expected: Any) -> str:
         return f"{self.name}:{id(expected)}"
-
-    def text(self, read: Read) -> str:
-        return f"{read.source.describe()} is not {read.expected.describe()}"
-
-    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
-        return entry.is_one_object(value, expected) is not True
-
-    def code(self, writer: GuardWriter, read: Read) -> None:
-        writer.fail_if(f"{writer.var(read.source)} is {writer.var(read.expected)}", read.site)
-
-    def failure(self, read: Read, now: Now) -> Failure | None:
-        if now(read.source) is not now(read.expected):
-            return None
-        return _failure(read, f"the same object as {read.expected.describe()}", "another object")
 
     def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
         return level.stays(read.source) and level.stays(read.expected)
@@ -412,7 +391,6 @@ class NotSameAs(GuardKind):
 class Outcome(GuardKind):
     """A symbolic scalar has this value now: ``expected`` is the symbol and its value, the source a constant for it."""
 
-    __slots__ = ()
     name = "sym"
     by_expected = True
     reported = True
@@ -450,7 +428,6 @@ class Outcome(GuardKind):
 class ArrayFacts(Outcome):
     """The shape and dtype of a NumPy array from outside."""
 
-    __slots__ = ()
     name = "sym:array"
     by_expected = False
     check = GuardKind.check

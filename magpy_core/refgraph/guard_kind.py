@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 class GuardKind(ABC):
     """What a read says of the value at its source. There is one object per kind: kinds are compared by identity."""
 
-    __slots__ = ()
-
     name: ClassVar[str]
     of_object: ClassVar[bool] = False  # it is about the object at the source, not about the place that object is in
     of_absence: ClassVar[bool] = False  # it says that there is nothing
