@@ -206,9 +206,11 @@ class Equal(_OfValue):
         return IS.entry_test(writer, read, own) if any(read.expected is s for s in _SINGLETONS) else None
 
     def failure(self, read: Read, now: Now) -> Failure | None:
-        value, failure = now(read.source), super().failure(read, now)
+        value = now(read.source)
+        if self.fits(value, read.expected):
+            return None
         number = type(value) is type(read.expected) and type(value) in (int, float)
-        return failure and replace(failure, number=number)
+        return replace(_failure(read, bounded_repr(value)), number=number)
 
     def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
         return level.held(read.source) and kind_of(read.expected) == SCALAR
