@@ -20,7 +20,7 @@ class Source:
     def __init__(self, kind: str, base: Source | None, key: Any, label: str = "") -> None:
         self.kind = kind
         self.base = base
-        self.key = key  # a constant, or a Source (an item whose key is an object from outside)
+        self.key: Any = key  # a constant, or a Source (an item whose key is an object from outside)
         self.label = label
         self.depth: int = 0 if base is None else base.depth + 1
         # stable over recordings: what is learned about a value (it varies) is stored under it
