@@ -48,7 +48,7 @@ class Source:
 
     def describe(self) -> str:
         """The access path as a user would write it."""
-        return SOURCE_KINDS[self.kind].describe(self)
+        return self.label if self.base is None else SOURCE_KINDS[self.kind].text(self, self.base.describe())
 
     def key_text(self) -> str:
         return self.key.describe() if isinstance(self.key, Source) else repr(self.key)

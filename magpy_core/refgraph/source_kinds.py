@@ -85,10 +85,6 @@ def cache_state(fn: Any) -> str:
     return f"{info.misses} misses, {info.currsize} entries"
 
 
-def _label(source: Source, base: str = "") -> str:
-    return source.label
-
-
 def _base(source: Source, base: str) -> str:
     return base
 
@@ -123,9 +119,6 @@ class SourceKind:
     def __init__(self, read: Callable[[Any, Any], Any], template: str, text: Callable[[Source, str], str]) -> None:
         self.read, self.template, self.text = read, template, text
 
-    def describe(self, source: Source) -> str:
-        return self.text(source, source.parent.describe())
-
     def code(self, writer: GuardWriter, source: Source) -> str:
         """Write the access; the name of the variable (or constant) with the value."""
         key = writer.key(source)
@@ -159,14 +152,11 @@ class Root(SourceKind):
     watchable = True
 
     def __init__(self, get: Callable[[Any, Any, Any], Any], template: str) -> None:
-        super().__init__(_no_step, template, _label)
+        super().__init__(_no_step, template, _base)
         self.get = get
 
     def path(self, source: Source) -> str:
         return self.template.format(k=repr(source.key))
-
-    def describe(self, source: Source) -> str:
-        return source.label
 
     def code(self, writer: GuardWriter, source: Source) -> str:
         return writer.assign(self.path(source))

@@ -137,7 +137,7 @@ class Entry:
 
 def _node_problems(entry: Entry, key: int, node: Node, is_young: Callable[[Any], bool | None]) -> list[str]:
     out: list[str] = []
-    name = _name(node.source)
+    name = node.source.describe()
     if id(node.obj) != key:
         out.append(f"`{name}` is filed under another object's identity")
     if node.kind != kinds.kind_of(node.obj):
@@ -163,7 +163,7 @@ def _node_problems(entry: Entry, key: int, node: Node, is_young: Callable[[Any],
 
 
 def _read_problems(entry: Entry, read: Read) -> list[str]:
-    name, kind = _name(read.source), read.kind
+    name, kind = read.source.describe(), read.kind
     if not isinstance(kind, GuardKind):
         return [f"the read of `{name}` has the unknown kind {kind!r}"]
     if not starts_at_root(read.source):
@@ -186,7 +186,3 @@ def _read_problems(entry: Entry, read: Read) -> list[str]:
 
 def starts_at_root(source: Source) -> bool:
     return isinstance(source.chain()[0].step_kind, Root)
-
-
-def _name(source: Source) -> str:
-    return source.describe() if starts_at_root(source) else source.path
