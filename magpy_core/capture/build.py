@@ -29,6 +29,7 @@ from magpy_core.capture.text import functions, short_functions
 from magpy_core.findings import Finding, Location, Unsupported
 from magpy_core.guards.codegen import GuardWriter, inline_single_uses
 from magpy_core.guards.explain import TensorFacts
+from magpy_core.guards.kinds import TENSOR
 from magpy_core.opgraph.conditions import only_for
 from magpy_core.opgraph.expected import OtherResult
 from magpy_core.opgraph.raising import undo_needed
@@ -190,7 +191,7 @@ class Capture:
         names = [w.var(tensor.source) for tensor in trace.tensors]
         looked_at = {id(tensor.source) for tensor in trace.tensors}
         for read in trace.refgraph.reads:  # tensors that no operation took: that they are there may have decided something
-            if read.op == "tensor" and id(read.source) not in looked_at:
+            if read.kind is TENSOR and id(read.source) not in looked_at:
                 w.fail_if(f"type({w.var(read.source)}) is not {w.const(read.expected)}", read.site)
         if names:
             w.lines.append(f"if not tensors({', '.join(names)}): return MISS")

@@ -8,90 +8,20 @@ from __future__ import annotations
 
 import re
 import types
-from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Container, Sequence
-from operator import is_
 from types import FunctionType
 from typing import Any
 
-import torch
-
+from magpy_core.guards.helpers import HELPERS
+from magpy_core.guards.kinds import KEYS, TYPE
 from magpy_core.opgraph.scalars import Sym
-from magpy_core.refgraph import kinds, natives
-from magpy_core.refgraph.draws import draw
 from magpy_core.refgraph.graph import Read
-from magpy_core.refgraph.iterators import peek
-from magpy_core.refgraph.kinds import same_scalar
-from magpy_core.refgraph.lookup import class_lookup
-from magpy_core.refgraph.source import Source, cache_state, dict_entry, namespace, slot_filled, slot_of
+from magpy_core.refgraph.lookup import class_lookup, overrides
+from magpy_core.refgraph.source import Source
 
-_CACHED_NAMES = frozenset({"__slotnames__", "__abstractmethods__", "__doc__", "__dict__", "__weakref__", "__annotations__"})
-_TABLES = frozenset({"_parameters", "_buffers", "_modules"})
-_SINGLETONS = (None, True, False)
 _INLINE = (bool, int, str, type(None))
 
 
-def same_keys(container: Any, expected: tuple[Any, ...]) -> bool:
-    """Same keys or elements in the same order, each identical or equal in type and value."""
-    if natives.length(container) != len(expected):
-        return False
-    if type(container) in _NATIVE and all(map(is_, container, expected)):
-        return True
-    return all(a is b or (type(a) is type(b) and kinds.kind_of(a) == kinds.SCALAR and same_scalar(a, b))
-               for a, b in zip(natives.elements(container), expected, strict=True))  # fmt: skip
-
-
-def same_elements(container: Any, expected: tuple[Any, ...]) -> bool:
-    """A set's elements in the recorded iteration order."""
-    return same_keys(container if type(container) in _NATIVE else tuple(natives.elements(container)), expected)
-
-
-def names_changed(namespace: Any, state: list[Any]) -> bool:
-    """Whether a class gained or lost an attribute that could matter. Names Python itself caches on classes
-    (``__slotnames__`` by pickle, ``__abstractmethods__``) do not; the fast path then compares with the new names."""
-    if not same_names(namespace, state[1]):
-        return True
-    state[0] = tuple(namespace)
-    return False
-
-
-def same_names(namespace: Any, expected: frozenset[str]) -> bool:
-    different = expected.symmetric_difference(namespace)
-    # asked for its annotations, a class without any gets an empty dict
-    return all(n in _CACHED_NAMES for n in different) and not (
-        "__annotations__" in different and namespace.get("__annotations__")
-    )
-
-
-def nth(container: Any, index: int) -> Any:
-    for i, value in enumerate(natives.elements(container)):
-        if i == index:
-            return value
-    raise IndexError(index)
-
-
-_NATIVE = (dict, set, frozenset, tuple, OrderedDict)
-_PLAIN_DICTS = (OrderedDict, defaultdict, Counter)
-
-
-def overrides(tp: type | None, name: str) -> bool:
-    """Whether a class of the program's answers for this special method in Python."""
-    return tp is not None and kinds.is_a(class_lookup(tp, name)[0], FunctionType)
-
-
-HELPERS: dict[str, Any] = {
-    "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
-    "nth": nth, "peek": peek, "slot_of": slot_of, "slot_filled": slot_filled,
-    "draw": draw, "cache_state": cache_state, "namespace": namespace,
-    "dict_getitem": dict.__getitem__, "dict_entry": dict_entry, "dict_has": dict.__contains__,
-    "native_len": natives.length, "native_item": natives.item, "native_values": natives.values,
-    "list_getitem": list.__getitem__, "getattr": getattr, "type": type, "len": len,
-    "id": id, "tuple": tuple, "map": map, "dict": dict, "list": list, "set": set, "bool": bool, "int": int,
-    "float": float, "str": str,
-}  # fmt: skip
-
-
-HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _ASSIGN = re.compile(r"(v\d+) = (.+)")
 _NAME = re.compile(r"\bv\d+\b")
 _TARGETS = re.compile(r"((?:[vd]\d+_*(?:, )?)+) = (.+)")
@@ -150,7 +80,7 @@ class GuardWriter:
         self._consts: dict[int, str] = {}
         self._keep: list[Any] = []
         self.checks = 0
-        self._plain_modules: list[Read] = []
+        self.at_end: list[Callable[[], None]] = []  # adds tests of entries, once all else is written
         # variable of a dict -> what must not hold of it, as tests of ``d``, and the reads each test stands for
         self._entries: dict[str, dict[str, list[Read]]] = {}
         self._entries_at = 0
@@ -171,6 +101,16 @@ class GuardWriter:
             self.table[name] = value
             self._keep.append(value)
         return name
+
+    def this_object(self, value: Any) -> str:
+        """A name for one very object, where an equal literal would be another."""
+        name = f"K{len(self.table)}"
+        self.table[name] = value
+        return name
+
+    def has(self, source: Source) -> bool:
+        """Whether a variable holds what is at ``source``."""
+        return id(source) in self._vars
 
     def dict_of(self, source: Source) -> str:
         """A variable holding ``source``'s ``__dict__``."""
@@ -195,52 +135,24 @@ class GuardWriter:
         name = self._vars.get(id(source))
         if name is not None:
             return name
-        match source.kind:
-            case "const":
-                name = self.const(source.key)
-            case "dict":
-                assert source.base is not None
-                name = self.dict_of(source.base)
-            case "arg":
-                name = self._assign(f"args[{source.key}]")
-            case "kwarg":
-                name = self._assign(f"kwargs[{source.key!r}]")
-            case "attr":
-                assert source.base is not None
-                name = self._assign(f"{self.dict_of(source.base)}[{self.const(source.key)}]")
-            case _:
-                assert source.base is not None
-                key = self.var(source.key) if isinstance(source.key, Source) else self.const(source.key)
-                if source.kind == "draw":  # another name than the ones that may move into the next line
-                    name = f"draw{len(self._vars)}"
-                    self.lines.append(f"{name} = {source.render(self.var(source.base), key)}")
-                elif source.kind in ("dict_item", "list_item") and self._plain_base(source):
-                    name = self._assign(f"{self.var(source.base)}[{key}]")
-                elif source.kind == "len" and overrides(self._type_of(source.base), "__len__"):
-                    name = self._assign(f"native_len({self.var(source.base)})")
-                elif source.kind == "item" and overrides(self._type_of(source.base), "__getitem__"):
-                    name = self._assign(f"native_item({self.var(source.base)}, {key})")
-                elif source.kind == "dict_item" and self._may_make_items(source.base):
-                    name = self._assign(f"dict_entry({self.var(source.base)}, {key})")
-                else:
-                    name = self._assign(source.render(self.var(source.base), key))
+        name = source.step_kind.code(self, source)
         self._vars[id(source)] = name
         self._keep.append(source)
         return name
 
-    def _may_make_items(self, source: Source) -> bool:
-        """Whether a dict's ``__getitem__`` may be its class's ``__missing__``: a guard must not make what it looks for."""
-        tp = self._type_of(source)
-        return source.kind != "dict" and (tp is None or hasattr(tp, "__missing__"))
+    def key(self, source: Source) -> str:
+        """The expression of a step's key."""
+        return self.var(source.key) if isinstance(source.key, Source) else self.const(source.key)
 
-    def _type_of(self, source: Source) -> type | None:
+    def type_of(self, source: Source) -> type | None:
         return type(source.key) if source.kind == "const" else self._types.get(id(source))
 
-    def _plain_base(self, source: Source) -> bool:
-        return self._types.get(id(source.base)) in (dict, list)
+    def fresh(self, prefix: str) -> str:
+        return f"{prefix}{len(self._vars)}"
 
-    def _assign(self, expression: str) -> str:
-        name = f"v{len(self._vars)}"
+    def assign(self, expression: str) -> str:
+        """A new variable with this value."""
+        name = self.fresh("v")
         while any(line.startswith(name + " = ") for line in self.lines[-1:]):
             name += "_"
         self.lines.append(f"{name} = {expression}")
@@ -257,40 +169,33 @@ class GuardWriter:
 
     def write(self, reads: list[Read]) -> None:
         """All checks, in the order the values were read."""
-        self._types = {id(r.source): r.expected for r in reads if r.op == "type"}
+        self._types = {id(r.source): r.expected for r in reads if r.kind is TYPE}
         reads = self._bulk_types(reads)
         for read in reads:
             if not self._put_off(read):
                 self._reading = (read,)
                 self.check(read)
         self._reading = ()
-        for read in self._plain_modules:  # what nn.Module.__call__ itself looks at
-            for test in (*(f"d[{name!r}]" for name in HOOK_DICTS), "'forward' in d"):
-                self._entry(self.dict_of(read.source), test, read)
-            self.checks += 1
+        for add in self.at_end:
+            add()
         self._entries_at = len(self.lines)
         self.lines += self._entry_lines(frozenset())
 
     def _put_off(self, read: Read) -> bool:
         """Checks of single entries of an object's namespace, or of a module's tables, that give no value on: dicts of which
         the same is asked are looked at in one loop, as code that runs once a call costs more than what it does."""
-        source, base = read.source, read.source.base
-        if base is None or base.kind == "const" or type(source.key) is not str:
+        base = read.source.base
+        if base is None or base.kind == "const" or type(read.source.key) is not str:
             return False
         own = base.kind == "dict" and base.base is not None and base.base.kind != "const"
-        if read.op == "absent" and (own or base.key in _TABLES):
-            test = f"{source.key!r} in d"
-        elif own and (read.op in ("is", "identity") or (read.op == "eq" and any(read.expected is s for s in _SINGLETONS))):
-            if id(source) in self._vars or source.kind not in ("dict_item", "attr"):
-                return False
-            test = f"d[{source.key!r}] is not {self.const(read.expected)}"
-        else:
+        test = read.kind.entry_test(self, read, own)
+        if test is None:
             return False
-        self._entry(self.var(base), test, read)
+        self.entry(self.var(base), test, read)
         self.checks += 1
         return True
 
-    def _entry(self, name: str, test: str, read: Read) -> None:
+    def entry(self, name: str, test: str, read: Read) -> None:
         self._entries.setdefault(name, {}).setdefault(test, []).append(read)
 
     def _entry_lines(self, covered: Container[int]) -> list[str]:
@@ -330,9 +235,9 @@ class GuardWriter:
         """Types of all values of one dict (a ModuleList, a Sequential) are compared in one go after its keys are."""
         groups: dict[int, list[Read]] = {}
         for read in reads:
-            if read.op == "type" and read.source.kind == "dict_item" and isinstance(read.source.key, str):
+            if read.kind is TYPE and read.source.kind == "dict_item" and isinstance(read.source.key, str):
                 groups.setdefault(id(read.source.base), []).append(read)
-        keys = {id(r.source): r.expected for r in reads if r.op == "keys"}
+        keys = {id(r.source): r.expected for r in reads if r.kind is KEYS}
         self._bulk = {}
         done: set[int] = set()
         for base, group in groups.items():
@@ -341,7 +246,8 @@ class GuardWriter:
                 done.update(id(r) for r in group)
         return [r for r in reads if id(r) not in done]
 
-    def _write_bulk(self, source: Source) -> None:
+    def types_of_values(self, source: Source) -> None:
+        """The check that ``_bulk_types`` has put together for the dict at ``source``, if any."""
         group = self._bulk.get(id(source))
         if group is None:
             return
@@ -351,7 +257,7 @@ class GuardWriter:
             self._keep.append(read.source)
             names.append(name)
         held = f"{self.var(source)}.values()"
-        if overrides(self._type_of(source), "values"):
+        if overrides(self.type_of(source), "values"):
             held = f"native_values({self.var(source)})"
         self.lines.append(f"{', '.join(names)} = values = tuple({held})")
         self._reading = group
@@ -361,72 +267,7 @@ class GuardWriter:
     _bulk: dict[int, list[Read]]
 
     def check(self, read: Read) -> None:
-        op, source, expected, site = read.op, read.source, read.expected, read.site
-        if op == "absent":
-            assert source.base is not None
-            key = self.var(source.key) if isinstance(source.key, Source) else self.const(source.key)
-            base = self.var(source.base)
-            plain = source.base.kind == "dict" or self._type_of(source.base) in (dict, *_PLAIN_DICTS)
-            self.fail_if(f"{key} in {base}" if plain else f"dict_has({base}, {key})", site)
-        elif op.startswith("sym:"):
-            sym, outcome = expected
-            expr = self.scalar(sym)
-            if type(outcome) is bool:
-                self.fail_if(f"not ({expr})" if outcome else expr, site)
-            else:
-                self.fail_if(f"not same({expr}, {self.const(outcome)})", site)
-        elif op == "tensor":
-            self.var(source)
-        elif op in ("is", "identity"):
-            if type(expected) in (int, str):  # an equal literal would be another object
-                self.table[key := f"K{len(self.table)}"] = expected
-                self.fail_if(f"{self.var(source)} is not {key}", site)
-                return
-            self.fail_if(f"{self.var(source)} is not {self.const(expected)}", site)
-        elif op == "type":
-            self.fail_if(f"type({self.var(source)}) is not {self.const(expected)}", site)
-        elif op == "eq":
-            self._equal(self.var(source), expected, site)
-        elif op == "names":
-            name = self.var(source)
-            state = self.const([(), expected])
-            self.fail_if(f"tuple({name}) != {state}[0] and names_changed({name}, {state})", site)
-        elif op == "plain_module":
-            self._plain_modules.append(read)
-        elif op == "truth":
-            self.fail_if(f"not {self.var(source)}" if expected else self.var(source), site)
-        elif op == "keys":
-            own = any(overrides(self._type_of(source), name) for name in ("__iter__", "__len__"))
-            if all(type(k) is str for k in expected) and len(expected) < 200 and not own:
-                self.fail_if(f"tuple({self.var(source)}) != {self.const(expected)}", site)
-            else:
-                self.fail_if(f"not same_keys({self.var(source)}, {self.const(expected)})", site)
-            self._write_bulk(source)
-        elif op == "elements":
-            self.fail_if(f"not same_elements({self.var(source)}, {self.const(expected)})", site)
-        elif op == "is_source":
-            self.fail_if(f"{self.var(source)} is not {self.var(expected)}", site)
-        elif op.startswith("is_not_source"):
-            self.fail_if(f"{self.var(source)} is {self.var(expected)}", site)
-        else:
-            raise AssertionError(f"unknown guard {op!r}")
-
-    def _equal(self, name: str, expected: Any, site: Any) -> None:
-        tp = type(expected)
-        if expected is None or tp in (bool, torch.dtype, torch.layout, torch.memory_format) or expected is Ellipsis:
-            self.fail_if(f"{name} is not {self.const(expected)}", site)
-        elif tp in (float, complex):
-            c = self.const(expected)
-            self.fail_if(f"{name} is not {c} and not same({name}, {c})", site)
-        else:
-            c = self.const(expected)
-            t = self.const(tp)
-            if tp is int:
-                self.fail_if(f"type({name}) is not {t} or {name} != {c}", site)
-            else:
-                # the shared object is the common case; equality is asked only of another object of the right type
-                self.table[key := f"K{len(self.table)}"] = expected
-                self.fail_if(f"{name} is not {key} and (type({name}) is not {t} or {name} != {key})", site)
+        read.kind.code(self, read)
 
     def distinct(self, sources: list[Source]) -> None:
         """No two of these are one object."""

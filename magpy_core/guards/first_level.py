@@ -3,7 +3,8 @@
 Most of what a deep model's guard looks at lies in the ``__dict__`` of its modules and in the tables these hold, in the names
 of Python's modules and classes, and in the code, defaults and cells of functions. Once all of it has been checked, it stays
 true until one of those dicts is written to, an object gets another class or another ``__dict__``, or a function, class or
-cell gets another value; dict version tags and words of memory (``dict_tags.py``, ``slot_words.py`` in ``_compat/cpython``) tell.
+cell gets another value; dict version tags and words of memory (``dict_tags.py``, ``slot_words.py`` in ``_compat/cpython``)
+tell.
 What is left of the guard then: the ways to the roots (which must be the same objects), and what neither shows (lists, sets,
 slots, tensors' own properties). The full guard stays the truth: whatever looks different here is decided there.
 Key type: FirstLevel.
@@ -20,14 +21,13 @@ import torch
 from magpy_core._compat.cpython import dict_tags
 from magpy_core._compat.cpython.dict_tags import Watch, instance_dict, names_of, type_is_fixed
 from magpy_core._compat.cpython.slot_words import slot
-from magpy_core.guards.codegen import HOOK_DICTS, GuardWriter, drop_unused
+from magpy_core.guards.codegen import GuardWriter, drop_unused
+from magpy_core.guards.helpers import HOOK_DICTS
+from magpy_core.guards.kinds import TENSOR, Is, is_plain_key
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Read
 from magpy_core.refgraph.source import Source
 
-_ROOTS = frozenset({"const", "arg", "kwarg", "attr", "item", "dict_item", "list_item", "cell"})
-_STEPS = frozenset({"attr", "dict", "item", "dict_item", "list_item", "cell", "len", "field"})
-_TUPLES = (tuple, torch.Size)
 _ENOUGH = 150  # checks less, from which on the tags cost less than what they save
 _NAMESPACE = ".__dict__"
 _UNREACHABLE = (AttributeError, LookupError, TypeError, ValueError, ReferenceError)
@@ -49,7 +49,7 @@ class FirstLevel:
         self._objects: list[tuple[Source, Any]] = []
         self._names: list[tuple[str, dict[str, Any]]] = []
         self._slots: list[int] = []
-        self._kept = {id(read.source): read.expected for read in reads if read.op in ("is", "identity")}
+        self._kept = {id(read.source): read.expected for read in reads if isinstance(read.kind, Is)}
         self._tables: list[tuple[str, dict[Any, Any]]] = []
         self._roots: list[tuple[Source, int]] = []
         self._own_paths: list[str] = []  # of the objects with a namespace, in their order
@@ -95,7 +95,7 @@ class FirstLevel:
         """The lines of a guard that are left, and the values of its fixed variables; None when it isn't worth it."""
         if len(self.covered) < (1 if dict_tags.eagerly() else _ENOUGH):
             return None
-        left = writer.without(lines, self.covered, self._stays)
+        left = writer.without(lines, self.covered, self.stays)
         fixed: dict[str, Any] = {}
         for source, table in self.fixed:
             name = writer.name_of(source)
@@ -121,21 +121,16 @@ class FirstLevel:
 
     # -- what the tags stand for ---------------------------------------------------------------------------------
 
-    def _value(self, source: Source) -> Any:
+    def value(self, source: Source) -> Any:
         """What is at ``source``. Raises LookupError where only the user's code, or more than a look, could tell."""
         found = self._values.get(id(source), self)
         if found is not self:
             return found
-        base = source.base
-        if base is None:
+        if source.base is None:
             found = source.evaluate(self._args, self._kwargs)
-        elif source.kind not in _STEPS or not (_is_key(source.key) or source.key is None):
-            raise LookupError(source.path)
         else:
-            inside = self._value(base)
-            if source.kind in ("item", "len") and type(inside) not in (dict, list, *_TUPLES):
-                raise LookupError(source.path)
-            if source.kind == "field" and slot(inside, source.key) is None:
+            inside = self.value(source.base)
+            if not is_plain_key(source.key) or not source.step_kind.may_follow(inside, source.key):
                 raise LookupError(source.path)
             found = source.step(inside)
         self._values[id(source)] = found
@@ -143,31 +138,9 @@ class FirstLevel:
 
     def _may_cover(self, read: Read) -> bool:
         try:
-            return self._covers(read)
+            return read.kind.covered_by_tag(self, read)
         except _UNREACHABLE:
             return False
-
-    def _covers(self, read: Read) -> bool:
-        source, op, expected = read.source, read.op, read.expected
-        if op == "type":
-            return (self._held(source) and type_is_fixed(self._value(source))) or self._watched(source)
-        if op == "eq":
-            return self._held(source) and kinds.kind_of(expected) == kinds.SCALAR
-        if op in ("is", "identity", "tensor"):
-            return self._held(source)
-        if op == "names":
-            return source.kind == "dict" and source.base is not None and self._fixed_names(source.base)
-        if op == "absent":
-            return source.base is not None and _is_key(source.key) and self._contents(source.base)
-        if op in ("keys", "truth"):
-            return source.kind != "dict" and self._table(source, keys=op == "keys")
-        if op == "plain_module":
-            return self._hooks(source)
-        if op == "is_source":
-            return self._held(source) and self._held(expected)
-        if op.startswith("is_not_source"):
-            return self._stays(source) and self._stays(expected)
-        return False
 
     def _once(self, what: str, source: Source) -> bool:
         key = (what, id(source))
@@ -177,63 +150,48 @@ class FirstLevel:
             known = self._known[key] = getattr(self, f"_{what}_now")(source)
         return known
 
-    def _held(self, source: Source) -> bool:
+    def held(self, source: Source) -> bool:
         """Whether this is one and the same value as long as the tags are."""
         return self._once("held", source)
 
     def _held_now(self, source: Source) -> bool:
-        if source.kind == "const":
-            return True
-        base = source.base
-        if base is None or not _is_key(source.key):
-            return False
-        if source.kind == "attr":
-            return self._namespace(base)
-        if source.kind in ("field", "cell"):
-            return self._slot(source, base)
-        if (
-            source.kind in ("item", "len")
-            and base.kind != "dict"
-            and self._held(base)
-            and type(self._value(base)) in _TUPLES
-        ):
-            return True
-        return source.kind in ("item", "dict_item") and self._contents(base)
+        return (source.kind == "const" or is_plain_key(source.key)) and source.step_kind.held(self, source)
 
-    def _slot(self, source: Source, base: Source) -> bool:
+    def slot(self, source: Source) -> bool:
         """Whether a word of memory tells that a function, class or cell holds the same value: one that the guard keeps
         alive, as its address could be another's else, or a dict, whose tag is another then too."""
+        base = source.parent
         found = slot(base.key, source.key or "cell_contents") if base.kind == "const" else None
         if found is None:
             return False
         address, value = found
         kept = self._kept.get(id(source), self) is value
-        if not kept and not (source.key == "__kwdefaults__" and self._add_table(source.path, value)):
+        if not kept and not (source.key == "__kwdefaults__" and self.add_table(source.path, value)):
             return False
         self._slots.append(address)
         return True
 
-    def _stays(self, source: Source) -> bool:
+    def stays(self, source: Source) -> bool:
         """Whether what is at ``source`` is one object as long as the tags are, and the roots found so far."""
         if source.kind == "dict":
             return id(source.base) in self._namespaces
-        return self._held(source) or self._known.get(("watched", id(source)), False)
+        return self.held(source) or self._known.get(("watched", id(source)), False)
 
-    def _contents(self, source: Source) -> bool:
+    def contents(self, source: Source) -> bool:
         """Whether the contents of the dict at ``source`` are fixed."""
         if source.kind == "dict":
-            return source.base is not None and self._namespace(source.base)
-        return self._table(source)
+            return source.base is not None and self.namespace(source.base)
+        return self.table(source)
 
-    def _watched(self, source: Source) -> bool:
+    def watched(self, source: Source) -> bool:
         """Whether the object at ``source`` keeps its class."""
         return self._once("watched", source)
 
     def _watched_now(self, source: Source) -> bool:
-        root = not self._held(source)
-        if root and (source.kind not in _ROOTS or source.path in self._volatile):
+        root = not self.held(source)
+        if root and (not source.step_kind.watchable or source.path in self._volatile):
             return False
-        value = self._value(source)
+        value = self.value(source)
         if type_is_fixed(value) or type(value).__weakrefoffset__ == 0 or kinds.is_a(value, (type, torch.Tensor)):
             return False
         own = instance_dict(value)
@@ -244,10 +202,10 @@ class FirstLevel:
         self._objects.append((source, value))
         return True
 
-    def _namespace(self, source: Source) -> bool:
-        return (self._watched(source) and id(source) in self._namespaces) or self._fixed_names(source)
+    def namespace(self, source: Source) -> bool:
+        return (self.watched(source) and id(source) in self._namespaces) or self.fixed_names(source)
 
-    def _fixed_names(self, source: Source) -> bool:
+    def fixed_names(self, source: Source) -> bool:
         """Whether this is a class, a module, or the dict of a module's names, and the names in it are fixed."""
         return self._once("names", source)
 
@@ -259,33 +217,25 @@ class FirstLevel:
         self._names.append((path, own))
         return True
 
-    def _table(self, source: Source, *, keys: bool = True) -> bool:
+    def table(self, source: Source, *, keys: bool = True) -> bool:
         """Whether the dict at ``source`` is directly in a fixed namespace, and its contents are fixed. ``keys`` asks for
         their order as well, which an OrderedDict can change without a trace."""
-        return self._once("table", source) and (not keys or type(self._value(source)) is dict)
+        return self._once("table", source) and (not keys or type(self.value(source)) is dict)
 
     def _table_now(self, source: Source) -> bool:
-        base = source.base
-        if source.kind == "const":
-            return type(source.key) is dict and self._fixed_names(source)
-        if source.kind == "field":
-            return source.key == "__kwdefaults__" and self._held(source)
-        in_namespace = source.kind == "attr" or (
-            source.kind in ("item", "dict_item") and base is not None and base.kind in ("dict", "const")
-        )
-        return in_namespace and self._held(source) and self._add_table(source.path, self._value(source))
+        return source.step_kind.table(self, source)
 
-    def _add_table(self, path: str, table: Any) -> bool:
+    def add_table(self, path: str, table: Any) -> bool:
         if path in self._volatile or type(table) not in (dict, OrderedDict):
             return False
         self._tables.append((path, table))
         return True
 
-    def _hooks(self, source: Source) -> bool:
-        if not self._namespace(source) or id(source) not in self._namespaces:
+    def hooks(self, source: Source) -> bool:
+        if not self.namespace(source) or id(source) not in self._namespaces:
             return False
         own = self._namespaces[id(source)]
-        return all(self._add_table(f"{source.path}.attr({name!r})", own[name]) for name in HOOK_DICTS)
+        return all(self.add_table(f"{source.path}.attr({name!r})", own[name]) for name in HOOK_DICTS)
 
     def _tensor_tables(self, reads: Sequence[Read]) -> list[tuple[Source, dict[Any, Any]]]:
         """Tables of nothing but tensors, which may be kept: the ways to them need not be walked. They do not keep a model
@@ -293,18 +243,8 @@ class FirstLevel:
         out: dict[int, tuple[Source, dict[Any, Any]]] = {}
         for read in reads:
             base = read.source.base
-            if (
-                read.op == "tensor"
-                and base is not None
-                and id(base) not in out
-                and base.kind != "dict"
-                and self._table(base)
-            ):
-                table = self._value(base)
+            if read.kind is TENSOR and base is not None and id(base) not in out and base.kind != "dict" and self.table(base):
+                table = self.value(base)
                 if all(v is None or kinds.is_a(v, torch.Tensor) for v in table.values()):
                     out[id(base)] = (base, table)
         return list(out.values())
-
-
-def _is_key(key: Any) -> bool:
-    return type(key) in (str, int, bool, type(None))

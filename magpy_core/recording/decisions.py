@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from magpy_core.findings import HERE, Severity, Value
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor.assertions import only_raises
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.recording.journal import Journal
@@ -27,7 +28,7 @@ class Decisions:
         for leaf in sym.leaves():
             node = self.refgraph.node(leaf.payload) if leaf.kind == "address" else None
             if node is not None:
-                self.refgraph.read(node.source, "identity", leaf.payload, site)
+                self.refgraph.read(node.source, guard.IDENTITY, leaf.payload, site)
             else:
                 text = f"{HERE} uses the address of an object that the region makes, which differs at every call."
                 self.journal.refuse("MP103", text, site=site)
@@ -41,9 +42,7 @@ class Decisions:
             for leaf in sym.leaves():
                 if what == "value" and leaf is sym:
                     self.ledger.learned.exact.add(leaf.payload.path)
-            self.refgraph.read(
-                self.sources.const(sym, "outcome of " + sym.describe()), f"sym:{outcome!r}", (sym, outcome), site
-            )
+            self.refgraph.read(self.sources.const(sym, "outcome of " + sym.describe()), guard.OUTCOME, (sym, outcome), site)
             return
         if self._is_settled(sym):
             return  # it follows from what has been asked: the graph has been cut there

@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor.record import OWN_DIRECTORY
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
@@ -54,13 +55,13 @@ class Imports:
         """An import gives what ``sys.modules`` has by that name."""
         module = sys.modules.get(name)
         if is_a(module, types.ModuleType):
-            self.refgraph.read(self._module_entry(name), "is", module, site)
+            self.refgraph.read(self._module_entry(name), guard.IS, module, site)
 
     def imports_failed(self) -> None:
         """At exit: what the region could not import must still not be there."""
         for name, site in self._failed.items():
             if name not in sys.modules:
-                self.refgraph.read(self._module_entry(name), "absent", None, site)
+                self.refgraph.read(self._module_entry(name), guard.ABSENT, None, site)
 
     def _module_entry(self, name: str) -> Any:
         node = self.refgraph.node(sys.modules)

@@ -13,6 +13,7 @@ from torch import nn
 
 from magpy_core._compat.torch.parallel import PARALLEL_FORWARD
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.refgraph import lookup
@@ -78,7 +79,7 @@ class ModuleCalls:
                 "_global_backward_hooks",
                 "_global_backward_pre_hooks",
             ):
-                self.refgraph.read(self.sources.attr(root, name), "truth", bool(getattr(_module, name)), site)
+                self.refgraph.read(self.sources.attr(root, name), guard.TRUTH, bool(getattr(_module, name)), site)
         if any(getattr(_module, n) for n in ("_global_forward_hooks", "_global_forward_pre_hooks")):
             return True
         if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")) or _module._global_backward_hooks:
@@ -88,10 +89,10 @@ class ModuleCalls:
         node = self.refgraph.node(module)
         hooked = any(d.get(name) for name in _HOOK_DICTS) or "forward" in d
         if node is not None and not hooked:
-            self.refgraph.read(node.source, "plain_module", type(module), site)
+            self.refgraph.read(node.source, guard.PLAIN_MODULE, type(module), site)
         elif node is not None:
             for name in _HOOK_DICTS:
-                self.refgraph.read(self.sources.attr(node.source, name), "truth", bool(d[name]), site)
+                self.refgraph.read(self.sources.attr(node.source, name), guard.TRUTH, bool(d[name]), site)
         self.facts.classes.member(type(module), "forward", site)
         self.facts.classes.member(type(module), "__call__", site)
         return hooked

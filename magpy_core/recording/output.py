@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor.record import is_own_file
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger, Output
@@ -106,7 +107,7 @@ class OutputCalls:
         self.numbers.escape_all(self.journal.site, (level,))
         root = self._asked(logger)
         if frame.f_code is not _LOG and not logger.isEnabledFor(level):
-            self.refgraph.read(self.sources.make("logs", root.source, int(level)), "eq", False, self.journal.site)
+            self.refgraph.read(self.sources.make("logs", root.source, int(level)), guard.EQUAL, False, self.journal.site)
             return False
         self._log_record(logger, level, loc)
         return False
@@ -135,7 +136,7 @@ class OutputCalls:
         self.numbers.escape_all(self.journal.site, (level,))
         node = self._asked(logger)
         self.refgraph.read(
-            self.sources.make("logs", node.source, level), "eq", logger.isEnabledFor(level), self.journal.site
+            self.sources.make("logs", node.source, level), guard.EQUAL, logger.isEnabledFor(level), self.journal.site
         )
         return False
 

@@ -11,6 +11,7 @@ from typing import Any
 from magpy_core.refgraph.kinds import is_a
 
 ABSENT: Any = type("ABSENT", (), {"__repr__": lambda self: "<absent>"})()
+UNKNOWN: Any = type("UNKNOWN", (), {"__repr__": lambda self: "<unknown>"})()
 
 
 def instance_dict(obj: Any) -> dict[str, Any] | None:

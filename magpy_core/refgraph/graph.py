@@ -11,16 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from magpy_core.refgraph import kinds, printer
+from magpy_core.refgraph.guard_kind import GuardKind
 from magpy_core.refgraph.snapshot import Snapshot, take
 from magpy_core.refgraph.source import Source, SourceTable
 
 
-@dataclass
+@dataclass(slots=True)
 class Read:
-    """One guarded edge: ``op`` on ``source`` gave ``expected`` at the site (None: by the region's entry itself)."""
+    """One guarded edge: ``kind`` of ``source`` was ``expected`` at the site (None: by the region's entry itself)."""
 
     source: Source
-    op: str
+    kind: GuardKind
     expected: Any
     site: Any = None
 
@@ -80,7 +81,7 @@ class RefGraph:
     sources: SourceTable = field(default_factory=SourceTable)
     nodes: dict[int, Node] = field(default_factory=dict)
     reads: list[Read] = field(default_factory=list)
-    _seen: set[tuple[int, str]] = field(default_factory=set)
+    _seen: set[tuple[int, GuardKind | str]] = field(default_factory=set)
     assumed_internal: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     guarded: dict[int, Source] = field(default_factory=dict)
     errors: list[tuple[Node, Any]] = field(default_factory=list)  # exceptions from outside, their tracebacks
@@ -98,17 +99,14 @@ class RefGraph:
                 self.errors.append((node, obj.__traceback__))
         return node
 
-    def read(self, source: Source, op: str, expected: Any, site: Any) -> bool:
+    def read(self, source: Source, kind: GuardKind, expected: Any, site: Any) -> bool:
         """Record a guarded edge once; True when it is new."""
-        key = (id(source), op)
+        key = (id(source), kind.check(expected) if kind.by_expected else kind)
         if key in self._seen:
             return False
         self._seen.add(key)
-        self.reads.append(Read(source, op, expected, site))
+        self.reads.append(Read(source, kind, expected, site))
         return True
-
-    def has_read(self, source: Source, op: str) -> bool:
-        return (id(source), op) in self._seen
 
     def snapshot(self, node: Node) -> Snapshot:
         """The node's state now, taken once, before its first write."""

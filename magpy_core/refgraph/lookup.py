@@ -101,3 +101,8 @@ def member(module: nn.Module, name: str) -> Found:
         if type(members) is dict and name in members:
             return Found("module", value=members[name], table=table)
     return Found("absent")
+
+
+def overrides(tp: type | None, name: str) -> bool:
+    """Whether a class of the program's answers for this special method in Python."""
+    return tp is not None and is_a(class_lookup(tp, name)[0], types.FunctionType)

@@ -25,7 +25,7 @@ def to_text(graph: RefGraph) -> str:
         if node.kind == kinds.IDENTITY and not own and not node.was_written:
             continue  # a function or class that only lies on the way
         lines.append(f"{node.source.describe()}: {_type_text(node)}")
-        lines += [_aligned(f"  {read_text(read)}", place(read.site)) for read in own]
+        lines += [_aligned(f"  {read.kind.text(read)}", place(read.site)) for read in own]
         if node.was_written:
             lines.append(_aligned(f"  {_written_text(node)}", _places(node.written_at)))
     return "\n".join(lines) + "\n"
@@ -40,7 +40,7 @@ def to_dot(graph: RefGraph) -> str:
     for node in shown:
         parts = [f"{node.source.describe()}: {_type_text(node)}"]
         for read in reads.get(id(node.source), []):
-            parts.append(f"{read_text(read)}  {place(read.site)}".rstrip())
+            parts.append(f"{read.kind.text(read)}  {place(read.site)}".rstrip())
         if node.was_written:
             parts.append(f"{_written_text(node)}  {_places(node.written_at)}".rstrip())
         label = "".join(_quoted(part) + "\\l" for part in parts)
@@ -66,42 +66,12 @@ def to_details(graph: RefGraph) -> list[ObjectDetail]:
         detail = ObjectDetail(node.source.describe(), _type_text(node))
         if owner is not None:
             detail.parent, detail.step = index[id(owner)], _step_text(node.source, owner)
-        detail.reads = [FactDetail(read_text(read), *full_place(read.site)) for read in reads.get(id(node.source), [])]
+        detail.reads = [FactDetail(read.kind.text(read), *full_place(read.site)) for read in reads.get(id(node.source), [])]
         if node.was_written:
             sites = list(dict.fromkeys(full_place(site) for site in node.written_at if site is not None))
             detail.writes = [FactDetail(_written_text(node), *at) for at in sites or [("", 0)]]
         objects.append(detail)
     return objects
-
-
-def read_text(read: Read) -> str:
-    """One guarded edge as a sentence fragment: ``self.calls == 3``."""
-    name, op, expected = read.source.describe(), read.op, read.expected
-    match op:
-        case "absent":
-            return f"{name} is absent"
-        case "tensor":
-            return f"{name} is a tensor"
-        case "type":
-            return f"type({name}) is {type.__dict__['__name__'].__get__(expected)}"  # not what a metaclass makes of it
-        case "eq" | "is_len":
-            return f"{name} == {bounded_repr(expected)}"
-        case "plain_module":
-            return f"{name} has no hooks and no forward of its own"
-        case "truth":
-            return f"{name} is {'not empty' if expected else 'empty'}"
-        case "keys" | "elements" | "names":
-            return f"{op} of {name} are {bounded_repr(expected)}"
-        case "is" | "identity":
-            return f"{name} is {bounded_repr(expected)}"
-        case "is_source":
-            return f"{name} is {expected.describe()}"
-    if op.startswith("is_not_source"):
-        return f"{name} is not {expected.describe()}"
-    if op.startswith("sym:"):
-        sym, outcome = expected
-        return f"{sym.describe()} gives {bounded_repr(outcome)}"
-    return f"{name} {op} {bounded_repr(expected)}"
 
 
 def place(site: Any) -> str:
@@ -152,7 +122,7 @@ def _reads_by_node(graph: RefGraph) -> dict[int, list[Read]]:
     known = {id(n.source) for n in graph.nodes.values()}
     out: dict[int, list[Read]] = {}
     for read in graph.reads:
-        at = read.source if read.op in ("keys", "elements", "tensor", "type", "truth", "plain_module") else read.source.base
+        at = read.source if read.kind.of_object else read.source.base
         owner = _owner(at, known) or _owner(read.source, known)
         out.setdefault(id(owner if owner is not None else read.source), []).append(read)
     return out

@@ -13,19 +13,13 @@ from typing import Any
 
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.refgraph import kinds, natives
-from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict
+from magpy_core.refgraph.fields import ABSENT, UNKNOWN, instance_dict
 from magpy_core.refgraph.graph import Node, Read, RefGraph
-from magpy_core.refgraph.kinds import is_a, same_scalar
+from magpy_core.refgraph.guard_kind import GuardKind
+from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source_kinds import Root
 
-ROOTS = frozenset({"arg", "kwarg", "const"})
-OPS = frozenset({
-    "absent", "tensor", "is", "identity", "type", "eq", "is_len", "names", "truth", "plain_module", "keys", "elements",
-    "is_source",
-})  # fmt: skip
-OP_PREFIXES = ("sym:", "is_not_source:")
-
-_UNKNOWN = object()  # an entry value that the snapshots do not hold (a native field, an iterator's next value)
 _BY_VALUE = (kinds.SCALAR, kinds.IDENTITY)
 
 
@@ -71,58 +65,28 @@ class Entry:
         self._values: dict[int, Any] = {}
 
     def value(self, source: Source) -> Any:
-        """The entry value of ``source``, ``ABSENT``, or ``_UNKNOWN``."""
+        """The entry value of ``source``, ``ABSENT``, or ``UNKNOWN``."""
         found = self._values.get(id(source), self)
         if found is self:
             found = self._values[id(source)] = self._value(source)
         return found
 
+    def is_one_object(self, value: Any, source: Source) -> bool | None:
+        """Whether ``value`` is the object at ``source``; None where the snapshots can't tell."""
+        other = self.value(source)
+        return None if other is UNKNOWN else value is other
+
     def _value(self, source: Source) -> Any:
-        match source.kind:
-            case "const":
-                return source.key
-            case "arg":
-                return self.args[source.key] if source.key < len(self.args) else ABSENT
-            case "kwarg":
-                return self.kwargs.get(source.key, ABSENT)
-        assert source.base is not None
+        if source.base is None:
+            try:
+                return source.evaluate(self.args, self.kwargs)
+            except LookupError:
+                return ABSENT
         base = self.value(source.base)
-        if base is ABSENT or base is _UNKNOWN:
+        if base is ABSENT or base is UNKNOWN:
             return base
         key = self.value(source.key) if isinstance(source.key, Source) else source.key
-        return _UNKNOWN if key is _UNKNOWN else self._step(source, base, key)
-
-    def _step(self, source: Source, base: Any, key: Any) -> Any:
-        assert source.base is not None
-        match source.kind:
-            case "attr":
-                return self.attrs(base).get(key, ABSENT)
-            case "dict":
-                return base.__dict__ if is_a(base, (type, types.FunctionType)) else object.__getattribute__(base, "__dict__")
-            case "item" if source.base.kind == "dict":
-                assert source.base.base is not None
-                return self.attrs(self.value(source.base.base)).get(key, ABSENT)
-            case "item" | "dict_item" | "list_item":
-                return self.item(base, key)
-            case "key_at":
-                keys = [k for k, _ in self.pairs(base)]
-                return keys[key] if key < len(keys) else ABSENT
-            case "cell":
-                node = self.graph.node(base)
-                if node is not None and node.snapshot is not None:
-                    return node.snapshot.content
-                return cell_value(base)
-            case "type":
-                return type(base)
-            case "len":
-                return self.length(source.base, base)
-            case "field" | "slot":
-                node = self.graph.node(base)
-                if node is not None and node.snapshot is not None and node.snapshot.slots is not None:
-                    return node.snapshot.slots.get(key, _UNKNOWN)
-                # a native field has no snapshot, and reading it could run a user's descriptor; functions' fields are plain
-                return getattr(base, key) if is_a(base, types.FunctionType) else _UNKNOWN
-        return _UNKNOWN
+        return UNKNOWN if key is UNKNOWN else source.step_kind.at_entry(self, source, base, key)
 
     def attrs(self, obj: Any) -> dict[str, Any]:
         """An object's own ``__dict__`` at entry."""
@@ -158,7 +122,7 @@ class Entry:
                 return dict.get(obj, key, ABSENT)
             return node.snapshot.entry(key)
         if kinds.kind_of(obj) not in kinds.CONTAINERS:
-            return _UNKNOWN
+            return UNKNOWN
         elements = self.elements(obj)
         return elements[key] if -len(elements) <= key < len(elements) else ABSENT
 
@@ -167,7 +131,7 @@ class Entry:
             assert source.base is not None
             return len(self.attrs(self.value(source.base)))
         if kinds.kind_of(obj) not in kinds.CONTAINERS:
-            return _UNKNOWN
+            return UNKNOWN
         return len(self.pairs(obj)) if is_a(obj, dict) else len(self.elements(obj))
 
 
@@ -178,10 +142,10 @@ def _node_problems(entry: Entry, key: int, node: Node, is_young: Callable[[Any],
         out.append(f"`{name}` is filed under another object's identity")
     if node.kind != kinds.kind_of(node.obj):
         out.append(f"`{name}` is called a {kinds.NAMES[node.kind]} but is a {kinds.NAMES[kinds.kind_of(node.obj)]}")
-    if root_of(node.source).kind not in ROOTS:
+    if not starts_at_root(node.source):
         out.append(f"`{name}` does not start at a root")
     value = entry.value(node.source)
-    if value is not _UNKNOWN and value is not node.obj:
+    if value is not UNKNOWN and value is not node.obj:
         out.append(f"`{name}` led to another object at entry than the one it stands for")
     # A native field's object may be young: the Python side of a gradient is made when it is first read.
     # An empty dict is not tracked by the collector until it holds a container, so a dict's age can't be told.
@@ -199,52 +163,26 @@ def _node_problems(entry: Entry, key: int, node: Node, is_young: Callable[[Any],
 
 
 def _read_problems(entry: Entry, read: Read) -> list[str]:
-    name, op = read.source.describe(), read.op
-    if op not in OPS and not op.startswith(OP_PREFIXES):
-        return [f"the read of `{name}` has the unknown operation {op!r}"]
-    root = root_of(read.source)
-    if root.kind not in ROOTS:
+    name, kind = read.source.describe(), read.kind
+    if not isinstance(kind, GuardKind):
+        return [f"the read of `{name}` has the unknown kind {kind!r}"]
+    if not starts_at_root(read.source):
         return [f"the read of `{name}` does not start at a root"]
-    if root.kind == "const" and kinds.kind_of(root.key) in kinds.MUTABLE and not op.startswith("sym:"):
+    root = read.source.chain()[0]
+    if root.kind == "const" and kinds.kind_of(root.key) in kinds.MUTABLE:
         if entry.graph.node(root.key) is None and root is not read.source:
             return [f"the read of `{name}` starts at an object that is no node"]
-    if isinstance(read.expected, Source) and root_of(read.expected).kind not in ROOTS:
+    if isinstance(read.expected, Source) and not starts_at_root(read.expected):
         return [f"the read of `{name}` is compared with something that does not start at a root"]
     value = entry.value(read.source)
-    if value is _UNKNOWN or op.startswith("sym:") or op == "names":
+    if value is UNKNOWN:
         return []
-    if value is ABSENT and op != "absent":
+    if value is ABSENT and not kind.of_absence:
         return [f"`{name}` was read, but there was nothing at entry"]
-    return [] if _holds(entry, read, value) else [f"the guard {op!r} on `{name}` does not hold for the recorded entry state"]
+    if kind.holds(entry, value, read.expected):
+        return []
+    return [f"the guard {kind.name!r} on `{name}` does not hold for the recorded entry state"]
 
 
-def _holds(entry: Entry, read: Read, value: Any) -> bool:
-    expected = read.expected
-    match read.op:
-        case "absent":
-            return value is ABSENT
-        case "tensor" | "type" | "plain_module":
-            return type(value) is expected
-        case "is" | "identity":
-            return value is expected
-        case "eq" | "is_len":
-            return same_scalar(value, expected)
-        case "truth":
-            return bool(len(entry.pairs(value) if is_a(value, dict) else entry.elements(value))) is expected
-        case "keys":
-            return _same([k for k, _ in entry.pairs(value)], expected)
-        case "elements":
-            return _same(list(entry.elements(value)), expected)
-    other = entry.value(expected)
-    return other is _UNKNOWN or (value is other) == (read.op == "is_source")
-
-
-def _same(now: list[Any], expected: Any) -> bool:
-    return len(now) == len(expected) and all(a is b or same_scalar(a, b) for a, b in zip(now, expected, strict=True))
-
-
-def root_of(source: Source) -> Source:
-    """Where the access path starts."""
-    while source.base is not None:
-        source = source.base
-    return source
+def starts_at_root(source: Source) -> bool:
+    return isinstance(source.chain()[0].step_kind, Root)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from magpy_core.findings.details import CaptureDetail, GuardDetail, NodeDetail, RegionDetail
-from magpy_core.refgraph.kinds import bounded_repr
-from magpy_core.refgraph.printer import full_place, read_text, to_details
+from magpy_core.refgraph.printer import full_place, to_details
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
@@ -52,12 +51,8 @@ def _line(node: torch.fx.Node) -> str:
 
 
 def _guard(read: Any) -> GuardDetail:
-    if read.op.startswith("sym:"):
-        sym, outcome = read.expected
-        name, value = sym.describe(), repr(outcome)
-    else:
-        name, value = read.source.describe(), bounded_repr(read.expected)
-    return GuardDetail(name, read.op, value, *full_place(read.site), read_text(read))
+    name, value = read.kind.subject(read)
+    return GuardDetail(name, read.kind.check(read.expected), value, *full_place(read.site), read.kind.text(read))
 
 
 def _node(node: torch.fx.Node, segment: int) -> NodeDetail:

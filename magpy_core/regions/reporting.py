@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import Finding, Location, Severity, Value
 from magpy_core.guards.explain import Failure
+from magpy_core.guards.kinds import TRUTH
 from magpy_core.monitor.positions import is_user_file, site_location
 from magpy_core.opgraph.functions import SCALAR_READS
 from magpy_core.recording.places import Place
-from magpy_core.refgraph.kinds import bounded_repr
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Outside
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
     from magpy_core.regions.region import Region
 
-_TOLD = frozenset({"eq", "len", "keys", "elements", "truth", "identity"})
 _EFFECT_CODES = {
     "set_attr": "MP301", "del_attr": "MP301", "set_slot": "MP301", "del_slot": "MP301", "set_field": "MP301",
     "set_cell": "MP304", "del_cell": "MP304", "print": "MP305", "log": "MP305",
@@ -50,19 +49,15 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
     """Guards at the user's lines, and every side effect (one finding a line and kind)."""
     out: list[Finding] = []
     for read in capture.refgraph.reads:
-        if read.op in _TOLD or read.op.startswith("sym:"):
+        if read.kind.reported:
             place = user_site([read.site])
             if (
                 place is None
-                or (read.op == "truth" and read.source.describe().endswith("_hooks"))
+                or (read.kind is TRUTH and read.source.describe().endswith("_hooks"))
                 or _of_output(read.source)
             ):
                 continue
-            if read.op.startswith("sym:"):
-                sym, outcome = read.expected
-                name, value = sym.describe(), repr(outcome)
-            else:
-                name, value = read.source.describe(), bounded_repr(read.expected)
+            name, value = read.kind.subject(read)
             out.append(
                 Finding(
                     "MP204",

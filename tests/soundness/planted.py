@@ -21,6 +21,7 @@ import torch
 from magpy_core._compat.cpython import dict_tags
 from magpy_core.capture import build as capture
 from magpy_core.capture.build import Capture
+from magpy_core.guards import kinds as guard
 from magpy_core.guards.codegen import GuardWriter
 from magpy_core.guards.first_level import FirstLevel
 from magpy_core.opgraph.python_reads import PythonReads
@@ -30,6 +31,7 @@ from magpy_core.opgraph.segments import Segment
 from magpy_core.opgraph.shapes import ShapeTracker
 from magpy_core.recording import recording
 from magpy_core.refgraph.graph import RefGraph
+from magpy_core.refgraph.guard_kind import GuardKind
 from magpy_core.refgraph.snapshot import Snapshot
 from magpy_core.replay.codegen import ReplayWriter
 from magpy_core.replay.ir import Scalar
@@ -74,13 +76,13 @@ class Caught:
     tried: int
 
 
-def _without_guard(*ops: str) -> tuple[Patch, ...]:
+def _without_guard(*kinds: GuardKind) -> tuple[Patch, ...]:
     """Guards of some kinds are not written; what they read is."""
 
     def make(check: Callable[..., None]) -> Callable[..., None]:
         def checked(self: GuardWriter, read: Any) -> None:
-            if read.op.startswith(ops):
-                if read.op != "absent" and not read.op.startswith("sym:"):
+            if read.kind in kinds:
+                if read.kind not in (guard.ABSENT, guard.OUTCOME):
                     self.var(read.source)
                 return
             check(self, read)
@@ -88,7 +90,7 @@ def _without_guard(*ops: str) -> tuple[Patch, ...]:
         return checked
 
     def put_off(original: Callable[..., bool]) -> Callable[..., bool]:
-        return lambda self, read: not read.op.startswith(ops) and original(self, read)
+        return lambda self, read: read.kind not in kinds and original(self, read)
 
     return ((GuardWriter, "check", make), (GuardWriter, "_put_off", put_off))
 
@@ -208,16 +210,18 @@ def _after(name: str) -> Callable[[Any], Any]:
 
 
 BUGS = [
-    Bug("a scalar's guard dropped", _without_guard("eq"), ("inlined_callee_guards",)),
-    Bug("an object's identity not guarded", _without_guard("is", "identity"), ("method_replaced",)),
-    Bug("a value's type not guarded", _without_guard("type"), ("alias_lists",), change="retype global a"),
-    Bug("a dict's keys not guarded", _without_guard("keys"), ("modes_unguarded",)),
-    Bug("a name that was absent not guarded", _without_guard("absent"), ("getattr_default",)),
-    Bug("new class attributes not guarded", _without_guard("names"), ("getattr_default",)),
-    Bug("a container's truth not guarded", _without_guard("truth"), ("linear_net",), change="ambient global backward hook"),
-    Bug("hooks of a module not guarded", _without_guard("plain_module"), ("modes_unguarded",)),
-    Bug("two names of one object not guarded", _without_guard("is_source"), ("alias_is_checks",)),
-    Bug("an outcome of a varying number not guarded", _without_guard("sym:"), ("counter_threshold",)),
+    Bug("a scalar's guard dropped", _without_guard(guard.EQUAL), ("inlined_callee_guards",)),
+    Bug("an object's identity not guarded", _without_guard(guard.IS, guard.IDENTITY), ("method_replaced",)),
+    Bug("a value's type not guarded", _without_guard(guard.TYPE), ("alias_lists",), change="retype global a"),
+    Bug("a dict's keys not guarded", _without_guard(guard.KEYS), ("modes_unguarded",)),
+    Bug("a name that was absent not guarded", _without_guard(guard.ABSENT), ("getattr_default",)),
+    Bug("new class attributes not guarded", _without_guard(guard.NAMES), ("getattr_default",)),
+    Bug("a container's truth not guarded", _without_guard(guard.TRUTH), ("linear_net",),
+        change="ambient global backward hook"),
+    Bug("hooks of a module not guarded", _without_guard(guard.PLAIN_MODULE), ("modes_unguarded",)),
+    Bug("two names of one object not guarded", _without_guard(guard.SAME_AS), ("alias_is_checks",)),
+    Bug("an outcome of a varying number not guarded", _without_guard(guard.OUTCOME),
+        ("counter_threshold",)),
     Bug("grad mode not guarded", ((recording, "global_check", _TRUE),), ("grad_mode_read",), change="ambient grad=False"),
     Bug("tensors' dtypes and shapes not guarded", ((capture, "tensor_check", _TRUE),), ("strides_forced",)),
     Bug("aliased containers not told apart", ((Capture, "_distinct", _NOTHING),), ("alias_two_written",)),

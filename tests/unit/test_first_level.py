@@ -18,6 +18,7 @@ import magpy_core
 from magpy_core._compat.cpython import dict_tags
 from magpy_core._compat.cpython.dict_tags import Unwatchable, Watch
 from magpy_core._compat.cpython.slot_words import slot
+from magpy_core.guards import kinds as guard
 from magpy_core.guards.first_level import FirstLevel
 
 pytestmark = pytest.mark.skipif(not dict_tags.supported(), reason="this Python has no dict version tags")
@@ -188,7 +189,9 @@ def test_changes_of_classes_are_seen(change: str) -> None:
 
     net = nn.Sequential(*(Net() for _ in range(30)))
     compiled, capture = armed(net, X)
-    assert not any(read.op == "names" for read in capture._tagged._reads if id(read) not in capture._tagged._level.covered)
+    assert not any(
+        read.kind is guard.NAMES for read in capture._tagged._reads if id(read) not in capture._tagged._level.covered
+    )
     CLASS_CHANGES[change](Net)
     for _ in range(6):
         torch.testing.assert_close(compiled(X), net(X), rtol=0, atol=0)
@@ -260,8 +263,8 @@ def test_changes_of_modules_functions_and_cells_are_seen(change: str) -> None:
     net = nn.Sequential(deep(), *(lib.Net() for _ in range(5)))
     compiled, capture = armed(net, X)
     left = [read for read in capture._tagged._reads if id(read) not in capture._tagged._level.covered]
-    assert not [read for read in left if read.source.kind in ("field", "cell") and read.op in ("is", "identity")]
-    assert not [read for read in left if read.source.path.startswith("<globals of ") and read.op != "tensor"], left
+    assert not [read for read in left if read.source.kind in ("field", "cell") and read.kind in (guard.IS, guard.IDENTITY)]
+    assert not [read for read in left if read.source.path.startswith("<globals of ") and read.kind is not guard.TENSOR], left
     for _ in range(2):
         torch.testing.assert_close(compiled(X), net(X), rtol=0, atol=0)
     LIBRARY_CHANGES[change](lib)

@@ -12,10 +12,11 @@ import torch
 
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import ABSENT
+from magpy_core.refgraph.iterators import peek
 from magpy_core.refgraph.kinds import bounded_repr, kind_of, same_scalar
 from magpy_core.refgraph.lookup import resolve
 from magpy_core.refgraph.snapshot import Change, take
-from magpy_core.refgraph.source import SourceTable, peek
+from magpy_core.refgraph.source import SourceTable
 
 
 class Thing:

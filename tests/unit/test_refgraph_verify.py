@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import magpy_core
+from magpy_core.guards import kinds as guard
 from magpy_core.refgraph import printer
 from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.source import Source
@@ -27,13 +28,13 @@ def graph_of(box: Box) -> RefGraph:
     g = RefGraph()
     root = g.sources.arg(0, "box")
     g.add(box, root)
-    g.read(root, "type", Box, None)
-    g.read(g.sources.attr(root, "name"), "eq", "box", None)
+    g.read(root, guard.TYPE, Box, None)
+    g.read(g.sources.attr(root, "name"), guard.EQUAL, "box", None)
     items = g.sources.attr(root, "items")
     g.add(box.items, items)
-    g.read(g.sources.make("len", items, None), "eq", 2, None)
-    g.read(g.sources.item(items, 0, "list_item"), "eq", 1, None)
-    g.read(g.sources.item(g.sources.make("dict", root, None), "absent"), "absent", None, None)
+    g.read(g.sources.make("len", items, None), guard.EQUAL, 2, None)
+    g.read(g.sources.item(items, 0, "list_item"), guard.EQUAL, 1, None)
+    g.read(g.sources.item(g.sources.make("dict", root, None), "absent"), guard.ABSENT, None, None)
     return g
 
 
@@ -100,8 +101,8 @@ def wrong_type_of_number(g: RefGraph, box: Box) -> None:
     g.reads[3].expected = True
 
 
-def unknown_operation(g: RefGraph, box: Box) -> None:
-    g.reads[1].op = "looks like"
+def unknown_kind(g: RefGraph, box: Box) -> None:
+    g.reads[1].kind = "looks like"  # type: ignore[assignment]
 
 
 def rootless(g: RefGraph, box: Box) -> None:
@@ -123,7 +124,7 @@ def present(g: RefGraph, box: Box) -> None:
         (wrong_kind, "is called a scalar but is a list"),
         (wrong_expectation, "the guard 'eq' on `box.name` does not hold"),
         (wrong_type_of_number, "the guard 'eq' on `box.items[0]` does not hold"),
-        (unknown_operation, "unknown operation 'looks like'"),
+        (unknown_kind, "unknown kind 'looks like'"),
         (rootless, "does not start at a root"),
         (present, "the guard 'absent' on `box.absent`"),
     ],
@@ -148,7 +149,7 @@ def test_aliases_are_checked_both_ways() -> None:
     g = RefGraph()
     a, b = g.sources.arg(0, "a"), g.sources.arg(1, "b")
     g.add(shared, a)
-    g.read(b, "is_source", a, None)
+    g.read(b, guard.SAME_AS, a, None)
     verify(g, (shared, shared), {})
     with pytest.raises(RefGraphError, match="is_source"):
         verify(g, (shared, []), {})
@@ -180,7 +181,7 @@ def test_text_shows_nodes_reads_and_writes_with_their_places() -> None:
 
 def test_dot_is_well_formed_and_quotes_what_it_shows() -> None:
     g = captured()
-    next(r for r in g.reads if r.op == "eq").expected = 'a "quoted" \\ text'
+    next(r for r in g.reads if r.kind is guard.EQUAL).expected = 'a "quoted" \\ text'
     text = g.to_dot()
     assert text.startswith("digraph refgraph {") and text.rstrip().endswith("}")
     assert '[label=".items"]' in text

@@ -6,6 +6,7 @@ import builtins
 import types
 from typing import TYPE_CHECKING, Any
 
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor.positions import current_globals
 from magpy_core.recording.facts.values import Slot
 from magpy_core.recording.journal import Journal
@@ -46,7 +47,7 @@ class Globals:
             self.facts.functions.guard(d[name])
             return
         table = self.sources.make("dict", root.source, None)
-        self.refgraph.read(self.sources.item(table, name), "absent", None, site)
+        self.refgraph.read(self.sources.item(table, name), guard.ABSENT, None, site)
         if lookup.class_lookup(type(module), name)[1] is not None:
             self.facts.classes.member(type(module), name, site)
         elif name != "__getattr__":
@@ -90,11 +91,11 @@ class Globals:
 
             self.facts.values.read(source, g[name], site, Slot(lambda: g.get(name), set_global))
         elif name in _BUILTINS:
-            self.refgraph.read(source, "absent", None, site)
+            self.refgraph.read(source, guard.ABSENT, None, site)
             b = self.refgraph.node(_BUILTINS) or self.refgraph.add(_BUILTINS, self.sources.const(_BUILTINS, "builtins"))
             self.facts.values.read(self.sources.item(b.source, name), _BUILTINS[name], site)
         else:
-            self.refgraph.read(source, "absent", None, site)
+            self.refgraph.read(source, guard.ABSENT, None, site)
 
     def global_write(self, site: Any, value: Any) -> None:
         self._global_change(site)

@@ -11,6 +11,7 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
@@ -107,7 +108,7 @@ class Items:
         if present:
             self.facts.values.read(source, dict.__getitem__(obj, key), site, self.facts.values.item_slot(node, key))
         else:
-            self.refgraph.read(source, "absent", None, site)
+            self.refgraph.read(source, guard.ABSENT, None, site)
             if hasattr(type(obj), "__missing__"):
                 self.facts.classes.member(type(obj), "__missing__", site)
                 if is_a(obj, collections.defaultdict):
@@ -128,7 +129,7 @@ class Items:
             self.facts.contents.whole(node, site)
             return
         if not -size <= key < size:
-            self.refgraph.read(self.sources.make("len", node.source, None), "eq", size, site)
+            self.refgraph.read(self.sources.make("len", node.source, None), guard.EQUAL, size, site)
             return
         how = "list_item" if node.kind == kinds.LIST else "item"
         source = self.sources.make(how, node.source, int(key))

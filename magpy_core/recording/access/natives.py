@@ -16,6 +16,7 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
@@ -80,7 +81,7 @@ class Natives:
         if d is not None:
             self.access.reads.getset(node, obj, "__dict__", site)  # the program may be given this very dict
             names = tuple(dict(d) if node.snapshot is None or node.snapshot.attrs is None else node.snapshot.attrs)
-            self.refgraph.read(self.sources.make("dict", node.source, None), "keys", names, site)
+            self.refgraph.read(self.sources.make("dict", node.source, None), guard.KEYS, names, site)
             for name in list(d):
                 self.access.reads.external_attr(node, obj, name, lookup.Found("instance", value=d[name]), site)
         for name in slot_names(type(obj)):

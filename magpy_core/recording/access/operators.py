@@ -11,6 +11,7 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.callees import is_copying
@@ -179,7 +180,7 @@ class Operators:
             return
         self.journal.site = site
         if a is not b:
-            self.refgraph.read(a.source, f"is_not_source:{id(b.source)}", b.source, site)
+            self.refgraph.read(a.source, guard.NOT_SAME_AS, b.source, site)
 
     def known_identity(self, value: Any, site: Any) -> bool:
         """Whether guards can fix which object a plain value is: a small int, a constant of the code, one read outside."""
@@ -187,9 +188,9 @@ class Operators:
             return True
         if self.ledger.scalars and self.ledger.scalars.get(value) is not None:
             return False
-        reads = [r for r in self.refgraph.reads if r.expected is value and r.op == "eq" and r.source.kind != "len"]
+        reads = [r for r in self.refgraph.reads if r.expected is value and r.kind is guard.EQUAL and r.source.kind != "len"]
         for read in reads:
-            self.refgraph.read(read.source, "is", value, site)
+            self.refgraph.read(read.source, guard.IS, value, site)
         return bool(reads) or any(value is constant for constant in site.code.co_consts)
 
     def is_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
@@ -248,7 +249,7 @@ class Operators:
                 if node.snapshot is not None:
                     self.facts.contents.length(node, site)
                 else:
-                    self.refgraph.read(node.source, "truth", bool(len(value)), site)
+                    self.refgraph.read(node.source, guard.TRUTH, bool(len(value)), site)
         elif kind == kinds.OBJECT and not is_a(value, _FIXED_TRUTH):
             self.facts.classes.member(tp, "__bool__", site)
             if lookup.missing(lookup.class_lookup(tp, "__bool__")[0]):

@@ -17,6 +17,7 @@ from torch import nn
 
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.recording.age import Age
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.callees import DESCRIPTOR, GETTERS
@@ -300,7 +301,7 @@ class Reads:
         elif dict.__contains__(node.obj, name):
             self.access.items.dict_item(node, name, site)
         elif node.snapshot is None or all(key != name for key, _ in node.snapshot.content):
-            self.refgraph.read(self.facts.contents.item_source(node, name, "dict_item"), "absent", None, site)
+            self.refgraph.read(self.facts.contents.item_source(node, name, "dict_item"), guard.ABSENT, None, site)
 
     def _refuse_custom_dict(self, obj: Any, site: Any) -> None:
         """Two objects hold one state, and the dict may make entries when a guard looks."""
@@ -316,14 +317,14 @@ class Reads:
             return
         if instance_dict(obj) is not None and name != "__class__":
             base = self.sources.make("dict", node.source, None)
-            self.refgraph.read(self.sources.item(base, name), "absent", None, site)
+            self.refgraph.read(self.sources.item(base, name), guard.ABSENT, None, site)
 
     def absent_member(self, node: Node, module: Any, table: str, name: str, site: Any) -> None:
         """A module's table has no ``name`` (unless the region took it out)."""
         held = self.refgraph.node((instance_dict(module) or {}).get(table))
         if held is None or held.snapshot is None or held.snapshot.entry(name) is ABSENT:
             source = self.sources.item(self.sources.attr(node.source, table), name)
-            self.refgraph.read(source, "absent", None, site)
+            self.refgraph.read(source, guard.ABSENT, None, site)
 
     def getset(self, node: Node, obj: Any, name: str, site: Any) -> None:
         """An attribute implemented in C: of a built-in object (bound method, partial, slice, range, exception)."""
@@ -372,4 +373,4 @@ class Reads:
                 )
         elif node is not None:  # an attribute of its own would come before a method of the class
             own = self.sources.make("dict", node.source, None)
-            self.refgraph.read(self.sources.item(own, name), "absent", None, site)
+            self.refgraph.read(self.sources.item(own, name), guard.ABSENT, None, site)

@@ -14,6 +14,7 @@ from torch import nn
 
 from magpy_core._compat.torch.tensor_guards import mode_depth
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.recording.age import Age
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.journal import Journal
@@ -23,6 +24,7 @@ from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, instance_dict, odd_dict
 from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.guard_kind import GuardKind
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.replay.ir import MadeInside
 
@@ -207,7 +209,7 @@ class Writes:
                     table_node.forced.append(("maybe_item", name))
                     if deletes and table_node.kind == kinds.DICT:
                         entry = before.entry(name)
-                        held: tuple[str, Any] = ("absent", None) if entry is ABSENT else ("type", type(entry))
+                        held: tuple[GuardKind, Any] = (guard.ABSENT, None) if entry is ABSENT else (guard.TYPE, type(entry))
                         self.refgraph.read(self.sources.item(table_node.source, name), *held, site)
 
     def attr_past_setattr(self, obj: Any, name: str, site: Any) -> None:
@@ -237,9 +239,9 @@ class Writes:
         elif node.snapshot.attrs is not None:
             place = self.sources.item(self.sources.make("dict", node.source, None), name)
             if entry is not ABSENT:
-                self.refgraph.read(place, "type", type(entry), site)
+                self.refgraph.read(place, guard.TYPE, type(entry), site)
             elif name not in (instance_dict(node.obj) or {}):
-                self.refgraph.read(place, "absent", None, site)
+                self.refgraph.read(place, guard.ABSENT, None, site)
 
     def item_write(self, site: Any, obj: Any, key: Any, value: Any) -> None:
         self.journal.site = site
@@ -266,7 +268,9 @@ class Writes:
                 return  # nor may it be compared with what is read or written later
             if node.kind == kinds.LIST:
                 assert node.snapshot is not None
-                self.refgraph.read(self.sources.make("len", node.source, None), "eq", len(node.snapshot.content), site)
+                self.refgraph.read(
+                    self.sources.make("len", node.source, None), guard.EQUAL, len(node.snapshot.content), site
+                )
             node.forced.append(("set_item", key))
         else:
             self.facts.contents.whole(node, site)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor import policy
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.journal import Journal
@@ -104,7 +105,7 @@ class ContainerCalls:
             varying = self.facts.contents.length(node, site)
             if varying is not None:
                 self.ledger.learned.exact.add(varying.source.path)
-                self.refgraph.read(varying.source, "eq", varying.at_entry, site)
+                self.refgraph.read(varying.source, guard.EQUAL, varying.at_entry, site)
             return
         if name in _COMPARING:  # with each element, whatever is in it
             self.access.arguments.read(site, (obj, *args), {})

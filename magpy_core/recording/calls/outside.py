@@ -14,6 +14,7 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core.findings import HERE, Value
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor import policy
 from magpy_core.opgraph.functions import (
     opaque_hint,
@@ -82,7 +83,7 @@ class Outside:
         if source is None:
             root = self.facts.roots.const_root(fn, f"torch's {fn.__name__.removeprefix('_')}").source
             source = self._settings[key] = self.sources.make("setting", root, args)
-            self.refgraph.read(source, "eq", result, site)
+            self.refgraph.read(source, guard.EQUAL, result, site)
 
     def expect_setting(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
         """A setting is about to be read: its value is guarded."""
@@ -185,7 +186,7 @@ class Outside:
                 return
             source = self.sources.make("context", node.source, self.sources.const(ABSENT, "unset"))
             if now is ABSENT:
-                self.refgraph.read(source, "is", ABSENT, site)
+                self.refgraph.read(source, guard.IS, ABSENT, site)
             else:
                 self.facts.values.read(source, now, site)
         elif name in ("set", "reset"):

@@ -19,6 +19,7 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor import policy
 from magpy_core.monitor.record import as_set
 from magpy_core.opgraph.scalars import (
@@ -147,14 +148,14 @@ class Rules:
         def receive(result: Any) -> Any:
             if type(result) is not int or result != size + grown:
                 return result
-            self.refgraph.read(source, "type", int, site)
+            self.refgraph.read(source, guard.TYPE, int, site)
             length = self.ledger.scalars.source(source, size)
             sym = self.ledger.scalars.call(BINARY["+"], (length, grown), result) if grown else length
             return self.ledger.scalars.bind(result, sym)
 
         def unobserved() -> None:
             self.ledger.learned.exact.add(source.path)
-            self.refgraph.read(source, "eq", size, site)
+            self.refgraph.read(source, guard.EQUAL, size, site)
 
         self.stack.expect(receive, unobserved)
 
@@ -179,7 +180,7 @@ class Rules:
             source = self.sources.make(
                 "setting", self.facts.roots.const_root(abc.get_cache_token, "abstract classes").source, ()
             )
-            self.refgraph.read(source, "eq", abc.get_cache_token(), site)
+            self.refgraph.read(source, guard.EQUAL, abc.get_cache_token(), site)
         if not is_a(cls, _PROTOCOL) or not cls.__dict__.get("_is_protocol"):
             return
         if not policy.module_of(cls).startswith(lookup.LIBRARIES) and cls.__module__ not in sys.stdlib_module_names:
@@ -228,7 +229,7 @@ class Rules:
                 return
         copying = fn is id and is_copying(site)
         if node is not None and not copying:
-            self.refgraph.read(node.source, "identity", obj, site)
+            self.refgraph.read(node.source, guard.IDENTITY, obj, site)
         elif fn is hash or (kind == kinds.SCALAR and not copying):
             self.journal.refuse("MP103", f"{HERE} of an object that the region makes differs at every call.", site=site)
         else:
@@ -335,7 +336,7 @@ class Rules:
         nodes = [node for c in containers if (node := self.refgraph.node(c)) is not None]
         for i, one in enumerate(nodes):
             for other in nodes[:i]:  # the copy of one object that is there twice is one object too
-                self.refgraph.read(one.source, f"is_not_source:{id(other.source)}", other.source, site)
+                self.refgraph.read(one.source, guard.NOT_SAME_AS, other.source, site)
         self.pauses.during_call()
         return True
 

@@ -11,6 +11,7 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core._compat.cpython.native_functions import bound_object
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor.policy import module_of
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
@@ -66,18 +67,18 @@ class Classes:
         if owner is not None and kinds.is_heap_type(owner):
             source = self.sources.attr(self.facts.roots.const_root(owner).source, name)
             if kinds.kind_of(raw) == kinds.IDENTITY:
-                self.refgraph.read(source, "is", raw, site)
+                self.refgraph.read(source, guard.IS, raw, site)
             elif hasattr(type(raw), "__get__"):
                 self.facts.values.read(source, raw, site)  # a descriptor of the user's own: its methods read it
                 self.descriptor(raw, site)
             elif name not in _OF_TYPES:  # an instance's own value comes first so long as this is no data descriptor
-                self.refgraph.read(source, "type", type(raw), site)
+                self.refgraph.read(source, guard.TYPE, type(raw), site)
             self.facts.functions.guard(raw)
 
     def class_value(self, source: Any, raw: Any, site: Any) -> None:
         """A class attribute was read: methods by identity, data by value."""
         if is_a(raw, (staticmethod, classmethod)):
-            self.refgraph.read(source, "is", raw, site)
+            self.refgraph.read(source, guard.IS, raw, site)
             self.facts.functions.guard(raw.__func__)
             return
         self.facts.values.read(source, raw, site)
@@ -100,7 +101,7 @@ class Classes:
             return
         root = self.facts.roots.const_root(owner)
         if root.snapshot is None or root.snapshot.attr(name) is raw:
-            self.refgraph.read(self.sources.attr(root.source, name), "type", type(raw), site)
+            self.refgraph.read(self.sources.attr(root.source, name), guard.TYPE, type(raw), site)
             self.descriptor(raw, site)
 
     def identity_seen(self, obj: Any, site: Any) -> None:
@@ -120,7 +121,9 @@ class Classes:
             if kinds.is_heap_type(k) and module_of(k).partition(".")[0] not in _LIBRARY_METACLASSES:
                 for name, raw in list(k.__dict__.items()):
                     if kinds.kind_of(raw) == kinds.IDENTITY:
-                        self.refgraph.read(self.sources.attr(self.facts.roots.const_root(k).source, name), "is", raw, site)
+                        self.refgraph.read(
+                            self.sources.attr(self.facts.roots.const_root(k).source, name), guard.IS, raw, site
+                        )
                         self.facts.functions.guard(raw)
 
     def not_overridden(self, tp: type, name: str, owner: type | None, site: Any) -> None:
@@ -128,7 +131,7 @@ class Classes:
         for k in tp.__mro__[: tp.__mro__.index(owner)] if owner is not None else ():
             if kinds.is_heap_type(k) and module_of(k).startswith(lookup.LIBRARIES):
                 table = self.sources.make("dict", self.facts.roots.const_root(k).source, None)
-                self.refgraph.read(self.sources.item(table, name), "absent", None, site)
+                self.refgraph.read(self.sources.item(table, name), guard.ABSENT, None, site)
 
     def read_attr(self, cls: type, name: str, site: Any) -> None:
         raw, owner = lookup.class_lookup(cls, name)
@@ -154,9 +157,9 @@ class Classes:
         """What ``type`` itself answers: names by value, the tuples of bases by identity, the namespace entry by entry."""
         source = self.facts.roots.const_root(cls).source
         if name in _CLASS_NAMES:
-            self.refgraph.read(self.sources.make("field", source, name), "eq", type.__getattribute__(cls, name), site)
+            self.refgraph.read(self.sources.make("field", source, name), guard.EQUAL, type.__getattribute__(cls, name), site)
         elif name in _CLASS_TREE:
-            self.refgraph.read(self.sources.make("field", source, name), "is", type.__getattribute__(cls, name), site)
+            self.refgraph.read(self.sources.make("field", source, name), guard.IS, type.__getattribute__(cls, name), site)
         elif name == "__dict__":
             self.shape(cls, site)
             for key, raw in list(cls.__dict__.items()):
@@ -186,11 +189,11 @@ class Classes:
         self.type_seen(tp, site)
         if kinds.is_heap_type(tp) and not module_of(tp).startswith(lookup.LIBRARIES):
             tree = self.sources.make("field", self.facts.roots.const_root(tp).source, "__mro__")
-            self.refgraph.read(tree, "is", type.__getattribute__(tp, "__mro__"), site)
+            self.refgraph.read(tree, guard.IS, type.__getattribute__(tp, "__mro__"), site)
         for k in tp.__mro__:
             if kinds.is_heap_type(k) and not module_of(k).startswith(lookup.LIBRARIES):
                 root = self.facts.roots.const_root(k).source
-                self.refgraph.read(self.sources.make("dict", root, None), "names", frozenset(k.__dict__), site)
+                self.refgraph.read(self.sources.make("dict", root, None), guard.NAMES, frozenset(k.__dict__), site)
 
     def tensor_class(self, tp: type, site: Any) -> None:
         """A name that a class below ``torch.Tensor`` gets would be found before torch's own: a method, ``shape``."""
@@ -199,17 +202,17 @@ class Classes:
         self._tensor_classes.add(tp)
         for k in tp.__mro__[: tp.__mro__.index(torch.Tensor)]:
             names = self.sources.make("dict", self.facts.roots.const_root(k).source, None)
-            self.refgraph.read(names, "names", frozenset(k.__dict__), site)
+            self.refgraph.read(names, guard.NAMES, frozenset(k.__dict__), site)
         if not module_of(tp).startswith(lookup.LIBRARIES):
             tree = self.sources.make("field", self.facts.roots.const_root(tp).source, "__mro__")
-            self.refgraph.read(tree, "is", type.__getattribute__(tp, "__mro__"), site)
+            self.refgraph.read(tree, guard.IS, type.__getattribute__(tp, "__mro__"), site)
 
     def special_methods(self, obj: Any, site: Any) -> None:
         """Any special method of the object's class may run: they must stay the ones they are."""
         tp = type(obj)
         if tp is types.MethodType and (node := self.refgraph.node(obj)) is not None:
             # equal methods are those of one object
-            self.refgraph.read(self.sources.make("field", node.source, "__self__"), "is", obj.__self__, site)
+            self.refgraph.read(self.sources.make("field", node.source, "__self__"), guard.IS, obj.__self__, site)
         self.shape(tp, site)
         if tp in self._special:
             return
@@ -218,7 +221,9 @@ class Classes:
             if kinds.is_heap_type(k) and not module_of(k).startswith("torch."):
                 for name, value in list(k.__dict__.items()):
                     if name.startswith("__") and type(value) is types.FunctionType:
-                        self.refgraph.read(self.sources.attr(self.facts.roots.const_root(k).source, name), "is", value, site)
+                        self.refgraph.read(
+                            self.sources.attr(self.facts.roots.const_root(k).source, name), guard.IS, value, site
+                        )
                         self.facts.functions.guard(value)
 
     def operands(self, site: Any, *values: Any) -> None:

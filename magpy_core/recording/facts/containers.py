@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
@@ -66,13 +67,13 @@ class Contents:
             if only_appended and source.path in self.ledger.learned.numbers:
                 self.sizes_of_writes(node, site)
                 return VaryingLength(source, len(entry), grown)
-            self.refgraph.read(source, "eq", len(entry), site)
+            self.refgraph.read(source, guard.EQUAL, len(entry), site)
             self.sizes_of_writes(node, site)
             return None
         size = natives.length(node.obj)
         if source.path in self.ledger.learned.numbers:
             return VaryingLength(source, size, 0)
-        self.refgraph.read(source, "eq", size, site)
+        self.refgraph.read(source, guard.EQUAL, size, site)
         return None
 
     def sizes_of_writes(self, node: Node, site: Any) -> None:
@@ -85,14 +86,14 @@ class Contents:
                 source = self.item_source(node, key, "dict_item")
                 entry = node.snapshot.entry(key)
                 if entry is not ABSENT:
-                    self.refgraph.read(source, "type", type(entry), site)
+                    self.refgraph.read(source, guard.TYPE, type(entry), site)
                 else:
-                    self.refgraph.read(source, "absent", None, site)
+                    self.refgraph.read(source, guard.ABSENT, None, site)
 
     def type_of(self, obj: Any, site: Any) -> None:
         node = self.refgraph.node(obj)
         if node is not None and node.kind not in (kinds.TENSOR, kinds.IDENTITY):
-            self.refgraph.read(node.source, "type", type(obj), site)
+            self.refgraph.read(node.source, guard.TYPE, type(obj), site)
 
     def can_probe_unobserved(self, node: Node, site: Any, key: Any = "") -> bool:
         """Whether a dict or a set may be looked into for ``key`` once more than the program does; refuses where not."""
@@ -127,7 +128,7 @@ class Contents:
             if kind not in _BY_IDENTITY or (node := self.refgraph.node(value)) is None:
                 continue
             if asked and kind != kinds.TUPLE:
-                self.refgraph.read(node.source, "identity", value, site)
+                self.refgraph.read(node.source, guard.IDENTITY, value, site)
             else:
                 node.addressed = True
 
@@ -147,12 +148,12 @@ class Contents:
             return
         if node.kind in (kinds.LIST, kinds.TUPLE, kinds.DEQUE):
             items = content if content is not None else list(natives.elements(obj))
-            self.refgraph.read(self.sources.make("len", node.source, None), "eq", len(items), site)
+            self.refgraph.read(self.sources.make("len", node.source, None), guard.EQUAL, len(items), site)
             how = "list_item" if node.kind == kinds.LIST else "item"
             pairs = [(i, v, how) for i, v in enumerate(items)]
         elif node.kind == kinds.DICT:
             entries = content if content is not None else natives.entries(obj)
-            self.refgraph.read(node.source, "keys", tuple(k for k, _ in entries), site)
+            self.refgraph.read(node.source, guard.KEYS, tuple(k for k, _ in entries), site)
             pairs = []
             for i, (k, v) in enumerate(entries):
                 if kinds.kind_of(k) not in (kinds.SCALAR, kinds.IDENTITY) and self.refgraph.node(k) is None:
@@ -161,7 +162,7 @@ class Contents:
             self.identified(site, False, *(k for k, _ in entries))
         elif node.kind == kinds.SET:
             entry = tuple(natives.elements(obj)) if node.snapshot is None else node.snapshot.order
-            self.refgraph.read(node.source, "elements", entry, site)
+            self.refgraph.read(node.source, guard.ELEMENTS, entry, site)
             node.contents_read = True
             return
         else:

@@ -7,6 +7,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import Unsupported
+from magpy_core.guards import kinds as guard
 from magpy_core.monitor.policy import module_of
 from magpy_core.recording.age import Age
 from magpy_core.recording.journal import Journal
@@ -57,16 +58,18 @@ class Functions:
         self.note_code(fn.__code__)
         root = self.facts.roots.const_root(fn).source
         if not module_of(fn).startswith("torch."):
-            self.refgraph.read(self.sources.make("field", root, "__code__"), "is", fn.__code__, self.journal.site)
+            self.refgraph.read(self.sources.make("field", root, "__code__"), guard.IS, fn.__code__, self.journal.site)
         for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
             node = self.refgraph.add(cell, self.sources.const(cell, name))
             if name == "__class__" and node.snapshot is None and not module_of(fn).startswith("torch."):
                 if (value := cell_value(cell)) is ABSENT:  # ``super()`` reads it, which no event shows
                     self.journal.skip_call("a variable from outside had no value")
                 else:
-                    self.refgraph.read(self.sources.make("cell", node.source, None), "is", value, self.journal.site)
+                    self.refgraph.read(self.sources.make("cell", node.source, None), guard.IS, value, self.journal.site)
         if fn.__defaults__:
-            self.refgraph.read(self.sources.make("field", root, "__defaults__"), "is", fn.__defaults__, self.journal.site)
+            self.refgraph.read(
+                self.sources.make("field", root, "__defaults__"), guard.IS, fn.__defaults__, self.journal.site
+            )
             base = self.sources.make("field", root, "__defaults__")
             for i, v in enumerate(fn.__defaults__):
                 if kinds.kind_of(v) not in (kinds.SCALAR, kinds.IDENTITY):
@@ -105,7 +108,7 @@ class Functions:
             if not is_a(value, (types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType, dict)):
                 self.facts.values.read(self.sources.make("field", root, name), value, site)
         elif instance_dict(obj) is not None:
-            self.refgraph.read(self.sources.item(self.sources.make("dict", root, None), name), "absent", None, site)
+            self.refgraph.read(self.sources.item(self.sources.make("dict", root, None), name), guard.ABSENT, None, site)
 
     def read_attr(self, fn: Any, name: str, site: Any) -> None:
         if name == "__dict__":
@@ -121,7 +124,7 @@ class Functions:
             if table.snapshot is not None and dict(table.snapshot.content).get(name, ABSENT) is not now:
                 return
             if now is ABSENT:
-                self.refgraph.read(self.sources.item(table.source, name), "absent", None, site)
+                self.refgraph.read(self.sources.item(table.source, name), guard.ABSENT, None, site)
             else:
                 self.facts.values.read(
                     self.sources.attr(self.facts.roots.const_root(fn).source, name),
@@ -149,17 +152,17 @@ class Functions:
             return
         source = self.facts.roots.const_root(fn).source
         for name in ("__defaults__", "__kwdefaults__"):
-            self.refgraph.read(self.sources.make("field", source, name), "is", getattr(fn, name), site)
+            self.refgraph.read(self.sources.make("field", source, name), guard.IS, getattr(fn, name), site)
 
     def _read_field(self, fn: Any, node: Node, name: str, site: Any) -> None:
         source = self.sources.make("field", node.source, name)
         if name in _FUNCTION_TEXTS:
-            self.refgraph.read(source, "eq", getattr(fn, name), site)
+            self.refgraph.read(source, guard.EQUAL, getattr(fn, name), site)
         elif name in _FUNCTION_PARTS:
-            self.refgraph.read(source, "is", getattr(fn, name), site)
+            self.refgraph.read(source, guard.IS, getattr(fn, name), site)
             self.facts.values.read(source, getattr(fn, name), site)  # the program may look into the defaults
         elif name in _FUNCTION_TABLES:
             self.facts.values.read(source, getattr(fn, name), site)
         else:
             table = self.sources.make("dict", node.source, None)
-            self.refgraph.read(self.sources.item(table, name), "absent", None, site)
+            self.refgraph.read(self.sources.item(table, name), guard.ABSENT, None, site)

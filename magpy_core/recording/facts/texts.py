@@ -12,6 +12,7 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.recording.facts.classes import _CLASS_NAMES
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
@@ -84,7 +85,7 @@ class Texts:
             if raw is object.__str__ and text is object.__repr__:
                 node = self.refgraph.node(obj)
                 if node is not None:
-                    self.refgraph.read(node.source, "identity", obj, site)
+                    self.refgraph.read(node.source, guard.IDENTITY, obj, site)
                 else:
                     self.journal.refuse(
                         "MP103",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from magpy_core._compat.cpython.layout import native_state
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
@@ -86,9 +87,9 @@ class Values:
                     return value
                 if exact or (store is None and not to_program):
                     self.ledger.learned.exact.add(source.path)
-                    refgraph.read(source, "eq", value, site)
+                    refgraph.read(source, guard.EQUAL, value, site)
                     return value
-                refgraph.read(source, "type", type(value), site)
+                refgraph.read(source, guard.TYPE, type(value), site)
                 if store is not None and store.get() is not value:
                     return value  # the region has written something else there, which must stay
                 copy = self.ledger.scalars.bind(value, self.ledger.scalars.source(source, value))
@@ -96,11 +97,11 @@ class Values:
                     store.set(copy)
                     self.ledger.undo.append(lambda: store.put_back(copy, value))
                 return copy
-            if refgraph.read(source, "eq" if value == value else "is", value, site):
+            if refgraph.read(source, guard.EQUAL if value == value else guard.IS, value, site):
                 self.journal.places.remember(source, site)
             return value
         if kind == kinds.IDENTITY:
-            refgraph.read(source, "is", value, site)
+            refgraph.read(source, guard.IS, value, site)
             if id(value) not in refgraph.nodes:
                 refgraph.add(value, self.sources.const(value, source.describe()))
                 if is_a(value, kinds.LEADING):
@@ -109,19 +110,19 @@ class Values:
         node = refgraph.nodes.get(id(value))
         if node is not None:
             if node.source is not source:
-                refgraph.read(source, "is_source", node.source, site)
+                refgraph.read(source, guard.SAME_AS, node.source, site)
             return value
         if kind != kinds.TENSOR:
             if source.kind != "const":
-                refgraph.read(source, "type", type(value), site)
+                refgraph.read(source, guard.TYPE, type(value), site)
             if kind == kinds.OPAQUE and not can_peek(value):
-                refgraph.read(source, "is", value, site)
+                refgraph.read(source, guard.IS, value, site)
                 if type(value) in weakref.ProxyTypes:
                     self.journal.refuse("MP111", f"{HERE} reads a weak proxy: what it stands for can't be named.", site=site)
             elif kind == kinds.OBJECT:
                 self.native_facts(source, value, site)
         else:
-            refgraph.read(source, "tensor", type(value), site)
+            refgraph.read(source, guard.TENSOR, type(value), site)
         refgraph.add(value, source)
         return value
 
@@ -179,7 +180,7 @@ class Values:
             return
         fields = _FIELDS.get(type(value))
         if fields is None:
-            self.refgraph.read(source, "is", value, site)
+            self.refgraph.read(source, guard.IS, value, site)
             fields = ("args",) if issubclass(native, BaseException) else ()
         for name in fields:
             part = getattr(value, name)

@@ -9,6 +9,7 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
+from magpy_core.guards import kinds as guard
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
@@ -92,11 +93,11 @@ class Caches:
             if _is_plain(a):
                 continue  # read_deep has guarded it
             if kind == kinds.OBJECT and node is not None:
-                self.refgraph.read(node.source, "identity", a, site)
+                self.refgraph.read(node.source, guard.IDENTITY, a, site)
             elif kind not in (kinds.SCALAR, kinds.IDENTITY):
                 self.journal.refuse("MP111", f"A cached function is called with a {type(a).__name__}.", site=site)
                 return
         root = self.facts.roots.const_root(fn).source
         counts = self.sources.make("cache_state", root, None)
-        self.refgraph.read(counts, "eq", f"{before.misses} misses, {before.currsize} entries", site)
+        self.refgraph.read(counts, guard.EQUAL, f"{before.misses} misses, {before.currsize} entries", site)
         self.facts.values.read(self.sources.make("cached", root, (tuple(args), tuple(kwargs.items()))), result, site)

@@ -1,0 +1,68 @@
+"""What the generated code of guards calls, and what decides which of it is called. Key name: HELPERS."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from operator import is_
+from typing import Any
+
+from magpy_core.refgraph import kinds, natives
+from magpy_core.refgraph.draws import draw
+from magpy_core.refgraph.iterators import peek
+from magpy_core.refgraph.kinds import same_scalar
+from magpy_core.refgraph.source_kinds import cache_state, dict_entry, namespace, slot_filled, slot_of
+
+HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_CACHED_NAMES = frozenset({"__slotnames__", "__abstractmethods__", "__doc__", "__dict__", "__weakref__", "__annotations__"})
+_NATIVE = (dict, set, frozenset, tuple, OrderedDict)
+
+
+def same_keys(container: Any, expected: tuple[Any, ...]) -> bool:
+    """Same keys or elements in the same order, each identical or equal in type and value."""
+    if natives.length(container) != len(expected):
+        return False
+    if type(container) in _NATIVE and all(map(is_, container, expected)):
+        return True
+    return all(a is b or (type(a) is type(b) and kinds.kind_of(a) == kinds.SCALAR and same_scalar(a, b))
+               for a, b in zip(natives.elements(container), expected, strict=True))  # fmt: skip
+
+
+def same_elements(container: Any, expected: tuple[Any, ...]) -> bool:
+    """A set's elements in the recorded iteration order."""
+    return same_keys(container if type(container) in _NATIVE else tuple(natives.elements(container)), expected)
+
+
+def names_changed(namespace: Any, state: list[Any]) -> bool:
+    """Whether a class gained or lost an attribute that could matter. Names Python itself caches on classes
+    (``__slotnames__`` by pickle, ``__abstractmethods__``) do not; the fast path then compares with the new names."""
+    if not same_names(namespace, state[1]):
+        return True
+    state[0] = tuple(namespace)
+    return False
+
+
+def same_names(namespace: Any, expected: frozenset[str]) -> bool:
+    different = expected.symmetric_difference(namespace)
+    # asked for its annotations, a class without any gets an empty dict
+    return all(n in _CACHED_NAMES for n in different) and not (
+        "__annotations__" in different and namespace.get("__annotations__")
+    )
+
+
+def nth(container: Any, index: int) -> Any:
+    for i, value in enumerate(natives.elements(container)):
+        if i == index:
+            return value
+    raise IndexError(index)
+
+
+HELPERS: dict[str, Any] = {
+    "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
+    "nth": nth, "peek": peek, "slot_of": slot_of, "slot_filled": slot_filled,
+    "draw": draw, "cache_state": cache_state, "namespace": namespace,
+    "dict_getitem": dict.__getitem__, "dict_entry": dict_entry, "dict_has": dict.__contains__,
+    "native_len": natives.length, "native_item": natives.item, "native_values": natives.values,
+    "list_getitem": list.__getitem__, "getattr": getattr, "type": type, "len": len,
+    "id": id, "tuple": tuple, "map": map, "dict": dict, "list": list, "set": set, "bool": bool, "int": int,
+    "float": float, "str": str,
+}  # fmt: skip

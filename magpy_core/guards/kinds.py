@@ -1,0 +1,477 @@
+"""The kinds of guard, one class each: its checks, why it fails, how it reads, what dict version tags stand for.
+
+To add a kind, write its class here and register one object of it. Imported as ``guard``:
+``refgraph.read(source, guard.EQUAL, value, site)``. Key names: EQUAL, IS, TYPE and the other constants; KINDS has them all.
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import torch
+
+from magpy_core._compat.cpython.dict_tags import type_is_fixed
+from magpy_core.guards.explain import Failure
+from magpy_core.guards.helpers import HOOK_DICTS, same_elements, same_keys, same_names
+from magpy_core.opgraph.scalars import Sym
+from magpy_core.refgraph.fields import ABSENT as NOTHING
+from magpy_core.refgraph.guard_kind import GuardKind
+from magpy_core.refgraph.kinds import SCALAR, bounded_repr, is_a, kind_of, same_scalar
+from magpy_core.refgraph.lookup import overrides
+from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source_kinds import TABLES, dict_entry
+
+if TYPE_CHECKING:
+    from magpy_core.guards.codegen import GuardWriter
+    from magpy_core.guards.first_level import FirstLevel
+    from magpy_core.refgraph.graph import Read
+    from magpy_core.refgraph.verify import Entry
+
+Now = Callable[[Source], Any]
+
+_SINGLETONS = (None, True, False)
+_ONE_OF_EACH = (bool, torch.dtype, torch.layout, torch.memory_format)  # equal values of these types are one object
+_PLAIN_DICTS = (dict, OrderedDict, defaultdict, Counter)
+
+
+def _failure(read: Read, new: str, old: str | None = None) -> Failure:
+    old = bounded_repr(read.expected) if old is None else old
+    return Failure("MP201", read.source.describe(), old, new, source=read.source)
+
+
+class _OfValue(GuardKind):
+    """What is about the value at the source alone."""
+
+    def text(self, read: Read) -> str:
+        return f"{read.source.describe()} is {bounded_repr(read.expected)}"
+
+    @abstractmethod
+    def fits(self, value: Any, expected: Any) -> bool: ...
+
+    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
+        return self.fits(value, expected)
+
+    def failure(self, read: Read, now: Now) -> Failure | None:
+        value = now(read.source)
+        return None if self.fits(value, read.expected) else _failure(read, bounded_repr(value))
+
+    def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
+        return level.held(read.source)
+
+
+class Absent(GuardKind):
+    """There is nothing at the source: no such key, attribute or name."""
+
+    name = "absent"
+    of_absence = True
+
+    def text(self, read: Read) -> str:
+        return f"{read.source.describe()} is absent"
+
+    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
+        return value is NOTHING
+
+    def code(self, writer: GuardWriter, read: Read) -> None:
+        source = read.source
+        key = writer.key(source)
+        base = writer.var(source.parent)
+        plain = source.parent.kind == "dict" or writer.type_of(source.parent) in _PLAIN_DICTS
+        writer.fail_if(f"{key} in {base}" if plain else f"dict_has({base}, {key})", read.site)
+
+    def entry_test(self, writer: GuardWriter, read: Read, own: bool) -> str | None:
+        source = read.source
+        return f"{source.key!r} in d" if own or source.parent.key in TABLES else None
+
+    def failure(self, read: Read, now: Now) -> Failure | None:
+        source = read.source
+        key = now(source.key) if isinstance(source.key, Source) else source.key
+        container = now(source.parent)
+        if not (dict.__contains__(container, key) if is_a(container, dict) else key in container):
+            return None
+        value = dict_entry(container, key) if is_a(container, dict) else container[key]
+        return _failure(read, bounded_repr(value), "absent")
+
+    def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
+        source = read.source
+        return source.base is not None and is_plain_key(source.key) and level.contents(source.base)
+
+
+class Type(_OfValue):
+    """The value is of this very type."""
+
+    name = "type"
+    of_object = True
+
+    def text(self, read: Read) -> str:
+        name = type.__dict__["__name__"].__get__(read.expected)  # not what a metaclass makes of it
+        return f"type({read.source.describe()}) is {name}"
+
+    def fits(self, value: Any, expected: Any) -> bool:
+        return type(value) is expected
+
+    def code(self, writer: GuardWriter, read: Read) -> None:
+        writer.fail_if(f"type({writer.var(read.source)}) is not {writer.const(read.expected)}", read.site)
+
+    def failure(self, read: Read, now: Now) -> Failure | None:
+        found = type(now(read.source))
+        return None if found is read.expected else _failure(read, f"a {found.__name__}", f"a {read.expected.__name__}")
+
+    def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
+        source = read.source
+        return (level.held(source) and type_is_fixed(level.value(source))) or level.watched(source)
+
+
+class Tensor(Type):
+    """The value is a tensor; the native check of all tensors at once compares what else there is to it."""
+
+    name = "tensor"
+
+    def text(self, read: Read) -> str:
+        return f"{read.source.describe()} is a tensor"
+
+    def code(self, writer: GuardWriter, read: Read) -> None:
+        writer.var(read.source)
+
+    def failure(self, read: Read, now: Now) -> Failure | None:
+        value = now(read.source)
+        return None if is_a(value, torch.Tensor) else _failure(read, bounded_repr(value), "a Tensor")
+
+    def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
+        return level.held(read.source)
+
+
+class Is(_OfValue):
+    """The value is this very object."""
+
+    name = "is"
+
+    def fits(self, value: Any, expected: Any) -> bool:
+        return value is expected
+
+    def code(self, writer: GuardWriter, read: Read) -> None:
+        if type(read.expected) in (int, str):
+            name = writer.this_object(read.expected)
+            writer.fail_if(f"{writer.var(read.source)} is not {name}", read.site)
+        else:
+            writer.fail_if(f"{writer.var(read.source)} is not {writer.const(read.expected)}", read.site)
+
+    def entry_test(self, writer: GuardWriter, read: Read, own: bool) -> str | None:
+        source = read.source
+        if not own or writer.has(source) or source.kind not in ("dict_item", "attr"):
+            return None
+        return f"d[{source.key!r}] is not {writer.const(read.expected)}"
+
+
+class Identity(Is):
+    """As ``Is``, where the program itself made use of which object it is."""
+
+    name = "identity"
+    reported = True
+
+
+class Equal(_OfValue):
+    """The value equals this plain one, and is of its type; floats by their bits' meaning."""
+
+    name = "eq"
+    reported = True
+
+    def text(self, read: Read) -> str:
+        return f"{read.source.describe()} == {bounded_repr(read.expected)}"
+
+    def fits(self, value: Any, expected: Any) -> bool:
+        return same_scalar(value, expected)
+
+    def code(self, writer: GuardWriter, read: Read) -> None:
+        name, expected, tp = writer.var(read.source), read.expected, type(read.expected)
+        c = writer.const(expected)
+        if expected is None or expected is Ellipsis or tp in _ONE_OF_EACH:
+            test = f"{name} is not {c}"
+        elif tp in (float, complex):
+            test = f"{name} is not {c} and not same({name}, {c})"
+        elif tp is int:
+            test = f"type({name}) is not {writer.const(tp)} or {name} != {c}"
+        else:
+            # the shared object is the common case; equality is asked only of another object of the right type
+            t = writer.const(tp)
+            key = writer.this_object(expected)
+            test = f"{name} is not {key} and (type({name}) is not {t} or {name} != {key})"
+        writer.fail_if(test, read.site)
+
+    def entry_test(self, writer: GuardWriter, read: Read, own: bool) -> str | None:
+        return IS.entry_test(writer, read, own) if any(read.expected is s for s in _SINGLETONS) else None
+
+    def failure(self, read: Read, now: Now) -> Failure | None:
+        value = now(read.source)
+        if self.fits(value, read.expected):
+            return None
+        number = type(value) is type(read.expected) and type(value) in (int, float)
+        return replace(_failure(read, bounded_repr(value)), number=number)
+
+    def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
+        return level.held(read.source) and kind_of(read.expected) == SCALAR
+
+
+class Truth(GuardKind):
+    """The container is not empty (``expected`` is True), or it is."""
+
+    name = "truth"
+    of_object = True
+    reported = True
+
+    def text(self, read: Read) -> str:
+        return f"{read.source.describe()} is {_fullness(read.expected)}"
+
+    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
+        return bool(len(entry.pairs(value) if is_a(value, dict) else entry.elements(value))) is expected
+
+    def code(self, writer: GuardWriter, read: Read) -> None:
+        name = writer.var(read.source)
+        writer.fail_if(f"not {name}" if read.expected else name, read.site)
+
+    def failure(self, read: Read, now: Now) -> Failure | None:
+        full = bool(now(read.source))
+        return None if full is read.expected else _failure(read, _fullness(full), _fullness(read.expected))
+
+    def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
+        return read.source.kind != "dict" and level.table(read.source, keys=False)
+
+
+class Keys(GuardKind):
+    """The dict has these keys in this order."""
+
+    name = "keys"
+    of_object = True
+    reported = True
+
+    def text(self, read: Read) -> str:
+        return f"{self.name} of {read.source.describe()} are {bounded_repr(read.expected)}"
+
+    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
+        return same_keys(tuple(k for k, _ in entry.pairs(value)), expected)
+
+    def code(self, writer: GuardWriter, read: Read) -> None:
+        source, expected = read.source, read.expected
+        own = any(overrides(writer.type_of(source), name) for name in ("__iter__", "__len__"))
+        if all(type(k) is str for k in expected) and len(expected) < 200 and not own:
+            writer.fail_if(f"tuple({writer.var(source)}) != {writer.const(expected)}", read.site)
+        else:
+            writer.fail_if(f"not same_keys({writer.var(source)}, {writer.const(expected)})", read.site)
+        writer.types_of_values(source)
+
+    def failure(self, read: Read, now: Now) -> Failure | None:
+        value = now(read.source)
+        if same_keys(value, read.expected):
+            return None
+        return _failure(read, f"the keys {_listed(value)}", f"the keys {_listed(read.expected)}")
+
+    def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
+        return read.source.kind != "dict" and level.table(read.source)
+
+
+class Elements(Keys):
+    """The set has these elements, and is iterated over in this order."""
+
+    name = "elements"
+
+    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
+        return same_keys(tuple(entry.elements(value)), expected)
+
+    def code(self, writer: GuardWriter, read: Read) -> None:
+        writer.fail_if(f"not same_elements({writer.var(read.source)}, {writer.const(read.expected)})", read.site)
+
+    def failure(self, read: Read, now: Now) -> Failure | None:
+        value = now(read.source)
+        return None if same_elements(value, read.expected) else _failure(read, bounded_repr(value))
+
+    def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
+        return False
+
+
+class Names(GuardKind):
+    """The namespace of a class has these names, but for those that Python itself keeps there."""
+
+    name = "names"
+
+    def text(self, read: Read) -> str:
+        return f"{self.name} of {read.source.describe()} are {bounded_repr(read.expected)}"
+
+    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
+        return True  # no snapshot has what a class had at entry
+
+    def code(self, writer: GuardWriter, read: Read) -> None:
+        name = writer.var(read.source)
+        state = writer.const([(), read.expected])
+        writer.fail_if(f"tuple({name}) != {state}[0] and names_changed({name}, {state})", read.site)
+
+    def failure(self, read: Read, now: Now) -> Failure | None:
+        value = now(read.source)
+        if same_names(value, read.expected):
+            return None
+        changed = sorted(str(n) for n in read.expected.symmetric_difference(value))
+        return _failure(read, "with other attributes", f"without a change of {', '.join(changed[:3])}")
+
+    def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
+        source = read.source
+        return source.kind == "dict" and source.base is not None and level.fixed_names(source.base)
+
+
+class PlainModule(GuardKind):
+    """A module without hooks and without a ``forward`` of its own: what ``nn.Module.__call__`` itself looks at."""
+
+    name = "plain_module"
+    of_object = True
+
+    def text(self, read: Read) -> str:
+        return f"{read.source.describe()} has no hooks and no forward of its own"
+
+    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
+        return type(value) is expected
+
+    def code(self, writer: GuardWriter, read: Read) -> None:
+        def entries() -> None:
+            for test in (*(f"d[{name!r}]" for name in HOOK_DICTS), "'forward' in d"):
+                writer.entry(writer.dict_of(read.source), test, read)
+            writer.checks += 1
+
+        writer.at_end.append(entries)
+
+    def failure(self, read: Read, now: Now) -> Failure | None:
+        d = now(read.source).__dict__
+        if "forward" in d:
+            return _failure(read, "given a forward of its own", "without one")
+        return _failure(read, "with hooks", "without hooks") if any(d[name] for name in HOOK_DICTS) else None
+
+    def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
+        return level.hooks(read.source)
+
+
+class SameAs(GuardKind):
+    """The value is the object at another source, ``expected``."""
+
+    name = "is_source"
+    same: ClassVar[bool] = True
+
+    def text(self, read: Read) -> str:
+        return f"{read.source.describe()} is {'' if self.same else 'not '}{read.expected.describe()}"
+
+    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
+        return entry.is_one_object(value, expected) in (self.same, None)
+
+    def code(self, writer: GuardWriter, read: Read) -> None:
+        found = writer.var(read.source)
+        writer.fail_if(f"{found} is {'not ' if self.same else ''}{writer.var(read.expected)}", read.site)
+
+    def failure(self, read: Read, now: Now) -> Failure | None:
+        if (now(read.source) is now(read.expected)) is self.same:
+            return None
+        same, other = f"the same object as {read.expected.describe()}", "another object"
+        return _failure(read, other, same) if self.same else _failure(read, same, other)
+
+    def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
+        return level.held(read.source) and level.held(read.expected)
+
+
+class NotSameAs(SameAs):
+    """The value is not the object at another source."""
+
+    name = "is_not_source"
+    same = False
+    by_expected = True
+
+    def check(self, expected: Any) -> str:
+        return f"{self.name}:{id(expected)}"
+
+    def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
+        return level.stays(read.source) and level.stays(read.expected)
+
+
+class Outcome(GuardKind):
+    """A symbolic scalar has this value now: ``expected`` is the symbol and its value, the source a constant for it."""
+
+    name = "sym"
+    by_expected = True
+    reported = True
+
+    def check(self, expected: Any) -> str:
+        return f"{self.name}:{expected[1]!r}"
+
+    def subject(self, read: Read) -> tuple[str, str]:
+        sym, outcome = read.expected
+        return sym.describe(), repr(outcome)
+
+    def text(self, read: Read) -> str:
+        sym, outcome = read.expected
+        return f"{sym.describe()} gives {bounded_repr(outcome)}"
+
+    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
+        return True  # it was computed from other reads
+
+    def code(self, writer: GuardWriter, read: Read) -> None:
+        sym, outcome = read.expected
+        expr = writer.scalar(sym)
+        if type(outcome) is bool:
+            writer.fail_if(f"not ({expr})" if outcome else expr, read.site)
+        else:
+            writer.fail_if(f"not same({expr}, {writer.const(outcome)})", read.site)
+
+    def failure(self, read: Read, now: Now) -> Failure | None:
+        sym, outcome = read.expected
+        if any(leaf.payload.kind == "draw" for leaf in sym.leaves()):
+            return None  # drawing again would give another number
+        found = _sym_value(sym, now)
+        return None if same_scalar(found, outcome) else Failure("MP201", sym.describe(), repr(outcome), repr(found))
+
+
+def is_plain_key(key: Any) -> bool:
+    """Whether the key of a step is fixed, and looking it up runs no code of the program's."""
+    return type(key) in (str, int, bool, type(None))
+
+
+def _sym_value(sym: Any, now: Now) -> Any:
+    """A symbolic scalar's value now (sources only)."""
+    if not isinstance(sym, Sym):
+        return sym
+    return now(sym.payload) if sym.kind == "source" else sym.payload(*(_sym_value(a, now) for a in sym.args))
+
+
+def _fullness(full: bool) -> str:
+    return "not empty" if full else "empty"
+
+
+def _listed(keys: Iterable[Any]) -> str:
+    """Keys of a dict: the first few."""
+    texts = [bounded_repr(k, 30) for k in itertools.islice(keys, 5)]
+    return ", ".join(texts[:4]) + (", ..." if len(texts) > 4 else "") if texts else "of an empty dict"
+
+
+KINDS: dict[str, GuardKind] = {}
+
+_K = TypeVar("_K", bound=GuardKind)
+
+
+def register(kind: _K) -> _K:
+    """Put a kind in ``KINDS``, by a name that no other has."""
+    if KINDS.setdefault(kind.name, kind) is not kind:
+        raise ValueError(f"there is a kind of guard called {kind.name!r} already")
+    return kind
+
+
+ABSENT = register(Absent())
+TYPE = register(Type())
+TENSOR = register(Tensor())
+IS = register(Is())
+IDENTITY = register(Identity())
+EQUAL = register(Equal())
+TRUTH = register(Truth())
+KEYS = register(Keys())
+ELEMENTS = register(Elements())
+NAMES = register(Names())
+PLAIN_MODULE = register(PlainModule())
+SAME_AS = register(SameAs())
+NOT_SAME_AS = register(NotSameAs())
+OUTCOME = register(Outcome())

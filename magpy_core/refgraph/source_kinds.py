@@ -1,0 +1,367 @@
+"""The kinds of source: the roots, and each step from one value to another.
+
+A kind knows what it reads, the Python text of that in generated guards, the text shown to people, what the snapshots say was
+there at entry, and how far dict version tags stand for it. To add one, add it to SOURCE_KINDS; whatever is special about it
+is a class of its own. Key types: SourceKind, Root; key name: SOURCE_KINDS.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+
+from magpy_core._compat.cpython.slot_words import slot
+from magpy_core.refgraph import natives
+from magpy_core.refgraph.fields import ABSENT, UNKNOWN, cell_value
+from magpy_core.refgraph.iterators import peek
+from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.lookup import overrides
+
+if TYPE_CHECKING:
+    from magpy_core.guards.codegen import GuardWriter
+    from magpy_core.guards.first_level import FirstLevel
+    from magpy_core.refgraph.source import Source
+    from magpy_core.refgraph.verify import Entry
+
+TABLES = frozenset({"_parameters", "_buffers", "_modules"})
+_TUPLES = (tuple, torch.Size)
+_NOTHING = object()
+
+
+def dict_entry(d: Any, key: Any) -> Any:
+    """What a dict holds under a key; KeyError where there is nothing, whatever ``__missing__`` would make of that."""
+    value = dict.get(d, key, _NOTHING)
+    if value is _NOTHING:
+        raise KeyError(key)
+    return value
+
+
+def namespace(obj: Any) -> Any:
+    """``obj.__dict__``, whatever a ``__getattribute__`` of the user's says."""
+    return (
+        type.__getattribute__(obj, "__dict__") if issubclass(type(obj), type) else object.__getattribute__(obj, "__dict__")
+    )
+
+
+slot_of: Callable[[Any, str], Any] = object.__getattribute__
+
+
+def slot_filled(obj: Any, name: str) -> bool:
+    """Whether a slot holds anything."""
+    try:
+        slot_of(obj, name)
+    except AttributeError:
+        return False
+    return True
+
+
+def _nth(iterator: Iterator[Any], index: int) -> Any:
+    for i, value in enumerate(iterator):
+        if i == index:
+            return value
+    raise IndexError(index)
+
+
+def _not_twice(key: Any) -> Any:
+    raise LookupError(f"a number that {key[1]}() drew can't be read again")
+
+
+def _no_step(base: Any, key: Any) -> Any:
+    raise TypeError("a root is reached from nothing")
+
+
+def cache_state(fn: Any) -> str:
+    """What tells whether a cached function's cache was cleared or filled since."""
+    info = fn.cache_info()
+    return f"{info.misses} misses, {info.currsize} entries"
+
+
+def _base(source: Source, base: str) -> str:
+    return base
+
+
+def _member(source: Source, base: str) -> str:
+    return f"{base}.{source.key}"
+
+
+def _item(source: Source, base: str) -> str:
+    return f"{base}[{source.key_text()}]"
+
+
+def _dict_item(source: Source, base: str) -> str:
+    """As an attribute, or a global, where the dict is a namespace."""
+    at = source.parent
+    if at.kind == "dict" or (at.kind == "attr" and at.key in TABLES):
+        return _member(source, at.parent.describe())
+    return str(source.key) if at.kind == "const" and at.label.startswith("globals of ") else _item(source, base)
+
+
+def _called(base: str, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...] = ()) -> str:
+    return f"{base}({', '.join([*map(repr, args), *(f'{n}={v!r}' for n, v in kwargs)])})"
+
+
+class SourceKind:
+    """A step: ``read(base, key)`` is its value. ``template`` is the Python text of that, with {b} for the base's expression
+    and {k} for the key's; ``text`` gives the one shown to people, of the source and the base's own text."""
+
+    watchable: ClassVar[bool] = False  # an object found there may be a root of a first level
+    followed: ClassVar[bool] = False
+
+    def __init__(self, read: Callable[[Any, Any], Any], template: str, text: Callable[[Source, str], str]) -> None:
+        self.read, self.template, self.text = read, template, text
+
+    def code(self, writer: GuardWriter, source: Source) -> str:
+        """Write the access; the name of the variable (or constant) with the value."""
+        key = writer.key(source)
+        return writer.assign(self.form(writer, source).format(b=writer.var(source.parent), k=key))
+
+    def form(self, writer: GuardWriter, source: Source) -> str:
+        """The template, where it depends on what is known of the base."""
+        return self.template
+
+    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
+        """The value at the region's entry by the snapshots, ``ABSENT``, or ``UNKNOWN`` where they do not hold it (a native
+        field, an iterator's next value)."""
+        return UNKNOWN
+
+    def may_follow(self, base: Any, key: Any) -> bool:
+        """Whether a first level may take the step: it runs no code of the program's, and tags may stand for it."""
+        return self.followed
+
+    def held(self, level: FirstLevel, source: Source) -> bool:
+        """Whether this is one and the same value as long as the tags are."""
+        return False
+
+    def table(self, level: FirstLevel, source: Source) -> bool:
+        """Whether there is a dict in a fixed namespace, with fixed contents."""
+        return False
+
+
+class Root(SourceKind):
+    """Where a path starts: ``get(key, args, kwargs)`` is its value."""
+
+    watchable = True
+
+    def __init__(self, get: Callable[[Any, Any, Any], Any], template: str) -> None:
+        super().__init__(_no_step, template, _base)
+        self.get = get
+
+    def path(self, source: Source) -> str:
+        return self.template.format(k=repr(source.key))
+
+    def code(self, writer: GuardWriter, source: Source) -> str:
+        return writer.assign(self.path(source))
+
+
+class Const(Root):
+    """An object that the guard itself keeps."""
+
+    def path(self, source: Source) -> str:
+        return f"<{source.label}@{id(source.key):x}>"
+
+    def code(self, writer: GuardWriter, source: Source) -> str:
+        return writer.const(source.key)
+
+    def held(self, level: FirstLevel, source: Source) -> bool:
+        return True
+
+    def table(self, level: FirstLevel, source: Source) -> bool:
+        return type(source.key) is dict and level.fixed_names(source)
+
+
+class Attribute(SourceKind):
+    """An entry of an object's own ``__dict__``."""
+
+    watchable = followed = True
+
+    def code(self, writer: GuardWriter, source: Source) -> str:
+        return writer.assign(f"{writer.dict_of(source.parent)}[{writer.const(source.key)}]")
+
+    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
+        return entry.attrs(base).get(key, ABSENT)
+
+    def held(self, level: FirstLevel, source: Source) -> bool:
+        return level.namespace(source.parent)
+
+    def table(self, level: FirstLevel, source: Source) -> bool:
+        return level.held(source) and level.add_table(source.path, level.value(source))
+
+
+class Namespace(SourceKind):
+    """An object's own ``__dict__``."""
+
+    followed = True
+
+    def code(self, writer: GuardWriter, source: Source) -> str:
+        return writer.dict_of(source.parent)
+
+    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
+        return base.__dict__ if is_a(base, (type, types.FunctionType)) else object.__getattribute__(base, "__dict__")
+
+
+class Entries(SourceKind):
+    """An element of a container, or a dict's entry."""
+
+    watchable = followed = True
+
+    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
+        return entry.item(base, key)
+
+    def _is_plain(self, writer: GuardWriter, source: Source) -> bool:
+        return source.parent.kind != "const" and writer.type_of(source.parent) in (dict, list)
+
+
+class ListItem(Entries):
+    def form(self, writer: GuardWriter, source: Source) -> str:
+        return "{b}[{k}]" if self._is_plain(writer, source) else self.template
+
+
+class DictItem(Entries):
+    def form(self, writer: GuardWriter, source: Source) -> str:
+        if self._is_plain(writer, source):
+            return "{b}[{k}]"
+        # a dict's ``__getitem__`` may be its class's ``__missing__``: a guard must not make what it looks for
+        tp = writer.type_of(source.parent)
+        makes = source.parent.kind != "dict" and (tp is None or hasattr(tp, "__missing__"))
+        return "dict_entry({b}, {k})" if makes else self.template
+
+    def held(self, level: FirstLevel, source: Source) -> bool:
+        return level.contents(source.parent)
+
+    def table(self, level: FirstLevel, source: Source) -> bool:
+        return (
+            source.parent.kind in ("dict", "const")
+            and level.held(source)
+            and level.add_table(source.path, level.value(source))
+        )
+
+
+class Item(DictItem):
+    """As the program writes it: ``base[key]``."""
+
+    def form(self, writer: GuardWriter, source: Source) -> str:
+        return "native_item({b}, {k})" if overrides(writer.type_of(source.parent), "__getitem__") else self.template
+
+    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
+        if source.parent.kind == "dict":
+            return entry.attrs(entry.value(source.parent.parent)).get(key, ABSENT)
+        return entry.item(base, key)
+
+    def may_follow(self, base: Any, key: Any) -> bool:
+        return type(base) in (dict, list, *_TUPLES)
+
+    def held(self, level: FirstLevel, source: Source) -> bool:
+        return _of_held_tuple(level, source) or level.contents(source.parent)
+
+
+class Length(SourceKind):
+    def form(self, writer: GuardWriter, source: Source) -> str:
+        return "native_len({b})" if overrides(writer.type_of(source.parent), "__len__") else self.template
+
+    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
+        return entry.length(source.parent, base)
+
+    def may_follow(self, base: Any, key: Any) -> bool:
+        return type(base) in (dict, list, *_TUPLES)
+
+    def held(self, level: FirstLevel, source: Source) -> bool:
+        return _of_held_tuple(level, source)
+
+
+class KeyAt(SourceKind):
+    """The key of a dict at a position."""
+
+    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
+        keys = [k for k, _ in entry.pairs(base)]
+        return keys[key] if key < len(keys) else ABSENT
+
+
+class Cell(SourceKind):
+    """What a closure's cell holds."""
+
+    watchable = followed = True
+
+    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
+        node = entry.graph.node(base)
+        return node.snapshot.content if node is not None and node.snapshot is not None else cell_value(base)
+
+    def held(self, level: FirstLevel, source: Source) -> bool:
+        return level.slot(source)
+
+
+class TypeOf(SourceKind):
+    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
+        return type(base)
+
+
+class Slot(SourceKind):
+    """A slot: never read by ``getattr``, which would run a ``__getattribute__`` of the user's."""
+
+    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
+        node = entry.graph.node(base)
+        if node is not None and node.snapshot is not None and node.snapshot.slots is not None:
+            return node.snapshot.slots.get(key, UNKNOWN)
+        # a native field has no snapshot, and reading it could run a user's descriptor; functions' fields are plain
+        return getattr(base, key) if is_a(base, types.FunctionType) else UNKNOWN
+
+
+class Field(Slot):
+    """An attribute that an object in C has."""
+
+    def may_follow(self, base: Any, key: Any) -> bool:
+        return slot(base, key) is not None
+
+    def held(self, level: FirstLevel, source: Source) -> bool:
+        return level.slot(source)
+
+    def table(self, level: FirstLevel, source: Source) -> bool:
+        return source.key == "__kwdefaults__" and level.held(source)
+
+
+class Draw(SourceKind):
+    """A number that a random stream gave: its key is its place among all of them, the method, the method's arguments."""
+
+    def code(self, writer: GuardWriter, source: Source) -> str:
+        key = writer.key(source)
+        name = writer.fresh("draw")  # another name than the ones that may move into the next line
+        writer.lines.append(f"{name} = {self.template.format(b=writer.var(source.parent), k=key)}")
+        return name
+
+
+def _of_held_tuple(level: FirstLevel, source: Source) -> bool:
+    base = source.parent
+    return base.kind != "dict" and level.held(base) and type(level.value(base)) in _TUPLES
+
+
+SOURCE_KINDS: dict[str, SourceKind] = {
+    "const": Const(lambda k, args, kwargs: k, ""),
+    "arg": Root(lambda k, args, kwargs: args[k], "args[{k}]"),
+    "kwarg": Root(lambda k, args, kwargs: kwargs[k], "kwargs[{k}]"),
+    "attr": Attribute(lambda b, k: namespace(b)[k], "namespace({b})[{k}]", _member),
+    "dict": Namespace(lambda b, k: namespace(b), "namespace({b})", lambda s, b: f"{b}.__dict__"),
+    "item": Item(natives.item, "{b}[{k}]", _dict_item),
+    "dict_item": DictItem(dict_entry, "dict_getitem({b}, {k})", _dict_item),
+    "list_item": ListItem(list.__getitem__, "list_getitem({b}, {k})", _item),
+    "key_at": KeyAt(lambda b, k: _nth(dict.__iter__(b), k), "nth({b}, {k})", lambda s, b: f"list({b})[{s.key_text()}]"),
+    "slot": Slot(slot_of, "slot_of({b}, {k})", _member),
+    "filled": SourceKind(slot_filled, "slot_filled({b}, {k})", lambda s, b: f"hasattr({b}, {s.key_text()})"),
+    "field": Field(getattr, "getattr({b}, {k})", _member),
+    "cell": Cell(lambda b, k: b.cell_contents, "{b}.cell_contents", _base),
+    "type": TypeOf(lambda b, k: type(b), "type({b})", lambda s, b: f"type({b})"),
+    "len": Length(lambda b, k: natives.length(b), "len({b})", lambda s, b: f"len({b})"),
+    "deref": SourceKind(lambda b, k: b(), "{b}()", lambda s, b: f"{b}()"),
+    "size": SourceKind(lambda b, k: b.size(k), "{b}.size({k})", lambda s, b: f"{b}.shape[{s.key}]"),
+    "offset": SourceKind(lambda b, k: b.storage_offset(), "{b}.storage_offset()", lambda s, b: f"{b}.storage_offset()"),
+    "cached": SourceKind(
+        lambda b, k: b(*k[0], **dict(k[1])), "{b}(*{k}[0], **dict({k}[1]))", lambda s, b: _called(b, *s.key)
+    ),
+    "setting": SourceKind(lambda b, k: b(*k), "{b}(*{k})", lambda s, b: _called(b, s.key)),
+    "cache_state": SourceKind(lambda b, k: cache_state(b), "cache_state({b})", lambda s, b: f"{b}.cache_info()"),
+    "logs": SourceKind(lambda b, k: b.isEnabledFor(k), "{b}.isEnabledFor({k})", lambda s, b: f"{b}.isEnabledFor({s.key})"),
+    "context": SourceKind(lambda b, k: b.get(k), "{b}.get({k})", lambda s, b: f"{b}.get()"),
+    "peek": SourceKind(peek, "peek({b}, {k})", lambda s, b: f"next({b})"),
+    "draw": Draw(lambda b, k: _not_twice(k), "draw({b}, {k}, before)", lambda s, b: _called(f"{b}.{s.key[1]}", s.key[2])),
+}
