@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import dataclass, field
 from typing import Any
 
 from magpy_core.findings import Unsupported, Value
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.replay.ir import MadeInside
 
 
-class Age:
+@dataclass(eq=False)
+class Age(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal) -> None:
-        self.journal = journal
-        self.refgraph = ledger.refgraph
-        self._young: set[int] | None = None
-        self.only_inside: dict[int, tuple[Any, Unsupported, Any]] = {}
-        self._keeps_objects = True  # until the death of one has an effect
+    _young: set[int] | None = field(default=None, init=False)
+    only_inside: dict[int, tuple[Any, Unsupported, Any]] = field(default_factory=dict, init=False)
+    _keeps_objects: bool = field(default=True, init=False)  # until the death of one has an effect
 
     def assume_internal(self, obj: Any) -> None:
         """``obj`` has no source: the region must have made it, which is checked at exit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+from dataclasses import dataclass, field
 from typing import Any
 
 from magpy_core.findings import HERE
@@ -11,8 +12,7 @@ from magpy_core.opgraph.functions import (
     OUTSIDE_ARRAY,
     OUTSIDE_ARRAY_HINT,
 )
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
@@ -27,14 +27,16 @@ def memory_owner(array: Any) -> Any:
         array = under
 
 
-class Arrays:
+@dataclass(eq=False)
+class Arrays(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal) -> None:
-        self.journal = journal
-        self.refgraph = ledger.refgraph
-        self._plain: dict[int, Any] = {}  # NumPy arrays that the region made of plain numbers, by id
-        self._shared: dict[int, Any] = {}  # owners of memory that both a tensor and an array have now, by id
+    _plain: dict[int, Any] = field(
+        default_factory=dict, init=False
+    )  # NumPy arrays that the region made of plain numbers, by id
+    _shared: dict[int, Any] = field(
+        default_factory=dict, init=False
+    )  # owners of memory that both a tensor and an array have now, by id
 
     def memory_read(self, site: Any, *values: Any) -> bool:
         """Bytes are used that no event shows, if one of these holds some: refused, and True. That is memory from outside,

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from magpy_core.findings import HERE, Severity, Value
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.assertions import only_raises
 from magpy_core.opgraph.scalars import Sym
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Decision, Ledger
+from magpy_core.recording.ledger import Decision
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
 
-class Decisions:
+@dataclass(eq=False)
+class Decisions(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
-        self._settled: dict[int, Sym] = {}  # numbers that branches made so far have fixed, by id
+    _settled: dict[int, Sym] = field(default_factory=dict, init=False)  # numbers that branches made so far have fixed, by id
 
     def address_shown(self, sym: Sym, site: Any) -> None:
         """The number itself is used: that of an object from outside can be guarded."""

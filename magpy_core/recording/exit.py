@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import Unsupported
@@ -9,11 +10,10 @@ from magpy_core.recording.age import Age
 from magpy_core.recording.arrays import Arrays, memory_owner
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.imports import Imports
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.operator_host import OperatorHost
 from magpy_core.recording.output import OutputCalls
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.replay.ir import Const, Plan
 from magpy_core.replay.plan import Planner
@@ -22,26 +22,21 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Calls, Facts, Nodes
 
 
-class Exit:
+@dataclass(eq=False)
+class Exit(Tracker):
     """``active_error``: the exception that was being handled when the region was called."""
 
-    def __init__(
-        self, ledger: Ledger, journal: Journal, stack: CallStack, age: Age, numbers: Numbers, arrays: Arrays, facts: Facts,
-        calls: Calls, nodes: Nodes, imports: Imports, output: OutputCalls, host: OperatorHost,
-    ) -> None:  # fmt: skip
-        self.ledger = ledger
-        self.journal = journal
-        self.stack = stack
-        self.age = age
-        self.numbers = numbers
-        self.arrays = arrays
-        self.facts = facts
-        self.calls = calls
-        self.nodes = nodes
-        self.imports = imports
-        self.output = output
-        self.host = host
-        self.active_error: BaseException | None = None
+    stack: CallStack
+    age: Age
+    numbers: Numbers
+    arrays: Arrays
+    facts: Facts
+    calls: Calls
+    nodes: Nodes
+    imports: Imports
+    output: OutputCalls
+    host: OperatorHost
+    active_error: BaseException | None = field(default=None, init=False)
 
     def plan(self, result: Any, error: BaseException | None) -> Plan | None:
         """The plan; None where the run can't be captured."""

@@ -6,27 +6,24 @@ import importlib.util
 import sys
 import types
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.record import OWN_DIRECTORY
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.pauses import Pauses
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
 FIND_AND_LOAD: types.CodeType = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
 
 
-class Imports:
+@dataclass(eq=False)
+class Imports(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, pauses: Pauses) -> None:
-        self.journal = journal
-        self.pauses = pauses
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
-        self._failed: dict[str, Any] = {}
+    pauses: Pauses
+    _failed: dict[str, Any] = field(default_factory=dict, init=False)
 
     def importing(self) -> bool:
         """Whether the frame that starts was called by the import system or a module's body (an import no event showed)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,8 +13,7 @@ import torch.utils.checkpoint
 from magpy_core.findings import HERE
 from magpy_core.monitor import policy
 from magpy_core.recording.age import Age
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import Snapshot, take
@@ -22,15 +22,12 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Facts
 
 
-class Lifetimes:
+@dataclass(eq=False)
+class Lifetimes(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, age: Age, facts: Facts) -> None:
-        self.journal = journal
-        self.age = age
-        self.facts = facts
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
+    age: Age
+    facts: Facts
 
     def constructed(self, cls: type, args: tuple[Any, ...], site: Any) -> None:
         """What is to happen when an object dies can't be replayed: a replay makes and drops other objects than the run."""

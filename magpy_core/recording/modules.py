@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,8 +15,7 @@ from torch import nn
 from magpy_core._compat.torch.parallel import PARALLEL_FORWARD
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.fields import instance_dict
 from magpy_core.refgraph.kinds import is_a
@@ -29,17 +29,13 @@ _HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_back
 _module = nn.modules.module
 
 
-class ModuleCalls:
+@dataclass(eq=False)
+class ModuleCalls(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, facts: Facts, access: Access) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.facts = facts
-        self.access = access
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
-        self._global_hooks_read = False
+    facts: Facts
+    access: Access
+    _global_hooks_read: bool = field(default=False, init=False)
 
     def module_call(self, frame: Any) -> bool:
         """``nn.Module._call_impl``: fixed edges instead of events (module summary), unless hooks have to run."""

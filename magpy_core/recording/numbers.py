@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import types
+from dataclasses import dataclass, field
 from typing import Any
 
 from magpy_core.findings import HERE
@@ -14,8 +15,7 @@ from magpy_core.opgraph.scalars import (
 )
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.decisions import Decisions
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import instance_dict
 from magpy_core.refgraph.graph import Node
@@ -41,17 +41,12 @@ def _store(node: Node, key: Any, value: int) -> None:
             d[key] = value
 
 
-class Numbers:
+@dataclass(eq=False)
+class Numbers(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, decisions: Decisions) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.decisions = decisions
-        self.refgraph = ledger.refgraph
-        self.addresses_exposed = (
-            False  # whether the program has had addresses in hand: its own, or the memo of ``copy.deepcopy``
-        )
+    decisions: Decisions
+    addresses_exposed: bool = field(default=False, init=False)
 
     def escape_raising(self, fn: Any, numbers: tuple[Any, ...], site: Any) -> None:
         """Arithmetic that raises (a division by zero) decides the program's path: it holds for these very numbers only."""

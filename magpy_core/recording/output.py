@@ -8,15 +8,16 @@ import sys
 import types
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.record import is_own_file
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger, Output
+from magpy_core.recording.ledger import Output
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.pauses import Pauses
 from magpy_core.recording.printing import frozen, printable
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
@@ -75,22 +76,16 @@ def _raises(text: str, category: type, frame: types.FrameType) -> bool:
 _LOG: types.CodeType = logging.Logger._log.__code__
 
 
-class OutputCalls:
+@dataclass(eq=False)
+class OutputCalls(Tracker):
     """TODO."""
 
-    def __init__(
-        self, ledger: Ledger, journal: Journal, pauses: Pauses, numbers: Numbers, facts: Facts, access: Access
-    ) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.pauses = pauses
-        self.numbers = numbers
-        self.facts = facts
-        self.access = access
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
-        self._loggers: list[logging.Logger] = []
-        self._catching = 0  # blocks of warnings.catch_warnings that are open
+    pauses: Pauses
+    numbers: Numbers
+    facts: Facts
+    access: Access
+    _loggers: list[logging.Logger] = field(default_factory=list, init=False)
+    _catching: int = field(default=0, init=False)  # blocks of warnings.catch_warnings that are open
 
     def log_call(self, frame: Any) -> bool:
         """``Logger.info`` and its like, ``logging.info`` and its like, ``Logger.log``, and ``Logger._log`` itself."""

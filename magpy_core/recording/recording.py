@@ -88,7 +88,7 @@ class Recording(Observer):
         facts.functions = Functions(ledger, journal, age, facts)
         facts.contents = Contents(ledger, journal, numbers, facts)
         facts.texts = Texts(ledger, journal, numbers, facts, access, calls)
-        facts.unseen = Unseen(journal, facts)
+        facts.unseen = Unseen(ledger, journal, facts)
 
         access.globals = Globals(ledger, journal, facts, access)
         access.reads = Reads(ledger, journal, age, arrays, facts, access, nodes)
@@ -103,11 +103,11 @@ class Recording(Observer):
         output = OutputCalls(ledger, journal, pauses, numbers, facts, access)
         calls.dispatch = Dispatch(ledger, journal, stack, pauses, lifetimes, numbers, arrays, facts, access, calls, nodes)
         calls.python = PythonCalls(ledger, journal, pauses, numbers, facts, access, calls, nodes)
-        calls.native = NativeCalls(ledger, stack, numbers, access, calls)
-        calls.class_calls = ClassCalls(journal, stack, lifetimes, numbers, facts, access, calls, nodes)
+        calls.native = NativeCalls(ledger, journal, stack, numbers, access, calls)
+        calls.class_calls = ClassCalls(ledger, journal, stack, lifetimes, numbers, facts, access, calls, nodes)
         calls.methods = MethodCalls(ledger, journal, stack, numbers, arrays, facts, access, calls)
         calls.container_calls = ContainerCalls(ledger, journal, stack, numbers, facts, access)
-        calls.torch = TorchCalls(journal, stack, facts)
+        calls.torch = TorchCalls(ledger, journal, stack, facts)
         calls.outside = Outside(ledger, journal, stack, age, numbers, arrays, facts, access)
         calls.rules = Rules(ledger, journal, stack, pauses, numbers, arrays, facts, access, calls, imports, output)
 

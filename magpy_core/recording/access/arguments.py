@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import operator
 import types
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import HERE
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.callees import GETTERS
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.kinds import is_a
 
@@ -24,19 +24,15 @@ _PAIRS: tuple[type, ...] = (type({}.items()), type(iter({}.items())), zip, enume
 _ASKING = (getattr, hasattr, vars, dir)  # what these read is seen where Python calls them
 
 
-class Arguments:
+@dataclass(eq=False)
+class Arguments(Tracker):
     """TODO."""
 
-    def __init__(
-        self, ledger: Ledger, journal: Journal, numbers: Numbers, arrays: Arrays, facts: Facts, access: Access, calls: Calls
-    ) -> None:
-        self.journal = journal
-        self.numbers = numbers
-        self.arrays = arrays
-        self.facts = facts
-        self.access = access
-        self.calls = calls
-        self.refgraph = ledger.refgraph
+    numbers: Numbers
+    arrays: Arrays
+    facts: Facts
+    access: Access
+    calls: Calls
 
     def read(self, site: Any, args: Any, kwargs: Any, shallow: int | None = None, *, carry: bool = False) -> None:
         """Native code may read the containers from outside among its arguments: guard their content. ``shallow``: how many

@@ -9,6 +9,7 @@ import gc
 import itertools
 import types
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,9 +20,8 @@ from magpy_core.findings import HERE
 from magpy_core.monitor import policy
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.callees import GETTERS
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 
@@ -105,30 +105,23 @@ def _one_by_one(elements: list[Any] | None) -> list[tuple[Any, ...]] | None:
     return None if elements is None else [(e,) for e in elements]
 
 
-class Callbacks:
+@dataclass(eq=False)
+class Callbacks(Tracker):
     """TODO."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        journal: Journal,
-        stack: CallStack,
-        numbers: Numbers,
-        facts: Facts,
-        access: Access,
-        calls: Calls,
-    ) -> None:
-        self.journal = journal
-        self.stack = stack
-        self.numbers = numbers
-        self.facts = facts
-        self.access = access
-        self.calls = calls
-        self.refgraph = ledger.refgraph
-        self.consumes = False  # whether native code looks into what generators and functions hand to it
-        self.formats = False  # whether it makes text of that
-        self.seen_at: Any = None  # the site of the last native call whose callbacks have been looked at
-        self.selects = False  # whether the program has made iterators that decide by what a function returns
+    stack: CallStack
+    numbers: Numbers
+    facts: Facts
+    access: Access
+    calls: Calls
+    consumes: bool = field(
+        default=False, init=False
+    )  # whether native code looks into what generators and functions hand to it
+    formats: bool = field(default=False, init=False)  # whether it makes text of that
+    seen_at: Any = field(default=None, init=False)  # the site of the last native call whose callbacks have been looked at
+    selects: bool = field(
+        default=False, init=False
+    )  # whether the program has made iterators that decide by what a function returns
 
     def guard(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The native ``fn`` calls what it is given: native callables among that have no events of their own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import types
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,9 +14,8 @@ import torch.utils.checkpoint
 from magpy_core.monitor.positions import user_frame
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack, Consumer
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 
@@ -50,28 +50,16 @@ def _opcode(frame: types.FrameType) -> str:
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] if frame.f_lasti >= 0 else ""
 
 
-class Flow:
+@dataclass(eq=False)
+class Flow(Tracker):
     """TODO."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        journal: Journal,
-        stack: CallStack,
-        numbers: Numbers,
-        arrays: Arrays,
-        facts: Facts,
-        access: Access,
-        calls: Calls,
-    ) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.stack = stack
-        self.numbers = numbers
-        self.arrays = arrays
-        self.facts = facts
-        self.access = access
-        self.calls = calls
+    stack: CallStack
+    numbers: Numbers
+    arrays: Arrays
+    facts: Facts
+    access: Access
+    calls: Calls
 
     def iterate(self, site: Any, obj: Any) -> None:
         self.journal.site = site

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import builtins
 import types
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.positions import current_globals
 from magpy_core.recording.facts.values import Slot
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
@@ -21,17 +21,14 @@ if TYPE_CHECKING:
 _BUILTINS = vars(builtins)
 
 
-class Globals:
+@dataclass(eq=False)
+class Globals(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, facts: Facts, access: Access) -> None:
-        self.journal = journal
-        self.facts = facts
-        self.access = access
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
-        self._of_code: dict[types.CodeType, dict[str, Any]] = {}
-        self._sites_read: set[Any] = set()
+    facts: Facts
+    access: Access
+    _of_code: dict[types.CodeType, dict[str, Any]] = field(default_factory=dict, init=False)
+    _sites_read: set[Any] = field(default_factory=set, init=False)
 
     def read_module(self, module: types.ModuleType, name: str, site: Any) -> None:
         d = module.__dict__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import weakref
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,9 +14,8 @@ import torch.utils.checkpoint
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import hashing, kinds, natives
 from magpy_core.refgraph.fields import ABSENT
@@ -26,20 +26,14 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Facts
 
 
-class Items:
+@dataclass(eq=False)
+class Items(Tracker):
     """TODO."""
 
-    def __init__(
-        self, ledger: Ledger, journal: Journal, numbers: Numbers, arrays: Arrays, facts: Facts, access: Access
-    ) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.numbers = numbers
-        self.arrays = arrays
-        self.facts = facts
-        self.access = access
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
+    numbers: Numbers
+    arrays: Arrays
+    facts: Facts
+    access: Access
 
     def item_read(self, site: Any, obj: Any, key: Any) -> None:
         self.journal.site = site

@@ -9,6 +9,7 @@ import re
 import string
 import types
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,10 +18,9 @@ import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.printing import printable
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import instance_dict, odd_dict, slot_names
 from magpy_core.refgraph.kinds import is_a
@@ -50,19 +50,14 @@ def _key(text: str) -> int | str:
     return int(text) if text.isdecimal() else text
 
 
-class Natives:
+@dataclass(eq=False)
+class Natives(Tracker):
     """TODO."""
 
-    def __init__(
-        self, ledger: Ledger, journal: Journal, numbers: Numbers, facts: Facts, access: Access, calls: Calls
-    ) -> None:
-        self.journal = journal
-        self.numbers = numbers
-        self.facts = facts
-        self.access = access
-        self.calls = calls
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
+    numbers: Numbers
+    facts: Facts
+    access: Access
+    calls: Calls
 
     def state_read(self, obj: Any, site: Any) -> None:
         """All attributes of an object are read at once (``object.__reduce_ex__``)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 import weakref
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,9 +17,8 @@ from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.callees import is_copying
 from magpy_core.recording.decisions import Decisions
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 
@@ -31,27 +31,15 @@ _VALUES = frozenset({int, float, complex, str, bytes})
 _FIXED_TRUTH = (types.FunctionType, types.ModuleType, type)
 
 
-class Operators:
+@dataclass(eq=False)
+class Operators(Tracker):
     """TODO."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        journal: Journal,
-        numbers: Numbers,
-        decisions: Decisions,
-        arrays: Arrays,
-        facts: Facts,
-        access: Access,
-    ) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.numbers = numbers
-        self.decisions = decisions
-        self.arrays = arrays
-        self.facts = facts
-        self.access = access
-        self.refgraph = ledger.refgraph
+    numbers: Numbers
+    decisions: Decisions
+    arrays: Arrays
+    facts: Facts
+    access: Access
 
     def binary(self, site: Any, lhs: Any, rhs: Any) -> None:
         tl, tr = type(lhs), type(rhs)

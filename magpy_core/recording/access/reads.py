@@ -8,6 +8,7 @@ import functools
 import threading
 import types
 import weakref
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,8 +23,7 @@ from magpy_core.recording.age import Age
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.callees import DESCRIPTOR, GETTERS
 from magpy_core.recording.facts.values import Slot
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict, odd_dict, slot_value
@@ -55,21 +55,15 @@ _TUPLE_FIELD = type(collections.namedtuple("_OfOne", "field").field)  # type: ig
 _POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # of NumPy arrays
 
 
-class Reads:
+@dataclass(eq=False)
+class Reads(Tracker):
     """TODO."""
 
-    def __init__(
-        self, ledger: Ledger, journal: Journal, age: Age, arrays: Arrays, facts: Facts, access: Access, nodes: Nodes
-    ) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.age = age
-        self.arrays = arrays
-        self.facts = facts
-        self.access = access
-        self.nodes = nodes
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
+    age: Age
+    arrays: Arrays
+    facts: Facts
+    access: Access
+    nodes: Nodes
 
     def raw_attr(self, obj: Any, name: str, site: Any) -> None:
         """``object.__getattribute__(obj, name)``: the default lookup, whatever Python overrides say."""

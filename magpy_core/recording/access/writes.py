@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import types
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,9 +18,8 @@ from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.recording.age import Age
 from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, instance_dict, odd_dict
@@ -34,30 +34,17 @@ if TYPE_CHECKING:
 _MODULE_TABLES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 
 
-class Writes:
+@dataclass(eq=False)
+class Writes(Tracker):
     """TODO."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        journal: Journal,
-        age: Age,
-        numbers: Numbers,
-        arrays: Arrays,
-        facts: Facts,
-        access: Access,
-    ) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.age = age
-        self.numbers = numbers
-        self.arrays = arrays
-        self.facts = facts
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
-        self.events = 0
-        self.existing: set[int] | None = None  # ids of what the region had made when a checkpoint began
-        self.access = access
+    age: Age
+    numbers: Numbers
+    arrays: Arrays
+    facts: Facts
+    access: Access
+    events: int = field(default=0, init=False)
+    existing: set[int] | None = field(default=None, init=False)  # ids of what the region had made when a checkpoint began
 
     def counted(self, obj: Any) -> None:
         """Writes to what the region has made are no effects, but a checkpoint's second run would make them again."""

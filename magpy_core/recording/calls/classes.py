@@ -7,6 +7,7 @@ import functools
 import itertools
 import types
 import weakref
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,9 +19,9 @@ from magpy_core.monitor import policy
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.calls.native import HIGHER
-from magpy_core.recording.journal import Journal
 from magpy_core.recording.lifetimes import Lifetimes
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 
@@ -52,28 +53,17 @@ _ITERATING = frozenset({
 _TO_TEXT = (str, repr, ascii, format)
 
 
-class ClassCalls:
+@dataclass(eq=False)
+class ClassCalls(Tracker):
     """TODO."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        stack: CallStack,
-        lifetimes: Lifetimes,
-        numbers: Numbers,
-        facts: Facts,
-        access: Access,
-        calls: Calls,
-        nodes: Nodes,
-    ) -> None:
-        self.journal = journal
-        self.stack = stack
-        self.lifetimes = lifetimes
-        self.numbers = numbers
-        self.facts = facts
-        self.access = access
-        self.calls = calls
-        self.nodes = nodes
+    stack: CallStack
+    lifetimes: Lifetimes
+    numbers: Numbers
+    facts: Facts
+    access: Access
+    calls: Calls
+    nodes: Nodes
 
     def call(self, site: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.lifetimes.constructed(cls, args, site)

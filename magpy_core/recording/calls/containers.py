@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor import policy
 from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger, Output
+from magpy_core.recording.ledger import Output
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.iterators import can_peek, peek, underlying
@@ -54,21 +55,17 @@ _COMPARING = frozenset(
 )
 
 
-class ContainerCalls:
+@dataclass(eq=False)
+class ContainerCalls(Tracker):
     """TODO."""
 
-    def __init__(
-        self, ledger: Ledger, journal: Journal, stack: CallStack, numbers: Numbers, facts: Facts, access: Access
-    ) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.stack = stack
-        self.numbers = numbers
-        self.facts = facts
-        self.access = access
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
-        self._advanced: dict[int, int] = {}  # how often the region has advanced iterators from outside, by id
+    stack: CallStack
+    numbers: Numbers
+    facts: Facts
+    access: Access
+    _advanced: dict[int, int] = field(
+        default_factory=dict, init=False
+    )  # how often the region has advanced iterators from outside, by id
 
     def escape_from_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Numbers that vary stay symbolic where the method only hands them over."""

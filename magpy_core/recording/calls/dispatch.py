@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import types
 import weakref
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -25,11 +26,10 @@ from magpy_core.opgraph.functions import (
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, consumer_of, number_read_from
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.lifetimes import Lifetimes
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.pauses import Pauses
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.draws import stream_of
 from magpy_core.refgraph.kinds import is_a
@@ -47,36 +47,19 @@ FAST_PATHS = frozenset(
 """These ask whether anybody watches their operations, and compute another way if so: our own watching must not count."""
 
 
-class Dispatch:
+@dataclass(eq=False)
+class Dispatch(Tracker):
     """TODO."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        journal: Journal,
-        stack: CallStack,
-        pauses: Pauses,
-        lifetimes: Lifetimes,
-        numbers: Numbers,
-        arrays: Arrays,
-        facts: Facts,
-        access: Access,
-        calls: Calls,
-        nodes: Nodes,
-    ) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.stack = stack
-        self.pauses = pauses
-        self.lifetimes = lifetimes
-        self.numbers = numbers
-        self.arrays = arrays
-        self.facts = facts
-        self.access = access
-        self.calls = calls
-        self.nodes = nodes
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
+    stack: CallStack
+    pauses: Pauses
+    lifetimes: Lifetimes
+    numbers: Numbers
+    arrays: Arrays
+    facts: Facts
+    access: Access
+    calls: Calls
+    nodes: Nodes
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
         self.journal.site = site

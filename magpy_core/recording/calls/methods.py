@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextvars
 import re
 import types
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.monitor import policy
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 
@@ -22,28 +22,16 @@ if TYPE_CHECKING:
 _MEMBERS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
-class MethodCalls:
+@dataclass(eq=False)
+class MethodCalls(Tracker):
     """TODO."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        journal: Journal,
-        stack: CallStack,
-        numbers: Numbers,
-        arrays: Arrays,
-        facts: Facts,
-        access: Access,
-        calls: Calls,
-    ) -> None:
-        self.journal = journal
-        self.stack = stack
-        self.numbers = numbers
-        self.arrays = arrays
-        self.facts = facts
-        self.access = access
-        self.calls = calls
-        self.refgraph = ledger.refgraph
+    stack: CallStack
+    numbers: Numbers
+    arrays: Arrays
+    facts: Facts
+    access: Access
+    calls: Calls
 
     def call(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
         kind = kinds.kind_of(obj)

@@ -6,6 +6,7 @@ import collections
 import functools
 import itertools
 import types
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,8 +19,8 @@ from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.recording.access.callbacks import _BLIND_CALLS, _FIRST_CALLS, _TAKES_KEY
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.calls.rules import RULES
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 
@@ -45,15 +46,14 @@ HIGHER = _FIRST_CALLS | _BLIND_CALLS | _TAKES_KEY | {itertools.starmap, iter, co
 CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
 
 
-class NativeCalls:
+@dataclass(eq=False)
+class NativeCalls(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, stack: CallStack, numbers: Numbers, access: Access, calls: Calls) -> None:
-        self.ledger = ledger
-        self.stack = stack
-        self.numbers = numbers
-        self.access = access
-        self.calls = calls
+    stack: CallStack
+    numbers: Numbers
+    access: Access
+    calls: Calls
 
     def class_method(self, site: Any, fn: Any, owner: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         name = fn.__name__

@@ -7,6 +7,7 @@ import copy
 import functools
 import threading
 import types
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,9 +25,8 @@ from magpy_core.recording.age import Age
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.calls.native import CALLBACKS
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.draws import is_hidden
 from magpy_core.refgraph.fields import ABSENT
@@ -45,34 +45,22 @@ _HOST_HINT = "Move the call out of the region, or pass its result in as an argum
 _CACHED = type(functools.lru_cache(lambda: None))
 
 
-class Outside:
+@dataclass(eq=False)
+class Outside(Tracker):
     """TODO."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        journal: Journal,
-        stack: CallStack,
-        age: Age,
-        numbers: Numbers,
-        arrays: Arrays,
-        facts: Facts,
-        access: Access,
-    ) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.stack = stack
-        self.age = age
-        self.numbers = numbers
-        self.arrays = arrays
-        self.facts = facts
-        self.access = access
-        self.collecting = True  # whether the program has the garbage collector on
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
-        self._settings: dict[Any, Source] = {}
-        self._locks: dict[int, tuple[int, Any, Any]] = {}
-        self._context_entry: dict[int, tuple[Any, Any, Any]] = {}  # context variables set, with their entry value
+    stack: CallStack
+    age: Age
+    numbers: Numbers
+    arrays: Arrays
+    facts: Facts
+    access: Access
+    collecting: bool = field(default=True, init=False)  # whether the program has the garbage collector on
+    _settings: dict[Any, Source] = field(default_factory=dict, init=False)
+    _locks: dict[int, tuple[int, Any, Any]] = field(default_factory=dict, init=False)
+    _context_entry: dict[int, tuple[Any, Any, Any]] = field(
+        default_factory=dict, init=False
+    )  # context variables set, with their entry value
 
     def setting_read(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> None:
         """A setting of torch was asked for: the capture holds while it is the same."""

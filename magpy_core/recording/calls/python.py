@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import types
 import typing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,11 +14,10 @@ import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
 from magpy_core.recording.callees import COPYING
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.libraries import TORCH_FOLDER, is_compiler_wrapper, is_library_file, is_one_operation
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.pauses import Pauses
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.fields import instance_dict
 from magpy_core.refgraph.kinds import is_a
 
@@ -28,29 +28,16 @@ if TYPE_CHECKING:
 TENSOR_COPIES = frozenset({torch.Tensor.__deepcopy__, torch.nn.Parameter.__deepcopy__})
 
 
-class PythonCalls:
+@dataclass(eq=False)
+class PythonCalls(Tracker):
     """TODO."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        journal: Journal,
-        pauses: Pauses,
-        numbers: Numbers,
-        facts: Facts,
-        access: Access,
-        calls: Calls,
-        nodes: Nodes,
-    ) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.pauses = pauses
-        self.numbers = numbers
-        self.facts = facts
-        self.access = access
-        self.calls = calls
-        self.nodes = nodes
-        self.refgraph = ledger.refgraph
+    pauses: Pauses
+    numbers: Numbers
+    facts: Facts
+    access: Access
+    calls: Calls
+    nodes: Nodes
 
     def call(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if fn is torch.utils.checkpoint.checkpoint and not self.ledger.ops.op_depth:

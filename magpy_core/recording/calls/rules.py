@@ -12,6 +12,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -31,12 +32,12 @@ from magpy_core.recording.call_stack import CallStack, TensorLength
 from magpy_core.recording.callees import is_copying
 from magpy_core.recording.facts.containers import VaryingLength
 from magpy_core.recording.imports import Imports
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger, Output
+from magpy_core.recording.ledger import Output
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.output import OutputCalls
 from magpy_core.recording.pauses import Pauses
 from magpy_core.recording.printing import frozen, printable
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.fields import instance_dict, odd_dict
 from magpy_core.refgraph.kinds import is_a
@@ -92,36 +93,19 @@ def rule(*callables: Any) -> Callable[[Rule], Rule]:
     return register
 
 
-class Rules:
+@dataclass(eq=False)
+class Rules(Tracker):
     """TODO."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        journal: Journal,
-        stack: CallStack,
-        pauses: Pauses,
-        numbers: Numbers,
-        arrays: Arrays,
-        facts: Facts,
-        access: Access,
-        calls: Calls,
-        imports: Imports,
-        output: OutputCalls,
-    ) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.stack = stack
-        self.pauses = pauses
-        self.numbers = numbers
-        self.arrays = arrays
-        self.facts = facts
-        self.access = access
-        self.calls = calls
-        self.imports = imports
-        self.output = output
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
+    stack: CallStack
+    pauses: Pauses
+    numbers: Numbers
+    arrays: Arrays
+    facts: Facts
+    access: Access
+    calls: Calls
+    imports: Imports
+    output: OutputCalls
 
     @rule(len)
     def rule_len(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:

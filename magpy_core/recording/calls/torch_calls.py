@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,7 +15,7 @@ from magpy_core.opgraph.functions import (
     STATE_READ_PREFIXES,
 )
 from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.journal import Journal
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
@@ -29,14 +30,13 @@ _QUIET_TORCH = frozenset({
 })  # fmt: skip
 
 
-class TorchCalls:
+@dataclass(eq=False)
+class TorchCalls(Tracker):
     """TODO."""
 
-    def __init__(self, journal: Journal, stack: CallStack, facts: Facts) -> None:
-        self.journal = journal
-        self.stack = stack
-        self.facts = facts
-        self.alone = False
+    stack: CallStack
+    facts: Facts
+    alone: bool = field(default=False, init=False)
 
     def seen(self) -> None:
         self.stack.torch = None

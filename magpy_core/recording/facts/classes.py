@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,8 +14,7 @@ import torch.utils.checkpoint
 from magpy_core._compat.cpython.native_functions import bound_object
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.policy import module_of
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import class_lookup
@@ -45,19 +45,16 @@ def _belongs_elsewhere(raw: Any) -> bool:
     return is_a(raw, (functools.partial, types.MethodType))
 
 
-class Classes:
+@dataclass(eq=False)
+class Classes(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, facts: Facts) -> None:
-        self.journal = journal
-        self.facts = facts
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
-        self._shapes: set[type] = set()
-        self._special: set[type] = set()
-        self._tensor_classes: set[type] = set()
-        self._metaclasses: set[type] = set()
-        self._types: set[type] = set()
+    facts: Facts
+    _shapes: set[type] = field(default_factory=set, init=False)
+    _special: set[type] = field(default_factory=set, init=False)
+    _tensor_classes: set[type] = field(default_factory=set, init=False)
+    _metaclasses: set[type] = field(default_factory=set, init=False)
+    _types: set[type] = field(default_factory=set, init=False)
 
     def member(self, tp: type, name: str, site: Any) -> None:
         """Guard what class lookup of ``name`` finds along the MRO of ``tp`` (rule 6: absent names are facts too)."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import hashing, kinds, natives
 from magpy_core.refgraph.fields import ABSENT
@@ -41,17 +40,15 @@ class VaryingLength:
     grown: int
 
 
-class Contents:
+@dataclass(eq=False)
+class Contents(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, numbers: Numbers, facts: Facts) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.numbers = numbers
-        self.facts = facts
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
-        self._pure_keys: dict[int, bool] = {}  # whether a dict or a set may be looked into again, by id of its node
+    numbers: Numbers
+    facts: Facts
+    _pure_keys: dict[int, bool] = field(
+        default_factory=dict, init=False
+    )  # whether a dict or a set may be looked into again, by id of its node
 
     def length(self, node: Node, site: Any) -> VaryingLength | None:
         """``len`` of a container from outside; after a write the result still depends on the entry content. A length that is

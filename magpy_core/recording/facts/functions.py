@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import types
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import Unsupported
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.policy import module_of
 from magpy_core.recording.age import Age
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict
 from magpy_core.refgraph.graph import Node
@@ -32,18 +32,19 @@ _FUNCTION_TABLES = frozenset({"__kwdefaults__", "__annotations__"})
 _HIDDEN_PARTS = frozenset({"__closure__", "__globals__", "__dict__", "__builtins__"})
 
 
-class Functions:
+@dataclass(eq=False)
+class Functions(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, age: Age, facts: Facts) -> None:
-        self.journal = journal
-        self.age = age
-        self.facts = facts
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
-        self._guarded: set[int] = set()
-        self.known_codes: set[types.CodeType] = set()  # of functions whose calls or guards say which they are
-        self._attributes: dict[int, tuple[Any, bool]] = {}  # functions, and whether the region made them, by id
+    age: Age
+    facts: Facts
+    _guarded: set[int] = field(default_factory=set, init=False)
+    known_codes: set[types.CodeType] = field(
+        default_factory=set, init=False
+    )  # of functions whose calls or guards say which they are
+    _attributes: dict[int, tuple[Any, bool]] = field(
+        default_factory=dict, init=False
+    )  # functions, and whether the region made them, by id
 
     def guard(self, fn: Any) -> None:
         """Guard a Python function's code and defaults; root its mutable defaults and its closure's cells."""

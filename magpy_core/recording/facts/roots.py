@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.recording.age import Age
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
@@ -15,15 +15,12 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Facts
 
 
-class Roots:
+@dataclass(eq=False)
+class Roots(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, age: Age, facts: Facts) -> None:
-        self.journal = journal
-        self.age = age
-        self.facts = facts
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
+    age: Age
+    facts: Facts
 
     def const_root(self, obj: Any, label: str | None = None) -> Node:
         """An external node for an object whose identity is already fixed by other guards (a class, module or function)."""

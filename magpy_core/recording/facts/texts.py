@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import sys
 import types
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,9 +15,8 @@ import torch.utils.checkpoint
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.recording.facts.classes import _CLASS_NAMES
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
@@ -38,19 +38,14 @@ def numpy_print_options() -> str:
     return repr(sys.modules["numpy"].get_printoptions())
 
 
-class Texts:
+@dataclass(eq=False)
+class Texts(Tracker):
     """TODO."""
 
-    def __init__(
-        self, ledger: Ledger, journal: Journal, numbers: Numbers, facts: Facts, access: Access, calls: Calls
-    ) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.numbers = numbers
-        self.facts = facts
-        self.access = access
-        self.calls = calls
-        self.refgraph = ledger.refgraph
+    numbers: Numbers
+    facts: Facts
+    access: Access
+    calls: Calls
 
     def formatted(self, value: Any, site: Any) -> None:
         """Native code makes text of ``value`` and of what is in it: the default repr of an object shows its address."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import inspect
 import types
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from magpy_core.recording.journal import Journal
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 
@@ -36,12 +37,11 @@ def _closes_over(fn: types.FunctionType, held: dict[str, Any]) -> bool:
     return True
 
 
-class Unseen:
+@dataclass(eq=False)
+class Unseen(Tracker):
     """TODO."""
 
-    def __init__(self, journal: Journal, facts: Facts) -> None:
-        self.journal = journal
-        self.facts = facts
+    facts: Facts
 
     def called(self, frame: Any) -> None:
         """A frame starts whose code no call or guard has named so far."""

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from magpy_core._compat.cpython.layout import native_state
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import hashing, kinds
 from magpy_core.refgraph.fields import instance_dict
 from magpy_core.refgraph.graph import Node
@@ -46,16 +45,12 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-class Values:
+@dataclass(eq=False)
+class Values(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, numbers: Numbers, facts: Facts) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.numbers = numbers
-        self.facts = facts
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
+    numbers: Numbers
+    facts: Facts
 
     def read(
         self,

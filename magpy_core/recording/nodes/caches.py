@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,9 +12,8 @@ import torch.utils.checkpoint
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.hashing import quiet
@@ -30,23 +30,16 @@ def _is_plain(value: Any) -> bool:
     return kinds.kind_of(value) == kinds.SCALAR
 
 
-class Caches:
+@dataclass(eq=False)
+class Caches(Tracker):
     """TODO."""
 
-    def __init__(
-        self, ledger: Ledger, journal: Journal, stack: CallStack, numbers: Numbers, facts: Facts, access: Access,
-        calls: Calls, nodes: Nodes,
-    ) -> None:  # fmt: skip
-        self.ledger = ledger
-        self.journal = journal
-        self.stack = stack
-        self.numbers = numbers
-        self.facts = facts
-        self.access = access
-        self.calls = calls
-        self.nodes = nodes
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
+    stack: CallStack
+    numbers: Numbers
+    facts: Facts
+    access: Access
+    calls: Calls
+    nodes: Nodes
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function wrapped by ``functools.lru_cache``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,8 +14,7 @@ from magpy_core._compat.torch.dynamo import disabled_version
 from magpy_core.findings import HERE
 from magpy_core.opgraph.checkpoints import CHECKPOINT, GIVEN
 from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
@@ -32,17 +31,15 @@ class _Begun:
     args: tuple[Any, ...]
 
 
-class Checkpoints:
+@dataclass(eq=False)
+class Checkpoints(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, stack: CallStack, facts: Facts, access: Access) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.stack = stack
-        self.facts = facts
-        self.access = access
-        self._count = 0
-        self._begun: list[_Begun] = []
+    stack: CallStack
+    facts: Facts
+    access: Access
+    _count: int = field(default=0, init=False)
+    _begun: list[_Begun] = field(default_factory=list, init=False)
 
     def begin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``checkpoint(fn, *args)`` is about to run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,9 +11,8 @@ import torch.utils.checkpoint
 
 from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array, make_variable
 from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 
@@ -39,15 +39,13 @@ def _numpy_numbers(data: Any) -> bool:
     return all(type(v) in plain or (kinds.is_number_of_numpy(v) and type(v.item()) in plain) for v in data)
 
 
-class Constructors:
+@dataclass(eq=False)
+class Constructors(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, numbers: Numbers, arrays: Arrays, nodes: Nodes) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.numbers = numbers
-        self.arrays = arrays
-        self.nodes = nodes
+    numbers: Numbers
+    arrays: Arrays
+    nodes: Nodes
 
     def constructor_call(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``torch.Tensor([1, 2])``, ``torch.LongTensor(2, 3)``: recorded as what they mean, where that is plain."""

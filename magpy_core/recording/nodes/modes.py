@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,8 +14,7 @@ from torch.amp import autocast_mode
 from magpy_core._compat.torch.autograd import enter_inference_mode, exit_inference_mode
 from magpy_core._compat.torch.state_changers import state_changers
 from magpy_core.findings import HERE, Value
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.tracker import Tracker
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Calls
@@ -22,16 +22,13 @@ if TYPE_CHECKING:
 _STATE_CHANGERS = state_changers()
 
 
-class Modes:
+@dataclass(eq=False)
+class Modes(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, calls: Calls) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.calls = calls
-        self.refgraph = ledger.refgraph
-        self._inference: list[torch.fx.Node] = []
-        self._autocast: list[torch.fx.Node] = []
+    calls: Calls
+    _inference: list[torch.fx.Node] = field(default_factory=list, init=False)
+    _autocast: list[torch.fx.Node] = field(default_factory=list, init=False)
 
     def state_changed(self, frame: Any) -> bool:
         """What torch does is not the same from here on, and no replay would change it so."""

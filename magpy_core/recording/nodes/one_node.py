@@ -16,10 +16,9 @@ from magpy_core._compat.torch.function_apply import starts_custom_function
 from magpy_core.findings import HERE
 from magpy_core.opgraph.expected import expecting
 from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.operator_host import OperatorHost
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 
@@ -94,22 +93,16 @@ def self_contained(fn: Any) -> bool:
     return True
 
 
-class OneNode:
+@dataclass(eq=False)
+class OneNode(Tracker):
     """TODO."""
 
-    def __init__(
-        self, ledger: Ledger, journal: Journal, stack: CallStack, numbers: Numbers, facts: Facts, calls: Calls,
-        host: OperatorHost,
-    ) -> None:  # fmt: skip
-        self.ledger = ledger
-        self.journal = journal
-        self.stack = stack
-        self.numbers = numbers
-        self.facts = facts
-        self.calls = calls
-        self.host = host
-        self.refgraph = ledger.refgraph
-        self.active: _Applied | None = None
+    stack: CallStack
+    numbers: Numbers
+    facts: Facts
+    calls: Calls
+    host: OperatorHost
+    active: _Applied | None = field(default=None, init=False)
 
     def call_function_class(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``cls.apply(*args)`` is about to run."""

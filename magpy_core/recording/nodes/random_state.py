@@ -6,6 +6,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,8 +14,7 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core.monitor.record import is_own_file
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 _CHECKPOINT_FILE = torch.utils.checkpoint.__file__
 
 
-class RandomState:
+@dataclass(eq=False)
+class RandomState(Tracker):
     """TODO."""
 
-    def __init__(self, ledger: Ledger, journal: Journal, nodes: Nodes) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.nodes = nodes
+    nodes: Nodes
 
     def call(self, site: Any, fn: Any) -> None:
         """A function of torch.random: it reads or sets a random stream."""

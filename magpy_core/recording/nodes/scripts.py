@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from magpy_core._compat.torch.dynamo import compiles_for_operators
@@ -23,8 +24,7 @@ from magpy_core._compat.torch.torch_state import (
 from magpy_core.findings import HERE
 from magpy_core.monitor.policy import module_of
 from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a
 
@@ -32,22 +32,16 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Facts, Nodes
 
 
-class Scripts:
+@dataclass(eq=False)
+class Scripts(Tracker):
     """TODO."""
 
-    def __init__(
-        self, ledger: Ledger, journal: Journal, stack: CallStack, facts: Facts, access: Access, nodes: Nodes
-    ) -> None:
-        self.ledger = ledger
-        self.journal = journal
-        self.stack = stack
-        self.facts = facts
-        self.access = access
-        self.nodes = nodes
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
-        self._without_shadow = False
-        self._without_functions = False
+    stack: CallStack
+    facts: Facts
+    access: Access
+    nodes: Nodes
+    _without_shadow: bool = field(default=False, init=False)
+    _without_functions: bool = field(default=False, init=False)
 
     def attr(self, site: Any, module: Any, name: str) -> bool:
         """Whether ``module.name``, of a ScriptModule, is the compiled module's, and has been guarded as that."""
