@@ -74,7 +74,7 @@ def lower_scalars(
 ) -> Lowered:
     """Rewrites ``gm`` (left as it is) into a graph without Python numbers that vary; raises Unsupported.
 
-    ``hoist`` marks a scalar that should be computed once, before the kernels that use it (see `_compat.torch.inductor.hoist`).
+    ``hoist`` marks a scalar that should be computed once, before the kernels that use it (`_compat.torch.inductor.hoist`).
     """
     return _Lowering(gm, fakes, mode, hoist).run()
 

@@ -272,8 +272,8 @@ class Capture:
         free = [tensor.dims for tensor in self.trace.tensors]
         self._namespace |= w.table
         self._namespace.update(
-            MISS=MISS, global_state=self.trace.globals_hold, tensors=tensor_check(live.tensors, free), storage_key=storage_key,
-            restore_input=restore_input, restore_history=restore_history,
+            MISS=MISS, global_state=self.trace.globals_hold, tensors=tensor_check(live.tensors, free),
+            storage_key=storage_key, restore_input=restore_input, restore_history=restore_history,
             random_streams=random_streams, restore_streams=restore_streams,
             get_modes=get_modes, set_modes=set_modes,
             CaptureFailed=CaptureFailed, OtherResult=OtherResult, AGAIN=AGAIN,

@@ -1,4 +1,4 @@
-"""Age: TODO."""
+"""Age: whether an object was made inside the region or existed before it. Key type: Age."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from magpy_core.replay.ir import MadeInside
 
 @dataclass(eq=False)
 class Age(Tracker):
-    """TODO."""
+    """Objects without a source are assumed internal; the garbage collector's youngest generation decides at exit."""
 
     _young: set[int] | None = field(default=None, init=False)
     only_inside: dict[int, tuple[Any, Unsupported, Any]] = field(default_factory=dict, init=False)

@@ -1,4 +1,8 @@
-"""Arrays: TODO."""
+"""Arrays: memory of NumPy arrays and buffers, which no event shows. Only arrays the region makes of plain numbers are
+captured.
+
+Key type: Arrays.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ def memory_owner(array: Any) -> Any:
 
 @dataclass(eq=False)
 class Arrays(Tracker):
-    """TODO."""
+    """Which memory may be used."""
 
     _plain: dict[int, Any] = field(
         default_factory=dict, init=False

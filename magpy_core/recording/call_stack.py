@@ -28,7 +28,7 @@ class Call:
     """One call in progress.
 
     ``number_of`` is the tensor whose number the call reads (``x.item()``), until it has been read.
-    ``receive`` turns the callee's own result into what the program gets; it is dropped when the callee calls back into Python.
+    ``receive`` turns the callee's own result into what the program gets; a callback into Python drops it.
     ``unobserved``: what to do instead where native code makes the call, so that no event shows its result.
     ``returned`` ends what was begun with the call (a node, a checkpoint), however many calls it made.
     """

@@ -28,11 +28,7 @@ _PASSING_ON = frozenset(
 GETTERS = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 _LRU = type(functools.lru_cache(lambda: None))
 _NUMBERS = ("item", "tolist", "__int__", "__float__")
-
-
 _COPY = [f.__code__ for f in vars(copy).values() if is_a(f, types.FunctionType) and f.__module__ == "copy"]
-
-
 COPYING = frozenset([*_COPY, *(c for code in _COPY for c in code.co_consts if is_a(c, types.CodeType))])
 
 

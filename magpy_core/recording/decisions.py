@@ -1,4 +1,4 @@
-"""Decisions: TODO."""
+"""Decisions: where the program's path depends on a value that only the graph knows. Key type: Decisions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from magpy_core.refgraph.kinds import is_a
 
 @dataclass(eq=False)
 class Decisions(Tracker):
-    """TODO."""
+    """Each decision cuts the graph, runs ahead of it as a condition, or is checked after it."""
 
     _settled: dict[int, Sym] = field(default_factory=dict, init=False)  # numbers that branches made so far have fixed, by id
 

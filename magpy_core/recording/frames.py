@@ -1,4 +1,8 @@
-"""Frames: TODO."""
+"""Frames: which frames are monitored. Known frames of libraries have handlers in the trackers; other library code is left
+alone.
+
+Key type: Frames.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,7 @@ _KNOWN = {module: _codes(module) for module in (modules, imports, output, modes,
 
 
 class Frames:
-    """TODO."""
+    """Decides for each frame that starts."""
 
     def __init__(
         self, ledger: Ledger, journal: Journal, pauses: Pauses, facts: Facts, calls: Calls, nodes: Nodes, imports: Imports,

@@ -1,7 +1,7 @@
 """Groups of trackers, as the trackers see each other. Key types: Facts, Access, Calls, Nodes.
 
-What a value is, what is read of it and what a call does with it follow from one another, so trackers of different groups call each
-other. They reach each other by these groups, which `wiring.connect` fills; no tracker imports another one above it.
+What a value is, what is read of it and what a call does with it follow from one another, so trackers of different groups
+call each other. They reach each other by these groups, which `Recording` fills; no tracker imports another one above it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Imports: TODO."""
+"""Imports: the first import of a module runs its body once, unmonitored; which module it gives is guarded.
+
+Key type: Imports.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ FIND_AND_LOAD: types.CodeType = importlib._bootstrap._find_and_load.__code__  # 
 
 @dataclass(eq=False)
 class Imports(Tracker):
-    """TODO."""
+    """Import statements and ``importlib.import_module``."""
 
     pauses: Pauses
     _failed: dict[str, Any] = field(default_factory=dict, init=False)

@@ -1,8 +1,8 @@
 """Journal: how one recording says no. It holds the recording's status, its findings and the event being handled.
 
-There are four ways to say no: `refuse` (no capture, the recording goes on to find other reasons), `skip_call` (this call can't be
-captured, the next one may be), `refuse_if_repeated` (the program may do it once, to set itself up) and `abort` (the recording ends
-at once). Key types: Journal, Aborted.
+There are four ways to say no: `refuse` (no capture, but the recording goes on to find other reasons), `skip_call` (this call
+can't be captured, the next one may be), `refuse_if_repeated` (the program may do it once, to set itself up) and `abort` (the
+recording ends at once). Key types: Journal, Aborted.
 """
 
 from __future__ import annotations

@@ -13,11 +13,7 @@ import torch
 from magpy_core._compat.torch.dynamo import bypass
 
 TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep
-
-
 STDLIB_FOLDER = os.path.dirname(os.__file__) + os.sep
-
-
 # Library files whose Python is a thin layer over recorded operations: left alone, trusted to depend on their arguments only.
 _LIBRARY_FILES = frozenset(
     [TORCH_FOLDER + f for f in (
@@ -33,14 +29,11 @@ _LIBRARY_FILES = frozenset(
         "re/_compiler.py", "re/_parser.py", "reprlib.py",
     )]
 )  # fmt: skip
-
-
 _LIBRARY_FOLDERS: tuple[str, ...] = (
-    TORCH_FOLDER + "_dynamo" + os.sep, TORCH_FOLDER + "_inductor" + os.sep, TORCH_FOLDER + "_functorch" + os.sep, TORCH_FOLDER + "fx" + os.sep,
-    TORCH_FOLDER + "_higher_order_ops" + os.sep, TORCH_FOLDER + "_library" + os.sep, TORCH_FOLDER + "_logging" + os.sep,
+    *(TORCH_FOLDER + name + os.sep
+      for name in ("_dynamo", "_inductor", "_functorch", "fx", "_higher_order_ops", "_library", "_logging")),
     STDLIB_FOLDER + "importlib" + os.sep,
 )  # fmt: skip
-
 _numpy = importlib.util.find_spec("numpy")
 if _numpy is not None and _numpy.origin is not None:
     _LIBRARY_FOLDERS += (os.path.dirname(_numpy.origin) + os.sep,)

@@ -1,4 +1,8 @@
-"""Lifetimes: TODO."""
+"""Lifetimes: objects whose death has an effect, and weak references. No recording makes an object live longer than it
+would.
+
+Key type: Lifetimes.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Lifetimes(Tracker):
-    """TODO."""
+    """Finalizers, weak references and their callbacks."""
 
     age: Age
     facts: Facts

@@ -1,4 +1,8 @@
-"""ModuleCalls: TODO."""
+"""ModuleCalls: ``nn.Module.__call__`` and attribute access, summarised as fixed guards instead of watched instruction by
+instruction.
+
+Key type: ModuleCalls.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +28,12 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Facts
 
 _HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-
-
 _module = nn.modules.module
 
 
 @dataclass(eq=False)
 class ModuleCalls(Tracker):
-    """TODO."""
+    """Handlers of the frames of ``nn.Module``."""
 
     facts: Facts
     access: Access
@@ -79,8 +81,8 @@ class ModuleCalls(Tracker):
         if any(getattr(_module, n) for n in ("_global_forward_hooks", "_global_forward_pre_hooks")):
             return True
         if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")) or _module._global_backward_hooks:
-            self.journal.refuse("MP106", f"{HERE} calls a module with backward hooks, which can't be recorded yet.", site=site,
-                        hint="Hook the gradient of the region's result instead, outside of it.")  # fmt: skip
+            text = f"{HERE} calls a module with backward hooks, which can't be recorded yet."
+            self.journal.refuse("MP106", text, site=site, hint="Hook the gradient of the region's result instead, outside of it.")  # fmt: skip
             return True
         node = self.refgraph.node(module)
         hooked = any(d.get(name) for name in _HOOK_DICTS) or "forward" in d

@@ -1,4 +1,7 @@
-"""Numbers: TODO."""
+"""Numbers: symbolic scalars that are computed with, and those that escape to where only their exact value will do.
+
+Key type: Numbers.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def _store(node: Node, key: Any, value: int) -> None:
 
 @dataclass(eq=False)
 class Numbers(Tracker):
-    """TODO."""
+    """What becomes of numbers that vary from call to call."""
 
     decisions: Decisions
     addresses_exposed: bool = field(default=False, init=False)

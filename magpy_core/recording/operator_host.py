@@ -1,4 +1,7 @@
-"""OperatorHost: TODO."""
+"""OperatorHost: what the operator recorder and the shape tracker need of the recording they belong to.
+
+Key type: OperatorHost.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def _unrecorded() -> None:
 
 
 class OperatorHost:
-    """TODO."""
+    """Sources, guards and refusals for the operator recorder."""
 
     def __init__(
         self, ledger: Ledger, journal: Journal, stack: CallStack, pauses: Pauses, age: Age, numbers: Numbers,

@@ -1,4 +1,11 @@
-"""OutputCalls: TODO."""
+"""OutputCalls: log records and warnings, which replay repeats at the recorded line and under the settings of that moment.
+
+A log call is recorded from its first frame on (``Logger.info``), so that a level that is enabled later is honoured. One
+that is disabled is a guard instead. A warning is recorded where ``warnings.warn`` is called; filters and registries decide
+at each replay whether it is shown.
+
+Key type: OutputCalls.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +31,7 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Facts
 
 _LOGGING = logging.__file__
-
-
 _AS_WRITTEN = "exc_info, extra, stack_info, or objects in it"
-
-
 _LEVELS = {
     "debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR,
     "exception": logging.ERROR, "critical": logging.CRITICAL,
@@ -78,7 +81,7 @@ _LOG: types.CodeType = logging.Logger._log.__code__
 
 @dataclass(eq=False)
 class OutputCalls(Tracker):
-    """TODO."""
+    """Handlers of the frames of ``logging`` and of ``warnings.warn``."""
 
     pauses: Pauses
     numbers: Numbers
@@ -252,10 +255,12 @@ class OutputCalls(Tracker):
 
 
 FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {
-    **{getattr(owner, name): OutputCalls.log_call for owner in (logging.Logger, logging) for name in _LEVELS if name != "exception"},
+    **{getattr(owner, name): OutputCalls.log_call
+       for owner in (logging.Logger, logging) for name in _LEVELS if name != "exception"},
     logging.Logger.log: OutputCalls.log_call, logging.log: OutputCalls.log_call, logging.Logger._log: OutputCalls.log_call,
     logging.Logger.isEnabledFor: OutputCalls.log_asked,
-    logging.Logger.exception: OutputCalls.log_exception, logging.exception: OutputCalls.log_exception, logging.getLogger: OutputCalls.get_logger,
+    logging.Logger.exception: OutputCalls.log_exception, logging.exception: OutputCalls.log_exception,
+    logging.getLogger: OutputCalls.get_logger,
     warnings._showwarnmsg: OutputCalls.warning_shown, warnings._add_filter: OutputCalls.filter_added,  # type: ignore[attr-defined]
     warnings.resetwarnings: OutputCalls.filter_added, warnings.catch_warnings.__enter__: OutputCalls.filters_entered,
     warnings.catch_warnings.__exit__: OutputCalls.filters_left,

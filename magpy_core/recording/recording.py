@@ -125,7 +125,8 @@ class Recording(Observer):
         self.exit = Exit(ledger, journal, stack, age, numbers, arrays, facts, calls, nodes, imports, output, host)
         self._parts = [
             ledger.ops, ledger, stack, pauses, age, arrays, decisions, numbers, lifetimes, imports, host, output, modules,
-            self.frames, self.exit, *(part for group in (facts, access, calls, nodes) for part in (*vars(group).values(), group)),
+            self.frames, self.exit,
+            *(part for group in (facts, access, calls, nodes) for part in (*vars(group).values(), group)),
         ]  # fmt: skip
         journal.on_abort(self._forget)
         for event, handler in self._handlers().items():

@@ -57,8 +57,8 @@ class GraphInput:
 @dataclass(frozen=True)
 class Trace:
     """One captured run. ``numbers``: graph inputs that the host computes. ``draws``: random numbers to draw, in order.
-    ``distinct``: groups of sources that must lead to different objects. ``doubtful``: nodes that compilers may get wrong, with
-    the reason."""
+    ``distinct``: groups of sources that must lead to different objects. ``doubtful``: nodes that compilers may get wrong,
+    with the reason."""
 
     region_id: str
     refgraph: RefGraph

@@ -10,7 +10,7 @@ from magpy_core.recording.ledger import Ledger
 
 @dataclass(eq=False)
 class Tracker:
-    """One part of a recording. It owns its fields, writes to the ledger what a capture is made of, and says no to the journal."""
+    """One part of a recording. It owns its fields; what a capture is made of goes to the ledger, refusals to the journal."""
 
     ledger: Ledger
     journal: Journal

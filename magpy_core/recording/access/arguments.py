@@ -1,4 +1,7 @@
-"""Arguments: TODO."""
+"""Arguments: native code may read the containers and iterators among its arguments: their content is guarded.
+
+Key type: Arguments.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,12 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
 
 _PAIRS: tuple[type, ...] = (type({}.items()), type(iter({}.items())), zip, enumerate)
-
-
 _ASKING = (getattr, hasattr, vars, dir)  # what these read is seen where Python calls them
 
 
 @dataclass(eq=False)
 class Arguments(Tracker):
-    """TODO."""
+    """Guards what native code may read of its arguments."""
 
     numbers: Numbers
     arrays: Arrays

@@ -1,4 +1,7 @@
-"""Callbacks: TODO."""
+"""Callbacks: native code calls what it is given (``sorted`` with a key, ``map``, ``functools.reduce``) without an event.
+
+Key type: Callbacks.
+"""
 
 from __future__ import annotations
 
@@ -32,43 +35,23 @@ _NATIVE_CALLABLES = (
     types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType,
     types.ClassMethodDescriptorType, functools.partial, type, *GETTERS,
 )  # fmt: skip
-
-
 _MOST_CALLS = 1000  # of one native callback, that are looked at one by one
-
-
 # Classes that call their first argument with each element of the others; with a tuple's elements; never with known ones.
 _FIRST_CALLS = frozenset({map, filter, itertools.filterfalse, itertools.takewhile, itertools.dropwhile})
-
-
 _BLIND_CALLS = frozenset({functools.reduce, itertools.accumulate, itertools.groupby})
-
-
 _TAKES_KEY = frozenset({sorted, min, max, bisect.bisect_left, bisect.bisect_right, bisect.insort_left, bisect.insort_right})
-
-
 # Called with whatever it is, these look at nothing from outside that an event or the arguments' guards don't tell of.
 _HARMLESS = frozenset({int, float, complex, bool, abs, ord, chr, hex, oct, bin, round, type, callable})
-
-
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, property)
-
-
 _TEXTS = frozenset({str, repr, ascii})
-
-
 # These read what is in a container, and nothing else.
 _READS_CONTAINERS = frozenset(
     {len, tuple, list, set, frozenset, dict, sum, min, max, sorted, any, all, enumerate, zip, reversed}
 )
-
-
 _ITER: dict[int, Any] = {
     kinds.LIST: list.__iter__, kinds.TUPLE: tuple.__iter__, kinds.DEQUE: collections.deque.__iter__,
     kinds.DICT: dict.__iter__, kinds.SET: lambda s: (frozenset if is_a(s, frozenset) else set).__iter__(s),
 }  # fmt: skip
-
-
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 
 
@@ -107,7 +90,7 @@ def _one_by_one(elements: list[Any] | None) -> list[tuple[Any, ...]] | None:
 
 @dataclass(eq=False)
 class Callbacks(Tracker):
-    """TODO."""
+    """Calls by native code, taken for the calls they come to."""
 
     stack: CallStack
     numbers: Numbers

@@ -1,4 +1,7 @@
-"""Flow: TODO."""
+"""Flow: how values pass between pieces of code: iteration, yields, returns, unpacking, formatting, with blocks.
+
+Key type: Flow.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +26,13 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
 
 _ITER_METHODS = ("__iter__", "__next__")
-
-
 # instructions that take what an iterator yields as it is
 _CARRYING_CONSUMERS = frozenset({"FOR_ITER", "SEND", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND"})
-
-
 # and those that leave what a special method returns on the stack as it is
 _PASSING_OPCODES = {
     "LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "BINARY_OP", "BINARY_SUBSCR", "BINARY_SLICE", "UNARY_NEGATIVE",
     "UNARY_POSITIVE", "UNARY_INVERT", "COMPARE_OP", "GET_ITER", "GET_AWAITABLE", "BEFORE_WITH", "LOAD_GLOBAL", "IMPORT_FROM",
 }  # fmt: skip
-
-
 _CONVERSIONS = frozenset(
     {"__index__", "__len__", "__length_hint__", "__bool__", "__hash__", "__int__", "__float__", "__complex__"}
 )
@@ -52,7 +49,7 @@ def _opcode(frame: types.FrameType) -> str:
 
 @dataclass(eq=False)
 class Flow(Tracker):
-    """TODO."""
+    """Handlers of what passes values on."""
 
     stack: CallStack
     numbers: Numbers

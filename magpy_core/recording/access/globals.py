@@ -1,4 +1,4 @@
-"""Globals: TODO."""
+"""Globals: reads and writes of global variables and of attributes of Python modules. Key type: Globals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BUILTINS = vars(builtins)
 
 @dataclass(eq=False)
 class Globals(Tracker):
-    """TODO."""
+    """Handlers of globals."""
 
     facts: Facts
     access: Access

@@ -1,4 +1,4 @@
-"""Items: TODO."""
+"""Items: ``obj[key]`` of containers from outside becomes a guard on that entry. Key type: Items."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Items(Tracker):
-    """TODO."""
+    """Handlers of item reads."""
 
     numbers: Numbers
     arrays: Arrays

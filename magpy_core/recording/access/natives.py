@@ -1,4 +1,8 @@
-"""Natives: TODO."""
+"""Natives: attributes that native code reads without an event (``attrgetter``, ``str.format``, ``case P(a=x)``,
+``copy.copy``).
+
+Key type: Natives.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +33,6 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
 
 _STATE_HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__")
-
-
 _STEP = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")  # of a field of a format string
 
 
@@ -52,7 +54,7 @@ def _key(text: str) -> int | str:
 
 @dataclass(eq=False)
 class Natives(Tracker):
-    """TODO."""
+    """Attribute reads by native code, taken for the reads they come to."""
 
     numbers: Numbers
     facts: Facts
@@ -135,8 +137,8 @@ class Natives(Tracker):
                 known = type(obj) in (dict, list, tuple)
                 obj = obj[key] if known else None
             if not known and i + 1 < len(steps):
-                self.journal.refuse("MP104", f"{HERE} follows a chain of attributes in native code, past what events can show.",
-                            hint="Write the attributes out: `obj.a.b`.", site=site)  # fmt: skip
+                text = f"{HERE} follows a chain of attributes in native code, past what events can show."
+                self.journal.refuse("MP104", text, hint="Write the attributes out: `obj.a.b`.", site=site)
                 return None
         return obj
 

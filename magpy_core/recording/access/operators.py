@@ -1,4 +1,4 @@
-"""Operators: TODO."""
+"""Operators: arithmetic, comparisons, truth and identity, on symbols and on objects from outside. Key type: Operators."""
 
 from __future__ import annotations
 
@@ -26,14 +26,12 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Facts
 
 _VALUES = frozenset({int, float, complex, str, bytes})
-
-
 _FIXED_TRUTH = (types.FunctionType, types.ModuleType, type)
 
 
 @dataclass(eq=False)
 class Operators(Tracker):
-    """TODO."""
+    """Handlers of operators."""
 
     numbers: Numbers
     decisions: Decisions

@@ -1,4 +1,4 @@
-"""Reads: TODO."""
+"""Reads: attributes and closure cells that the program reads become guards. Key type: Reads."""
 
 from __future__ import annotations
 
@@ -35,29 +35,19 @@ if TYPE_CHECKING:
 
 WRAPPERS = (property, functools.cached_property, staticmethod, classmethod, type(functools.lru_cache(lambda: None)))
 """Objects around functions that a program may give attributes, or another ``__doc__``."""
-
-
 # C-level attributes of built-in objects that are fixed once the object's identity is.
 _FIXED_FIELDS = frozenset(
     {"__name__", "__qualname__", "__module__", "__doc__", "__class__", "__objclass__", "__mro__", "__bases__"}
 )
-
-
 _STORAGES = (torch.UntypedStorage, torch.TypedStorage)
-
-
 _SEEN = (types.FunctionType, *GETTERS)  # getters whose reads are seen
-
-
 _TUPLE_FIELD = type(collections.namedtuple("_OfOne", "field").field)  # type: ignore[attr-defined]
-
-
 _POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # of NumPy arrays
 
 
 @dataclass(eq=False)
 class Reads(Tracker):
-    """TODO."""
+    """Handlers of attribute and cell reads."""
 
     age: Age
     arrays: Arrays

@@ -1,4 +1,4 @@
-"""Writes: TODO."""
+"""Writes: a snapshot precedes each first write; the difference at exit is the effect. Key type: Writes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MODULE_TABLES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffer
 
 @dataclass(eq=False)
 class Writes(Tracker):
-    """TODO."""
+    """Handlers of writes and deletions."""
 
     age: Age
     numbers: Numbers
@@ -141,8 +141,8 @@ class Writes(Tracker):
             return
         if is_a(obj, types.ModuleType):
             if obj is F and mode_depth()[0]:  # a default device: torch asks its functions for themselves, by their names
-                self.journal.refuse("MP106", f"{HERE} replaces `{name}` of torch.nn.functional while a default device is set.",
-                            hint="Replace it outside the region.", site=site)  # fmt: skip
+                text = f"{HERE} replaces `{name}` of torch.nn.functional while a default device is set."
+                self.journal.refuse("MP106", text, hint="Replace it outside the region.", site=site)
             if self._sets_by_python(obj, lookup.class_lookup(type(obj), name)[0]):  # torch.backends.cudnn.enabled
                 root = self.facts.roots.const_root(obj, obj.__name__)
                 self.refgraph.snapshot(root)

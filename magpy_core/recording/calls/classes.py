@@ -1,4 +1,4 @@
-"""ClassCalls: TODO."""
+"""ClassCalls: a class is called: what its construction reads. Key type: ClassCalls."""
 
 from __future__ import annotations
 
@@ -29,33 +29,23 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts, Nodes
 
 _TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and the like
-
-
 _CONTAINER_TYPES = frozenset(
     {list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict, collections.defaultdict}
 )
-
-
 # Types that pass the elements of their arguments on by identity.
 _HANDING_TYPES = frozenset({list, tuple, dict, enumerate, zip, reversed, collections.deque})
-
-
 # Iterators that use what a function returns to them to decide which elements they give.
 _JUDGES = frozenset({filter, itertools.filterfalse, itertools.takewhile, itertools.dropwhile, itertools.groupby})
-
-
 _ITERATING = frozenset({
     list, tuple, set, frozenset, dict, enumerate, zip, map, filter, reversed, sorted, sum, min, max, any, all, iter, bytes,
     bytearray, functools.reduce,
 })  # fmt: skip
-
-
 _TO_TEXT = (str, repr, ascii, format)
 
 
 @dataclass(eq=False)
 class ClassCalls(Tracker):
-    """TODO."""
+    """Calls of classes."""
 
     stack: CallStack
     lifetimes: Lifetimes

@@ -1,4 +1,4 @@
-"""ContainerCalls: TODO."""
+"""ContainerCalls: methods of builtin containers and iterators. Key type: ContainerCalls."""
 
 from __future__ import annotations
 
@@ -26,30 +26,18 @@ _LOOKS_AT_NONE = frozenset({
     "items", "values", "keys", "reverse", "rotate", "move_to_end", "sort", "__setitem__", "__getitem__", "__delitem__",
     "__copy__", "__iter__", "__len__", "__reversed__", "__mul__", "__rmul__", "__imul__", "__sizeof__",
 })  # fmt: skip
-
-
 # Methods that pass elements on by identity and look at none of them.
 _STORING = frozenset({
     "append", "add", "extend", "appendleft", "extendleft", "update", "setdefault", "insert", "__setitem__", "__iadd__",
     "__ior__",
 })  # fmt: skip
-
-
 _HANDING = _STORING | {
     "pop", "popleft", "popitem", "copy", "__copy__", "clear", "items", "values", "keys", "get", "__getitem__", "__iter__",
     "__reversed__", "__len__", "reverse", "rotate", "move_to_end", "__add__", "__mul__", "__rmul__", "__init__",
 }  # fmt: skip
-
-
 _TAKING = frozenset({"extend", "extendleft", "__iadd__"})  # they look at what they are given, and not into its elements
-
-
 _BY_KEY = frozenset({"get", "setdefault", "pop", "__getitem__", "__setitem__", "__delitem__", "__contains__"})
-
-
 _ORDERED = (kinds.LIST, kinds.TUPLE, kinds.DEQUE, kinds.DICT)
-
-
 _COMPARING = frozenset(
     {"index", "count", "remove", "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
 )
@@ -57,7 +45,7 @@ _COMPARING = frozenset(
 
 @dataclass(eq=False)
 class ContainerCalls(Tracker):
-    """TODO."""
+    """Calls of container methods."""
 
     stack: CallStack
     numbers: Numbers

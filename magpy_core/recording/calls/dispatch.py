@@ -1,4 +1,4 @@
-"""Dispatch: TODO."""
+"""Dispatch: a call is about to run: who handles it, by what the callee is. Key type: Dispatch."""
 
 from __future__ import annotations
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts, Nodes
 
 _LRU = type(functools.lru_cache(lambda: None))
-
-
 FAST_PATHS = frozenset(
     cls.forward.__code__
     for cls in (torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer, torch.nn.TransformerEncoder)
@@ -49,7 +47,7 @@ FAST_PATHS = frozenset(
 
 @dataclass(eq=False)
 class Dispatch(Tracker):
-    """TODO."""
+    """Handler of calls and their results."""
 
     stack: CallStack
     pauses: Pauses

@@ -1,4 +1,4 @@
-"""MethodCalls: TODO."""
+"""MethodCalls: methods of builtin objects, which no event shows at work. Key type: MethodCalls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MEMBERS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 @dataclass(eq=False)
 class MethodCalls(Tracker):
-    """TODO."""
+    """Calls of methods written in C."""
 
     stack: CallStack
     numbers: Numbers

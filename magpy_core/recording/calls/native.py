@@ -1,4 +1,4 @@
-"""NativeCalls: TODO."""
+"""NativeCalls: calls of builtin functions, by rule or by the call policy. Key type: NativeCalls."""
 
 from __future__ import annotations
 
@@ -33,22 +33,16 @@ _CLASS_METHODS = frozenset({
     "__new__", "fromkeys", "fromhex", "from_bytes", "maketrans", "__subclasscheck__", "__instancecheck__", "mro",
     "__prepare__", "__init_subclass__", "__subclasshook__", "from_iterable", "__class_getitem__",
 })  # fmt: skip
-
-
 # Pure but for the containers they are given: heappush, insort, Counter's counting, operator.setitem.
 _MUTATING_MODULES = frozenset({"_heapq", "_bisect", "_collections", "_operator"})
-
-
 HIGHER = _FIRST_CALLS | _BLIND_CALLS | _TAKES_KEY | {itertools.starmap, iter, collections.defaultdict}
 """Native callables that may call what they are given."""
-
-
 CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
 
 
 @dataclass(eq=False)
 class NativeCalls(Tracker):
-    """TODO."""
+    """Calls of native functions."""
 
     stack: CallStack
     numbers: Numbers

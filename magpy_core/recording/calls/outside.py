@@ -1,4 +1,7 @@
-"""Outside: TODO."""
+"""Outside: settings, random streams, NumPy, context variables, locks, and native code that depends on the world outside.
+
+Key type: Outside.
+"""
 
 from __future__ import annotations
 
@@ -37,17 +40,13 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Facts
 
 _SETTINGS = (bool, int, float, str, type(None), torch.dtype)
-
-
 _HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
-
-
 _CACHED = type(functools.lru_cache(lambda: None))
 
 
 @dataclass(eq=False)
 class Outside(Tracker):
-    """TODO."""
+    """Calls whose results don't follow from their arguments."""
 
     stack: CallStack
     age: Age

@@ -1,4 +1,4 @@
-"""PythonCalls: TODO."""
+"""PythonCalls: calls of Python functions, and what unmonitored library functions may read. Key type: PythonCalls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TENSOR_COPIES = frozenset({torch.Tensor.__deepcopy__, torch.nn.Parameter.__deepc
 
 @dataclass(eq=False)
 class PythonCalls(Tracker):
-    """TODO."""
+    """Calls of Python functions."""
 
     pauses: Pauses
     numbers: Numbers

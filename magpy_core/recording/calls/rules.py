@@ -1,4 +1,7 @@
-"""Rules: TODO."""
+"""Rules: builtin functions with a meaning of their own (``len``, ``getattr``, ``isinstance``, ``print``, ...).
+
+Key type: Rules.
+"""
 
 from __future__ import annotations
 
@@ -46,15 +49,9 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
 
 _MOST_COPIED = 12  # containers in one copied tree: each must not be any of the others
-
-
 _PROTOCOL = type(Protocol)
-
-
 # Classes whose instances are also tensors that carry this mark.
 _MARKING: dict[type, str] = {type(torch.nn.Parameter): "_is_param", type(torch.nn.Buffer): "_is_buffer"}
-
-
 _COPIED = frozenset({list, tuple, dict, set, frozenset, collections.OrderedDict})
 
 
@@ -95,7 +92,7 @@ def rule(*callables: Any) -> Callable[[Rule], Rule]:
 
 @dataclass(eq=False)
 class Rules(Tracker):
-    """TODO."""
+    """One method for each builtin, or for a few alike; `rule` registers it."""
 
     stack: CallStack
     pauses: Pauses
@@ -259,7 +256,8 @@ class Rules(Tracker):
     @rule(builtins.__build_class__)
     def rule_build_class(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         """The body of a class statement runs without events."""
-        self.journal.refuse("MP111", f"The class `{args[1]}` is defined inside the region: the monitor can't follow its body.",
+        text = f"The class `{args[1]}` is defined inside the region: the monitor can't follow its body."
+        self.journal.refuse("MP111", text,
                     hint="Define the class outside of the region.", site=site)  # fmt: skip
 
     @rule(vars, dir)

@@ -1,4 +1,7 @@
-"""TorchCalls: TODO."""
+"""TorchCalls: calls into torch. The operator recorder must see each; one that it misses is refused.
+
+Key type: TorchCalls.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ _QUIET_TORCH = frozenset({
 
 @dataclass(eq=False)
 class TorchCalls(Tracker):
-    """TODO."""
+    """Which call into torch is expected."""
 
     stack: CallStack
     facts: Facts

@@ -1,4 +1,4 @@
-"""Classes: TODO."""
+"""Classes: what classes hold, inherit and override. Absent names are facts too. Key type: Classes."""
 
 from __future__ import annotations
 
@@ -23,19 +23,11 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Facts
 
 _OF_TYPES = frozenset({"__dict__", "__weakref__", "__doc__", "__module__"})
-
-
 _PLAIN_NAMES = frozenset({"__call__", "__doc__", "__module__", "__name__", "__class__", "__dict__", "__init_subclass__"})
-
-
 # Metaclasses whose classes are not changed by changing these.
 _LIBRARY_METACLASSES = ("abc", "enum", "typing", "torch")
-
-
 # What C keeps of a class or function, or finds elsewhere than in its ``__dict__``.
 _CLASS_NAMES = frozenset({"__name__", "__qualname__"})
-
-
 _CLASS_TREE = frozenset({"__bases__", "__mro__", "__base__"})
 
 
@@ -47,7 +39,7 @@ def _belongs_elsewhere(raw: Any) -> bool:
 
 @dataclass(eq=False)
 class Classes(Tracker):
-    """TODO."""
+    """Guards class lookups, special methods and metaclasses."""
 
     facts: Facts
     _shapes: set[type] = field(default_factory=set, init=False)

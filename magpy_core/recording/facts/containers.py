@@ -1,4 +1,4 @@
-"""Contents: TODO."""
+"""Contents: what a container from outside holds, read whole, by key or by length. Key type: Contents."""
 
 from __future__ import annotations
 
@@ -20,14 +20,8 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Facts
 
 _HELD = (kinds.SET, kinds.LIST, kinds.TUPLE, kinds.DEQUE)
-
-
 _KEYS: Any = type({}.keys())
-
-
 _BY_IDENTITY = (kinds.TENSOR, kinds.OBJECT, kinds.OPAQUE, kinds.TUPLE)
-
-
 _PY_CONTENT_LIMIT = 20_000  # elements of one container that a guard may watch
 
 
@@ -42,7 +36,7 @@ class VaryingLength:
 
 @dataclass(eq=False)
 class Contents(Tracker):
-    """TODO."""
+    """Guards the content of dicts, sets, lists, tuples and deques."""
 
     numbers: Numbers
     facts: Facts

@@ -1,4 +1,4 @@
-"""Functions: TODO."""
+"""Functions: code, defaults, closures and attributes of Python functions. Key type: Functions."""
 
 from __future__ import annotations
 
@@ -21,20 +21,14 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Facts
 
 _FUNCTION_TEXTS = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
-
-
 _FUNCTION_PARTS = frozenset({"__defaults__", "__code__"})
-
-
 _FUNCTION_TABLES = frozenset({"__kwdefaults__", "__annotations__"})
-
-
 _HIDDEN_PARTS = frozenset({"__closure__", "__globals__", "__dict__", "__builtins__"})
 
 
 @dataclass(eq=False)
 class Functions(Tracker):
-    """TODO."""
+    """Guards functions that are called or looked into."""
 
     age: Age
     facts: Facts

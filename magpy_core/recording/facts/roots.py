@@ -1,4 +1,4 @@
-"""Roots: TODO."""
+"""Roots: nodes of objects that need no path: classes, functions, modules and namespaces. Key type: Roots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Roots(Tracker):
-    """TODO."""
+    """Nodes by identity."""
 
     age: Age
     facts: Facts

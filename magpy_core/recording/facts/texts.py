@@ -1,4 +1,7 @@
-"""Texts: TODO."""
+"""Texts: what native code puts into text: names of classes and functions, fields of exceptions, addresses.
+
+Key type: Texts.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,6 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
 
 _MOST_IN_TEXT = 10_000  # containers in what becomes text
-
-
 _ITERATORS: dict[int, Any] = {
     kinds.LIST: list.__iter__, kinds.TUPLE: tuple.__iter__, kinds.DEQUE: collections.deque.__iter__,
     kinds.SET: lambda s: (frozenset if is_a(s, frozenset) else set).__iter__(s),
@@ -40,7 +41,7 @@ def numpy_print_options() -> str:
 
 @dataclass(eq=False)
 class Texts(Tracker):
-    """TODO."""
+    """Guards what `str`, `repr` and formatting read."""
 
     numbers: Numbers
     facts: Facts

@@ -1,4 +1,10 @@
-"""Unseen: TODO."""
+"""Unseen: Python functions that native code or a library calls, where no event shows which function it is.
+
+``map(partial, xs)`` or a default factory start a frame of which only the code is known; the function's code and defaults may
+change all the same, and so may the class that its method was found in.
+
+Key type: Unseen.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +23,6 @@ if TYPE_CHECKING:
 
 # Made where they run, without defaults.
 _IN_PLACE = frozenset({"<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"})
-
-
 _MOST = 16  # functions of one code, made by a function that makes many
 
 
@@ -39,7 +43,7 @@ def _closes_over(fn: types.FunctionType, held: dict[str, Any]) -> bool:
 
 @dataclass(eq=False)
 class Unseen(Tracker):
-    """TODO."""
+    """Finds the functions of unannounced frames, and guards them."""
 
     facts: Facts
 

@@ -1,4 +1,7 @@
-"""Values: TODO."""
+"""Values: a value was read from outside by a source. It is guarded, or carried as a symbol where it varies.
+
+Key type: Values.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 
 @dataclass(eq=False)
 class Values(Tracker):
-    """TODO."""
+    """Guards values by what they are."""
 
     numbers: Numbers
     facts: Facts

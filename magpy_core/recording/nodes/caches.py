@@ -1,4 +1,7 @@
-"""Caches: TODO."""
+"""Caches: calls of ``functools.lru_cache`` functions. What the cache holds for the arguments is a source.
+
+Key type: Caches.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def _is_plain(value: Any) -> bool:
 
 @dataclass(eq=False)
 class Caches(Tracker):
-    """TODO."""
+    """Calls of cached functions."""
 
     stack: CallStack
     numbers: Numbers

@@ -1,4 +1,9 @@
-"""Checkpoints: TODO."""
+"""Checkpoints: operations under ``torch.utils.checkpoint`` are marked, so that the backward pass computes them again.
+
+A function that does more than compute would do that again in the backward pass: it is refused.
+
+Key type: Checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +38,7 @@ class _Begun:
 
 @dataclass(eq=False)
 class Checkpoints(Tracker):
-    """TODO."""
+    """Calls of ``checkpoint``."""
 
     stack: CallStack
     facts: Facts

@@ -1,4 +1,7 @@
-"""Constructors: TODO."""
+"""Constructors: tensors made in ways that torch's dispatch does not show, recorded as what they mean.
+
+Key type: Constructors.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,6 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Nodes
 
 _CPU = torch.device("cpu")
-
-
 _CPU_CONSTRUCTORS = frozenset({
     torch.FloatTensor, torch.DoubleTensor, torch.HalfTensor, torch.BFloat16Tensor, torch.LongTensor, torch.IntTensor,
     torch.ShortTensor, torch.CharTensor, torch.ByteTensor, torch.BoolTensor,
@@ -41,7 +42,7 @@ def _numpy_numbers(data: Any) -> bool:
 
 @dataclass(eq=False)
 class Constructors(Tracker):
-    """TODO."""
+    """``torch.Tensor(...)``, ``Variable``, ``from_numpy``."""
 
     numbers: Numbers
     arrays: Arrays

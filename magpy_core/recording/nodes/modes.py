@@ -1,4 +1,8 @@
-"""Modes: TODO."""
+"""Modes: autocast and inference mode entered inside are operations of the graph; other changes to torch's state are
+refused.
+
+Key type: Modes.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ _STATE_CHANGERS = state_changers()
 
 @dataclass(eq=False)
 class Modes(Tracker):
-    """TODO."""
+    """Handlers of torch's context managers."""
 
     calls: Calls
     _inference: list[torch.fx.Node] = field(default_factory=list, init=False)

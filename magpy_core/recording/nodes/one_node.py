@@ -1,4 +1,7 @@
-"""OneNode: TODO."""
+"""OneNode: a call that is one node of the graph, such as a custom ``autograd.Function``: each replay makes it again.
+
+Key type: OneNode.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,7 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Calls, Facts
 
 _PASS_IT_IN = "Pass what it reads in as arguments of `apply`."
-
-
 _METHODS = ("forward", "backward", "setup_context", "vjp", "jvp", "vmap")
-
-
 _PLAIN = (bool, int, float, str, type(None), torch.dtype)
 
 
@@ -95,7 +94,7 @@ def self_contained(fn: Any) -> bool:
 
 @dataclass(eq=False)
 class OneNode(Tracker):
-    """TODO."""
+    """Begins and ends such calls."""
 
     stack: CallStack
     numbers: Numbers

@@ -1,4 +1,4 @@
-"""RandomState: TODO."""
+"""RandomState: reading or setting torch's random streams inside the region is refused. Key type: RandomState."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHECKPOINT_FILE = torch.utils.checkpoint.__file__
 
 @dataclass(eq=False)
 class RandomState(Tracker):
-    """TODO."""
+    """Calls of ``torch.random``."""
 
     nodes: Nodes
 

@@ -1,4 +1,4 @@
-"""Scripts: TODO."""
+"""Scripts: what torch.jit has compiled, and other compilers at work inside the region, are refused. Key type: Scripts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Scripts(Tracker):
-    """TODO."""
+    """Calls of scripts; attributes of their modules are guarded."""
 
     stack: CallStack
     facts: Facts
