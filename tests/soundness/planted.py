@@ -13,7 +13,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -29,7 +29,8 @@ from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.opgraph.segments import Segment
 from magpy_core.opgraph.shapes import ShapeTracker
-from magpy_core.recording import recording
+from magpy_core.recording import run as recording_run
+from magpy_core.recording import trace as traces
 from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.guard_kind import GuardKind
 from magpy_core.refgraph.snapshot import Snapshot
@@ -159,9 +160,8 @@ def _reordered(module: Callable[..., Any]) -> Callable[..., Any]:
 def _without_branches(init: Callable[..., None]) -> Callable[..., None]:
     """A branch on the graph's values is not asked again."""
 
-    def made(self: Capture, recorded: Any, *rest: Any) -> None:
-        recorded.recording.branches.clear()
-        init(self, recorded, *rest)
+    def made(self: Capture, trace: Any, *rest: Any) -> None:
+        init(self, replace(trace, decisions=()), *rest)
 
     return made
 
@@ -222,9 +222,10 @@ BUGS = [
     Bug("two names of one object not guarded", _without_guard(guard.SAME_AS), ("alias_is_checks",)),
     Bug("an outcome of a varying number not guarded", _without_guard(guard.OUTCOME),
         ("counter_threshold",)),
-    Bug("grad mode not guarded", ((recording, "global_check", _TRUE),), ("grad_mode_read",), change="ambient grad=False"),
+    Bug("grad mode not guarded", ((recording_run, "global_check", _TRUE),), ("grad_mode_read",),
+        change="ambient grad=False"),
     Bug("tensors' dtypes and shapes not guarded", ((capture, "tensor_check", _TRUE),), ("strides_forced",)),
-    Bug("aliased containers not told apart", ((Capture, "_distinct", _NOTHING),), ("alias_two_written",)),
+    Bug("aliased containers not told apart", ((traces, "_distinct", _always([])),), ("alias_two_written",)),
     Bug("shared memory not guarded", ((Capture, "_storages", _NOTHING),), ("alias_memory_of_arguments",), "aot_eager"),
     Bug("the last side effect skipped", _effects(lambda prepared: prepared[:-1]), ("item_writes", "prints")),
     Bug("a side effect doubled", _effects(lambda prepared: prepared + prepared[-1:]), ("prints",)),
