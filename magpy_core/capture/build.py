@@ -21,7 +21,7 @@ from magpy_core._compat.torch.tensor_guards import storage_key, tensor_check
 from magpy_core._compat.torch.torch_state import random_streams, restore_streams
 from magpy_core.backends.fakes import fakes_from_facts, make_fake_inputs
 from magpy_core.backends.registry import get_backend
-from magpy_core.capture.compilers import compiled_wrongly, doubtful_results
+from magpy_core.capture.compilers import compiled_wrongly, doubtful_results, mark_uncounted_writes
 from magpy_core.capture.conditions import evaluator
 from magpy_core.capture.fast_guard import Tagged
 from magpy_core.capture.first_run import first_run
@@ -81,6 +81,7 @@ class Capture:
         self.findings: list[Finding] = recorded.findings
         self._graph = recording.ops.graph
         self.mutated = [s for _, s in recording.ops.mutated.values()]
+        mark_uncounted_writes(recorded)
         self._doubtful = doubtful_results(backend, recorded)
         # On a GPU, what an assertion keeps out (an index too large) would end the process and not raise: there it is a cut.
         waits = all(tensor.device.type == "cpu" for _, _, tensor in recording.ops.inputs)

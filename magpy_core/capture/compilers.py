@@ -1,5 +1,5 @@
 """What compilers are known to make something else of, where the recording tells. Key functions: `compiled_wrongly`,
-`doubtful_results`."""
+`doubtful_results`, `mark_uncounted_writes`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.torch.tensor_guards import no_torch_function, storage_key
+from magpy_core._compat.torch.tensor_guards import no_torch_function, storage_key, version_of
+from magpy_core.backends.calling import UNCOUNTED
 from magpy_core.recording.recording import Recorded
 from magpy_core.refgraph.kinds import is_a
 
@@ -27,6 +28,18 @@ def doubtful_results(backend: str, recorded: Recorded) -> dict[torch.fx.Node, st
             outside = {storage_key(t) for _, _, t in ops.inputs if not t.is_inference()}
             found |= {n: _VIEW for t, n in ops.values.values() if n.op != "placeholder" and storage_key(t) in outside}
     return found
+
+
+def mark_uncounted_writes(recorded: Recorded) -> None:
+    """Marks the placeholders of inputs that were written though their version counters stayed: running statistics, and
+    what is written through ``.data``."""
+    ops = recorded.recording.ops
+    with no_torch_function():
+        counted = {storage_key(t) for n, _, t in ops.inputs if version_of(t) != n.meta["magpy_version"]}
+        for node, _, tensor in ops.inputs:
+            known = version_of(tensor) is not None
+            if known and id(tensor) in ops.mutated and storage_key(tensor) not in counted:
+                node.meta[UNCOUNTED] = True
 
 
 def compiled_wrongly(
