@@ -24,6 +24,7 @@ from magpy_core.backends.checks import write_checks
 from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.backends.lowering import lower_scalars, needs_lowering
 from magpy_core.backends.preparation import prepare
+from magpy_core.backends.saved import saved_and_written
 from magpy_core.findings import Unsupported
 
 
@@ -80,6 +81,8 @@ class AotBackend(ABC):
             if needs_lowering(graph):
                 lowered = lower_scalars(graph, fakes, mode, self._hoist())
                 graph, graph_inputs = lowered.graph, lowered.fakes
+            if torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in fakes):
+                self._refuse_saved(graph, graph_inputs, mode)
             wrong = wrongly_decomposed(graph, graph_inputs, mode)
             if wrong is not None:
                 raise Unsupported("MP902", f"This torch compiles `{wrong}` to something else: its states get another shape.")
@@ -94,6 +97,13 @@ class AotBackend(ABC):
         if uncounted := [i for i, node in enumerate(placeholders) if UNCOUNTED in node.meta]:
             fn, boxed = keep_versions(fn, boxed, uncounted)
         return CompiledGraph(fn, self.name, boxed, guards, code)
+
+    def _refuse_saved(self, graph: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> None:
+        with preserve_torch_state():
+            saved = saved_and_written(graph, fakes, mode)
+        if saved is not None:
+            text = f"Autograd saves `{saved}`, which the region writes: what the backward pass takes depends on later calls."
+            raise Unsupported("MP902", text)
 
     def _complete(self, graph: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:  # noqa: B027
         """What eager does and this compiler leaves out, written into the graph: nothing, where it leaves nothing out."""
