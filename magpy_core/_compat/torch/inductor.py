@@ -182,8 +182,7 @@ def inductor_compile(
         patches = ExitStack()
         # Its folding makes `x` of `x + torch.zeros(3)`, also where that leaves the graph: a result that shares x's memory.
         patches.enter_context(inductor_config.patch(fallback_random=fallback_random, joint_graph_constant_folding=False))
-        if fallback_random:
-            patches.enter_context(inductor_config.patch(custom_partitioner_fn=MinCut()))
+        patches.enter_context(inductor_config.patch(custom_partitioner_fn=MinCut(fallback_random)))
         if _share_memory(fakes) or _state_is_odd():
             patches.enter_context(functorch_config.patch(enable_autograd_cache=False))
         with patches:
