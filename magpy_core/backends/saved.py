@@ -2,7 +2,9 @@
 
 Eager saves the tensor itself: the backward pass raises if it was written since then, by this call or by the next one, and
 takes the new values where the write isn't counted (running statistics, `.data`). A compiled graph saves the values as they
-were. Results of earlier operations that take part in autograd are left out: they are new at each call. Key function: `saved_and_written`.
+were. Results of earlier operations that take part in autograd are left out: they are new at each call.
+
+Key function: `saved_and_written`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def discriminator(**options: Any) -> nn.Sequential:
 
 
 def images() -> nn.Sequential:
-    return nn.Sequential(nn.Unflatten(1, (1, 2, 2)), nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2), nn.Flatten())
+    return nn.Sequential(nn.Unflatten(1, (1, 2, 2)), nn.Conv2d(1, 2, 1, bias=False), nn.BatchNorm2d(2), nn.Tanh())
 
 
 def instances() -> nn.Sequential:
