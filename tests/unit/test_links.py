@@ -79,7 +79,7 @@ def test_the_projects_table(tmp_path: Path) -> None:
     assert load(file).settings.docs_url == "https://docs.example.org"
     for wrong in ('"docs"', '""', "3", '"ftp://x"'):
         file.write_text(f"[tool.magpy]\ndocs-url = {wrong}\n", encoding="utf-8")
-        with pytest.raises(ConfigError, match="docs-url.*https://"):
+        with pytest.raises(ConfigError, match=r"docs-url.*https://"):
             load(file)
 
 
