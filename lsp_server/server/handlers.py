@@ -229,7 +229,7 @@ def _register_features(server: MagpyServer) -> None:
         return actions_for(document, found, list(server.board.runs()), asking)
 
     @server.feature(CODES)
-    def codes(_params: Any) -> list[dict[str, str]]:
+    def codes(_params: Any) -> list[dict[str, str | None]]:
         """Every finding code with its page, for clients that show them."""
         from magpy_core.findings.docs import markdown
 

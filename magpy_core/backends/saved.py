@@ -33,7 +33,7 @@ def saved_and_written(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any)
     with mode:
         values = [_copied(fake) for fake in fakes]
         memory = {_memory(v): n.name for n, v in zip(placeholders, values, strict=True) if n in doubtful}
-        run = _Run(gm, garbage_collect_values=False)
+        run = _Run(gm)
         with torch.autograd.graph.saved_tensors_hooks(run.pack, lambda saved: saved):
             run.run(*values)
     return next((memory[key] for key in run.saved if key in memory), None)
@@ -43,12 +43,11 @@ class _Run(torch.fx.Interpreter):
     """Runs a graph and keeps the memory of what autograd saves, except by normalisations that write it: their backward
     pass in training mode uses the statistics of the batch."""
 
-    saved: set[Any]
     _normalises = False
 
-    def run(self, *args: Any) -> Any:
-        self.saved = set()
-        return super().run(*args)
+    def __init__(self, gm: torch.fx.GraphModule) -> None:
+        super().__init__(gm, garbage_collect_values=False)
+        self.saved: set[Any] = set()
 
     def run_node(self, n: torch.fx.Node) -> Any:
         self._normalises = n.op == "call_function" and bool(silently_written(n.target, n.args, n.kwargs))

@@ -15,7 +15,7 @@ aten = torch.ops.aten
 
 
 class ScaledProducts(CustomGraphPass):
-    """For ``torch._inductor.config.post_grad_custom_pre_pass``; ``before`` is what was set there: a pass, several, or None."""
+    """For ``torch._inductor.config.post_grad_custom_pre_pass``. ``before``: what was set there, a pass, several or None."""
 
     def __init__(self, before: Any) -> None:
         self.before = [before] if callable(before) else list(before or ())

@@ -102,7 +102,7 @@ def version_of(tensor: torch.Tensor) -> int | None:
 
 def set_versions(tensors: Sequence[torch.Tensor], versions: Sequence[int]) -> None:
     """Sets the counters of writes that autograd compares at the backward pass."""
-    torch._C._autograd._unsafe_set_version_counter(tuple(tensors), tuple(versions))  # type: ignore[attr-defined]
+    torch._C._autograd._unsafe_set_version_counter(tuple(tensors), tuple(versions))
 
 
 def no_torch_function() -> Any:
