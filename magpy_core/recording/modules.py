@@ -82,7 +82,8 @@ class ModuleCalls(Tracker):
             return True
         if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")) or _module._global_backward_hooks:
             text = f"{HERE} calls a module with backward hooks, which can't be recorded yet."
-            self.journal.refuse("MP106", text, site=site, hint="Hook the gradient of the region's result instead, outside of it.")  # fmt: skip
+            hint = "Hook the gradient of the region's result instead, outside of it."
+            self.journal.refuse("MP106", text, site=site, hint=hint)
             return True
         node = self.refgraph.node(module)
         hooked = any(d.get(name) for name in _HOOK_DICTS) or "forward" in d
