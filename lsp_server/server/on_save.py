@@ -1,4 +1,4 @@
-"""Check again when a file is saved, where the setting ``magpy.runOnSave`` asks for it. Key type: RunOnSave.
+"""Checks again when a file is saved, if ``magpy.runOnSave`` is on. Key type: RunOnSave.
 
 For clients other than our own extension, which does it itself: it knows the entrypoint that its user chose. What runs is
 what the user has checked before, if the saved file is one of it or beside it; saving never starts another program.
@@ -21,14 +21,14 @@ log = logging.getLogger(__name__)
 
 
 class RunOnSave:
-    """One timer per entrypoint: of several saves in a row the last one starts the run."""
+    """One timer per entrypoint: the last of several saves in a row starts the run."""
 
     def __init__(self, server: MagpyServer) -> None:
         self._server = server
         self._waiting: dict[str, asyncio.TimerHandle] = {}
 
     async def saved(self, uri: str) -> None:
-        """A file was saved."""
+        """Schedules runs after a file was saved."""
         path = path_of(uri)
         if path is None or not path.endswith(".py") or self._server.handles_status:
             return
@@ -53,6 +53,6 @@ class RunOnSave:
         self._waiting.pop(run.target.key, None)
         settings = await self._server.settings_for(run.target.uri)
         try:
-            await self._server.runs.start(run.target, "check", settings, self._server.accompany)
+            await self._server.runs.start(run.target, "check", settings, self._server.show_progress)
         except Untrusted as error:
             log.info("not run on save: %s", error)

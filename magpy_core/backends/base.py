@@ -1,4 +1,4 @@
-"""What every backend gives: Backend (a name and `compile`) and CompiledGraph (the callable and what it assumes)."""
+"""The interface of backends: Backend (a name and `compile`) and CompiledGraph (the callable and its assumptions)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class CompiledGraph:
 
 
 class Backend(Protocol):
-    """Turns an operator graph into a callable; raises `Unsupported("MP902", ...)` when it cannot."""
+    """Compiles an operator graph to a callable; raises `Unsupported("MP902", ...)` if it can't."""
 
     name: str
 

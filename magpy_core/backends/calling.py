@@ -1,4 +1,4 @@
-"""The thin function around a lowered graph that turns Python numbers into its 0-d tensors and back. Key: `adapt`."""
+"""Converts between Python numbers and the 0-d tensors of a lowered graph. Key function: `adapt`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from magpy_core.backends.lowering import Lowered
 
 
 def is_identity(lowered: Lowered, arity: int) -> bool:
-    """Whether the lowered graph can be called as the original: no number goes in or comes out."""
+    """Whether the lowered graph can be called like the original: without numbers as inputs or outputs."""
     direct = [(i, None) for i in range(arity)]
     return lowered.inputs == direct and lowered.outputs == [("graph", i) for i in range(len(lowered.outputs))]
 
@@ -22,7 +22,7 @@ def adapt(
     fn: Callable[..., Sequence[Any]],
     boxed: Callable[[list[Any]], Sequence[Any]] | None,
 ) -> Callable[..., Sequence[Any]]:
-    """``fn`` under the original graph's calling convention.
+    """``fn`` with the original graph's calling convention.
 
     Written out as source: a loop over a plan at each call would cost more than the call.
     """

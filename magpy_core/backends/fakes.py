@@ -20,7 +20,7 @@ __all__ = ["FakeInputs", "fakes_from_facts", "guard_namespace", "make_fake_input
 
 
 class FakeInputs(NamedTuple):
-    """``fakes`` in the order of the inputs: FakeTensor, SymInt for a varying int, floats as they were."""
+    """``fakes`` in the order of the inputs: FakeTensor, SymInt for a varying int, floats unchanged."""
 
     fake_mode: Any
     shape_env: Any
@@ -51,7 +51,7 @@ def make_fake_inputs(values: Sequence[Any], dynamic_dims: Mapping[int, set[int]]
 
 
 def fakes_from_facts(facts: Sequence[Any]) -> list[Any]:
-    """Static fakes from (shape, stride, dtype, device, requires_grad, type) descriptions; numbers stay as they are.
+    """Static fakes from (shape, stride, dtype, device, requires_grad, type) descriptions; numbers are unchanged.
 
     For looking at a graph whose inputs are gone: aliasing between inputs is not described.
     """

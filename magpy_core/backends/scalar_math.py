@@ -27,7 +27,7 @@ _TO_FLOAT = {
 }  # fmt: skip
 _TO_INT = {math.floor: torch.floor, math.ceil: torch.ceil, math.trunc: torch.trunc, builtins.int: torch.trunc}
 
-#: In-place operators make a new Python number; they are the plain ones.
+#: In-place operators create a new Python number, like the plain ones.
 _PLAIN = {
     operator.iadd: operator.add, operator.isub: operator.sub, operator.imul: operator.mul, operator.ipow: operator.pow,
     operator.itruediv: operator.truediv, operator.ifloordiv: operator.floordiv, operator.imod: operator.mod,
@@ -36,7 +36,7 @@ _PLAIN = {
 
 
 def plain(target: Any) -> Any:
-    """The operation ``target`` performs on Python numbers, without in-place and spelling variants."""
+    """The operation that ``target`` performs on Python numbers, without in-place and spelling variants."""
     return _PLAIN.get(target, target)
 
 
@@ -50,7 +50,7 @@ def needs_tensors(target: Any) -> bool:
 
 
 def result_type(target: Any, operands: Sequence[ScalarType], constants: Sequence[Any]) -> ScalarType | None:
-    """The type Python gives ``target(*operands)``, None where it depends on the values or is not known here.
+    """The type of ``target(*operands)`` in Python; None if it depends on the values or is unknown.
 
     ``constants[i]`` is the operand's value where it is fixed, else None.
     """
@@ -114,10 +114,10 @@ def tensor_form(call: Callable[..., Any], target: Any, operands: Sequence[Any], 
     if target in (builtins.float, builtins.bool):
         return call(torch.Tensor.to, operands[0], DTYPE[result])
     if target in (builtins.max, builtins.min):
-        # Python keeps the first of equals and of incomparables; maximum() would spread NaN instead.
+        # Python keeps the first of equal and of incomparable values; maximum() would propagate NaN instead.
         best = operands[0]
         for other in operands[1:]:
             better = call(torch.gt if target is builtins.max else torch.lt, other, best)
             best = call(torch.where, better, other, best)
         return best
-    raise AssertionError(f"result_type knows {target} and tensor_form does not")
+    raise AssertionError(f"result_type supports {target}, but tensor_form does not")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsp_server.budgets import Budgets, Limits, judge, location, unmeasured
+from lsp_server.budgets import Budgets, Limits, check_budgets, location, unmeasured
 from lsp_server.config import load
 from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity
 from magpy_core.regions.timing import speedup_interval
@@ -32,7 +32,7 @@ def read(line: int, code: str = "MP102", of: str = NET) -> Finding:
 
 
 def broken(limits: Limits, one: RegionSummary, *findings: Finding, steps: int = 5, compiled: bool = True) -> list[Finding]:
-    return judge(Report("t.py", [one], list(findings), steps=steps), Budgets(limits), compiled=compiled)
+    return check_budgets(Report("t.py", [one], list(findings), steps=steps), Budgets(limits), compiled=compiled)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import torch
 from magpy_core._compat.torch import dynamo_watch
 from magpy_core.backends.registry import UnknownBackend
 from magpy_core.dynamo.session import DynamoSession
-from magpy_core.dynamo.wording import read_reason, tell_break, value_text
+from magpy_core.dynamo.wording import read_reason, parse_break, value_text
 from magpy_core.findings import Finding, Severity
 from magpy_core.runner.timeline import Timeline
 from tests.unit import dynamo_programs as programs
@@ -249,7 +249,7 @@ def test_values_are_read_without_running_code() -> None:
 
 
 def test_an_unknown_break_has_no_number() -> None:
-    told = tell_break(
+    told = parse_break(
         "Something new", "Something new\n  Explanation: It can't.\n  Hint: Don't.\n\n  Developer debug context: "
     )
     assert (told.label, told.why, told.hint) == ("Something new", "It can't.", "Don't.")

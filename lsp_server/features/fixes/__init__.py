@@ -1,4 +1,4 @@
-"""Real fixes: edits that make a finding go away and leave the program's results as they are.
+"""Quick fixes: edits that remove a finding and leave the program's results unchanged.
 
 Each module makes the fixes of one kind from a ``Problem``: a finding and the text as it is now. A fix is offered only
 where the text (and what the run saw of it) shows that nothing else changes; any doubt means no fix. Key function: fixes_for.
@@ -28,7 +28,7 @@ _MAKERS: dict[str, tuple[Callable[[Problem], Fix | None], ...]] = {
 
 
 def fixes_for(problem: Problem) -> Iterator[Fix]:
-    """The fixes of a finding, the most certain first."""
+    """The fixes of a finding, the most reliable first."""
     for make in _MAKERS.get(problem.finding.code, ()):
         fix = make(problem)
         if fix is not None:

@@ -1,4 +1,4 @@
-"""The tree of the runs: entrypoint, region, capture, what was found. Key function: entrypoint_tree."""
+"""The tree of the runs: entrypoint, region, capture, findings. Key function: entrypoint_tree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lsp_server.server.runs import RunState
 from magpy_core.findings import Finding, RegionSummary, Severity
 from magpy_core.findings.details import CaptureDetail
 
-_GUARD = "MP204"  # listed as guards, with all others that are no findings
+_GUARD = "MP204"  # listed with the capture's guards
 
 
 def entrypoint_tree(shown: Shown) -> Json:
