@@ -281,7 +281,7 @@ export async function drawsTwoThousandNodes(window, { extension }) {
     }
     return worst;
   });
-  await page.locator("#rest", { hasText: "12 more are not drawn: list them all" }).click();
+  await page.locator("#rest", { hasText: "12 more nodes are not drawn: list all" }).click();
   const posted = await page.evaluate(() => globalThis.posted);
   expect(posted.at(-1) === "list", "what is not drawn is listed on a click");
   await page.screenshot({ path: join(window.shots, "23-two-thousand-nodes.png") });
