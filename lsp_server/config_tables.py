@@ -97,10 +97,10 @@ def _entry_problems(entry: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
         except InvalidValue as bad:
             problems += [((name, *((below,) if isinstance(below, str) and below else ())), m) for below, m in bad.problems]
     if "name" not in entry:
-        problems.append(((), "has no `name`: add one, to select the entrypoint and to identify it in reports."))
+        problems.append(((), "has no `name`: add one to identify the entrypoint."))
     if ("program" in entry) == ("module" in entry):
-        what = "both" if "program" in entry else "neither"
-        problems.append(((), f"has {what} of `program` (a file) and `module`: set exactly one of them."))
+        either = "both `program` (a file) and" if "program" in entry else "neither `program` (a file) nor"
+        problems.append(((), f"has {either} `module`: set exactly one of them."))
     return problems
 
 

@@ -105,7 +105,7 @@ def interpreter(python: str | None) -> str | None:
         return None
     if (found := find_interpreter(python)) is None:
         raise click.BadParameter(
-            f"no Python interpreter at {python!r}; use the path of an interpreter or of a virtual environment.",
+            f"no Python interpreter at {python!r}; use the path of one, or of a virtual environment.",
             param_hint="--python",
         )
     return found

@@ -10,7 +10,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from lsp_server.features import codelens, inlay
-from lsp_server.features.code_actions import SHOW_DOCUMENTATION, Asking, actions_for
+from lsp_server.features.code_actions import SHOW_DOCUMENTATION, ActionRequest, actions_for
 from lsp_server.features.documents import Document, key_of, path_of
 from lsp_server.features.hover import hover_text
 from lsp_server.features.positions import from_units, lsp_range
@@ -223,7 +223,7 @@ def _register_features(server: MagpyServer) -> None:
         if document is None:
             return []
         only = [str(getattr(kind, "value", kind)) for kind in params.context.only or ()]
-        asking = Asking(params.context.diagnostics, only, server.encoding, server.handles_status)
+        asking = ActionRequest(params.context.diagnostics, only, server.encoding, server.handles_status)
         found = [(run, finding, where) for run, finding, _, where in server.board.within(document.key, params.range)]
         return actions_for(document, found, list(server.board.runs()), asking)
 

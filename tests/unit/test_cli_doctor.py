@@ -94,7 +94,7 @@ def test_each_problem_has_its_mend(changes: dict[str, Any], check: str, status: 
     ("ended", "found"),
     [
         ({"how": "not started", "detail": "Exec format error"}, "could not be started (Exec format error)"),
-        ({"how": "timeout", "code": -9, "detail": ""}, "did not answer in time"),
+        ({"how": "timeout", "code": -9, "detail": ""}, "timed out"),
         ({"how": "exit", "code": 1, "detail": "SyntaxError"}, "ended with status 1 (SyntaxError)"),
     ],
 )

@@ -12,7 +12,7 @@ import torch
 from magpy_core._compat.torch import dynamo_watch
 from magpy_core.backends.registry import UnknownBackend
 from magpy_core.dynamo.session import DynamoSession
-from magpy_core.dynamo.wording import read_reason, parse_break, value_text
+from magpy_core.dynamo.wording import parse_break, read_reason, value_text
 from magpy_core.findings import Finding, Severity
 from magpy_core.runner.timeline import Timeline
 from tests.unit import dynamo_programs as programs

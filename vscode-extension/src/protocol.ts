@@ -108,7 +108,7 @@ export interface GraphNode {
   label: string;
   below: string;
   kind: "placeholder" | "call" | "read" | "object" | "written";
-  told: string[];
+  tooltip: string[];
   place: Place | null;
   x: number;
   y: number;

@@ -26,6 +26,9 @@ _MAKERS: dict[str, tuple[Callable[[Problem], Fix | None], ...]] = {
     "MPD201": (number_as_tensor, mark_dynamic),
 }
 
+FIXABLE_CODES = frozenset(_MAKERS)
+"""The codes with quick fixes; their registry entries have ``has_fix``."""
+
 
 def fixes_for(problem: Problem) -> Iterator[Fix]:
     """The fixes of a finding, the most reliable first."""
@@ -35,4 +38,4 @@ def fixes_for(problem: Problem) -> Iterator[Fix]:
             yield fix
 
 
-__all__ = ["Fix", "Problem", "fixes_for"]
+__all__ = ["FIXABLE_CODES", "Fix", "Problem", "fixes_for"]

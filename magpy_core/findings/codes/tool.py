@@ -152,8 +152,8 @@ dataset = download_everything()  # MP907: still running after 60 seconds
         Severity.ERROR,
         reason="Python can't start the program.",
         explanation="""\
-The file or module named as the entrypoint does not exist, can't be read or is not valid Python source. Nothing was
-run.""",
+The file or module named as the entrypoint does not exist, can't be read or is not valid Python source. The program was
+not started.""",
         hints=(
             "Check the path; it is relative to the current directory.",
             "For a module use `-m package.module` and run it from the directory that contains the package.",

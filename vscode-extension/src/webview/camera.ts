@@ -101,13 +101,13 @@ export class Rows {
 }
 
 /** The nodes whose description contains all words of `text`. */
-export function matches(nodes: readonly { told: readonly string[]; label: string; name: string }[], text: string): number[] {
+export function matches(nodes: readonly { tooltip: readonly string[]; label: string; name: string }[], text: string): number[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) {
     return [];
   }
   return nodes.flatMap((node, index) => {
-    const all = [node.name, node.label, ...node.told].join("\n").toLowerCase();
+    const all = [node.name, node.label, ...node.tooltip].join("\n").toLowerCase();
     return words.every((word) => all.includes(word)) ? [index] : [];
   });
 }

@@ -207,7 +207,7 @@ function centre(index: number): void {
 function look(): void {
   hits = graph === undefined ? [] : matches(graph.nodes, search.value);
   hit = -1;
-  told();
+  showMatchCount();
 }
 
 function step(by: number): void {
@@ -220,11 +220,11 @@ function step(by: number): void {
     chosen = new Set([index]);
     centre(index);
   }
-  told();
+  showMatchCount();
   draw();
 }
 
-function told(): void {
+function showMatchCount(): void {
   const count = graph?.nodes.length ?? 0;
   found.textContent =
     search.value.trim() === "" ? `${count} nodes` : hits.length === 0 ? "no matches" : hit < 0 ? `${hits.length} matches` : `${hit + 1} of ${hits.length}`;
@@ -246,7 +246,7 @@ function hover(event: MouseEvent): void {
   canvas.style.cursor = node === undefined ? "grab" : node.place === null ? "default" : "pointer";
   tip.hidden = node === undefined;
   if (node !== undefined) {
-    tip.textContent = node.told.join("\n");
+    tip.textContent = node.tooltip.join("\n");
     const { width, height } = screen();
     tip.style.left = `${Math.max(8, Math.min(at.x + 14, width - tip.offsetWidth - 8))}px`;
     const below = at.y + 18;
