@@ -1,4 +1,4 @@
-"""Command line: sweep a checkout of ParityBench, or report on a sweep."""
+"""Command line: runs a sweep over a checkout of ParityBench, or reports on one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _tell(record: dict[str, Any]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.paritybench", description=__doc__)
     parser.add_argument("checkout", type=Path, nargs="?", help="a checkout of jansel/pytorch-jit-paritybench")
-    parser.add_argument("--results", type=Path, default=Path("artifacts/paritybench.jsonl"), help="kept and continued")
+    parser.add_argument("--results", type=Path, default=Path("artifacts/paritybench.jsonl"), help="continued by a later run")
     parser.add_argument(
         "--slice", default=":", metavar="A:B", help="which of the public files, in the order of their hashes"
     )

@@ -231,7 +231,7 @@ async def test_two_entrypoints_run_side_by_side(client: Client, lab: Lab) -> Non
     [
         ("hello()\nos.kill(os.getpid(), signal.SIGKILL)", "killed", "MP906"),
         ("hello()\nend(code=None, number=11)", "SIGSEGV", "MP906"),
-        ("hello()\nend(code=3)", "exit code 3", "MP905"),
+        ("hello()\nend(code=3)", "exited with code 3", "MP905"),
         ("sys.exit(7)", "magpy.interpreter", "MP903"),
         (
             'hello()\nsend(type="failed", code="MP905", message="ValueError: boom", traceback="", exit_code=1,'

@@ -81,7 +81,7 @@ def test_unused_codes_are_flagged_where_they_stand() -> None:
         "unused suppression: no MP301 finding on this line",
         "unused suppression: no MP4 finding in this file",
         "this comment suppresses nothing: no finding on this line",
-        "`XY1` is no finding code or beginning of one",
+        "`XY1` is not a finding code or a prefix of one",
     ]
     span = result.findings[0].location.range
     assert source[span.start.character : span.end.character] == "MP301"
