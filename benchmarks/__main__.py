@@ -1,6 +1,6 @@
 """Command line of the benchmarks: each one runs in a fresh process, so that first calls are measured as first calls.
 
-Exit status 1 when a target is missed, 2 when a benchmark could not run.
+Exit status: 1 if a target is missed, 2 if a benchmark could not run.
 """
 
 from __future__ import annotations

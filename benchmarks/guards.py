@@ -1,7 +1,7 @@
 """The cost of guards on deep transformers models, compared with the compiled step and with TorchDynamo's guards.
 
-Random weights, real configurations: BERT-base, and a GPT-2 as deep as GPT-2 XL (48 layers) but narrower, so that it fits in
-memory and in minutes: the number of guards follows from the depth, and a narrow step makes their share larger.
+Random weights, real configurations: BERT-base, and a GPT-2 with the depth of GPT-2 XL (48 layers) but narrower, to limit
+memory and time. The number of guards depends on the depth, and a narrow model makes their share of a step larger.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Interleaved timing of callables and of commands. Key types: Samples, ratio_of.
 
-The machine is assumed to be shared and noisy: contenders take turns inside each round, in an order that rotates,
-so that a slow second hits all of them; a ratio is taken inside a round before any statistic over rounds.
+The machine is assumed to be shared and noisy. The contenders take turns in each round, in rotating order, so that a slow
+second affects all of them; ratios are computed per round before any statistics over rounds.
 """
 
 from __future__ import annotations

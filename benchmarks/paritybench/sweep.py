@@ -24,8 +24,13 @@ def public_files(checkout: Path) -> list[Path]:
 
 
 def sweep(
-    files: list[Path], results: Path, engines: list[str], jobs: int, case: int | None, tell: Callable[[dict[str, Any]], None]
+    files: list[Path],
+    results: Path,
+    engines: list[str],
+    jobs: int,
+    case: int | None,
+    report_progress: Callable[[dict[str, Any]], None],
 ) -> None:
     """Runs the files that ``results`` lacks. A file counts as done once its last case is written."""
     requests = [{"name": path.name, "path": str(path.resolve()), "engines": engines, "case": case} for path in files]
-    sweep_requests("benchmarks.paritybench.nest", requests, results, jobs, tell)
+    sweep_requests("benchmarks.paritybench.nest", requests, results, jobs, report_progress)

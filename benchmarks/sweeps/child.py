@@ -1,6 +1,6 @@
 """Runs a case in a forked process with limits and without network, and returns its result or how it died.
 
-Forking is what makes a process per case affordable: the imports are paid once, by the process that forks.
+Forking makes a process per case affordable: only the forking process imports the libraries.
 Key functions: forked, limit, serve.
 """
 
@@ -76,9 +76,9 @@ def limit(cpu_seconds: int = CPU_SECONDS, memory: int = MEMORY) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 5))
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    quiet = os.open(os.devnull, os.O_RDWR)
+    null_device = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
-        os.dup2(quiet, descriptor)
+        os.dup2(null_device, descriptor)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNET) != 0 and libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) != 0:
         import socket

@@ -57,7 +57,7 @@ class _Nest:
             self._process.wait()
 
 
-def sweep(nest: str, requests: list[Record], results: Path, jobs: int, tell: Callable[[Record], None]) -> None:
+def sweep(nest: str, requests: list[Record], results: Path, jobs: int, report_progress: Callable[[Record], None]) -> None:
     """Runs the requests that ``results`` lacks in a nest (a module's name). A request counts as done once its ``done`` line
     is written."""
     ran = {record["done"] for record in read(results) if "done" in record}
@@ -76,7 +76,7 @@ def sweep(nest: str, requests: list[Record], results: Path, jobs: int, tell: Cal
                     with lock:
                         with results.open("a") as out:
                             out.write(json.dumps(record) + "\n")
-                        tell(record)
+                        report_progress(record)
         finally:
             process.close()
 

@@ -124,7 +124,7 @@ def explain(codes: tuple[str, ...], everything: bool, output_format: str, color:
 def doctor(python: str | None, output_format: str, inductor: bool, timeout: float, color: str) -> None:
     """Check this machine and say how to fix what is wrong.
 
-    Exit status: 0 everything needed works, 1 something failed.
+    Exit status: 0 all required checks passed, 1 a check failed.
     """
     from lsp_server.cli.doctor import doctor as run_checks
 

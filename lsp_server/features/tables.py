@@ -14,7 +14,7 @@ from magpy_core.findings import lookup
 
 FILE = "pyproject.toml"
 _MENTIONED = re.compile(r"\btool\s*\.\s*magpy\b")
-_UNKNOWN = ("is no setting", "is no budget", "is no code", "is no dotted name")
+_UNKNOWN = ("is not a setting", "is not a budget", "is not a finding code", "is not a dotted name")
 
 
 def is_table_file(path: str | None) -> bool:

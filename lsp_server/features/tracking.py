@@ -1,8 +1,8 @@
 """Maps lines of the files that ran to their current positions. Key types: TrackedFile, Tracker.
 
-A finding is about the text the program was loaded from. A TrackedFile remembers that text and, for each of
-its lines, the line it is on now, or None once it was changed. So edits move findings or drop them, never leave
-them on a wrong line, also for findings that arrive while the user is typing.
+A finding refers to the text that the program loaded. A TrackedFile stores that text and the current position of each of its
+lines (None: changed). So edits move findings or remove them, but never leave them on a wrong line, even for findings that
+arrive while the user is typing.
 """
 
 from __future__ import annotations

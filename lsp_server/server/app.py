@@ -38,8 +38,8 @@ _SETTINGS_PATIENCE = 5.0
 class MagpyProtocol(LanguageServerProtocol):
     """pygls's protocol, with fixes for requests that get no response and runs that would not end.
 
-    pygls runs a command as a second future behind the request's, so ``$/cancelRequest`` would leave it running; and a
-    request that it can't read, or one of ours without params, is never answered.
+    pygls runs a command in a second future behind the request's, so ``$/cancelRequest`` would not stop it. It never responds
+    to a request that it can't parse, or to one of our requests without params.
     """
 
     def structure_message(self, data: dict[str, Any]) -> Any:
@@ -104,7 +104,7 @@ class MagpyServer(LanguageServer):
     def handles_status(self) -> bool:
         """Whether it is our extension, which shows failures from ``magpy/status``, and diagnostics above a hover.
 
-        Others get a message box for a failure, and the messages in the hover's text.
+        Other clients get failures as messages, and the findings' messages in the hover text.
         """
         experimental = self.client_capabilities.experimental
         return isinstance(experimental, Mapping) and bool(experimental.get("magpyStatus"))
@@ -122,8 +122,8 @@ class MagpyServer(LanguageServer):
             return self._pushed
         item = types.ConfigurationItem(scope_uri=uri, section=SECTION)
         try:
-            asked = self.workspace_configuration_async(types.ConfigurationParams([item]))
-            answer = await asyncio.wait_for(asked, _SETTINGS_PATIENCE)
+            request = self.workspace_configuration_async(types.ConfigurationParams([item]))
+            answer = await asyncio.wait_for(request, _SETTINGS_PATIENCE)
         except (TimeoutError, JsonRpcException) as error:
             log.warning("the client did not return its settings: %r", error)
             return self._pushed

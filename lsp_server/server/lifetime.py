@@ -1,7 +1,7 @@
 """Ends the server with the editor. Key functions: watch_process, on_signal.
 
-An editor that crashes may leave our stdin open in another process, so end of input is not enough: its process is
-watched as well. On Linux a pidfd becomes readable when the process ends; elsewhere it is looked for now and then.
+If an editor crashes, our stdin may stay open in another process. So the server also watches the editor's process: on Linux
+with a pidfd, which becomes readable when the process ends, elsewhere by polling.
 """
 
 from __future__ import annotations

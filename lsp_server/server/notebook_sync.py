@@ -50,7 +50,7 @@ class Notebooks:
             stream.write("\n".join(notebook.lines()))
         self._server.board.notebooks[key_of(notebook.script)] = notebook
         folder = os.path.dirname(path)
-        # The script is elsewhere, but imports are from beside the notebook, as in Jupyter.
+        # The script is in another folder, but imports are relative to the notebook's folder, as in Jupyter.
         paths = [folder, *filter(None, [target.env.get("PYTHONPATH") or os.environ.get("PYTHONPATH")])]
         env = {**target.env, "PYTHONPATH": os.pathsep.join(paths)}
         name = target.name or os.path.basename(path)

@@ -1,7 +1,7 @@
 """Checks again when a file is saved, if ``magpy.runOnSave`` is on. Key type: RunOnSave.
 
-For clients other than our own extension, which does it itself: it knows the entrypoint that its user chose. What runs is
-what the user has checked before, if the saved file is one of it or beside it; saving never starts another program.
+Our own extension does this itself, since it knows the selected entrypoint; this is for other clients. A save runs only
+programs that the user has checked before, if the saved file belongs to them or is in their folder.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class RunOnSave:
         key = key_of(path)
         for run in self._server.runs.latest():
             folder = os.path.dirname(key_of(run.target.path))
-            beside = os.path.commonpath([key, folder]) == folder
-            if run.mode == "check" and (beside or key in run.found.files()):
+            in_folder = os.path.commonpath([key, folder]) == folder
+            if run.mode == "check" and (in_folder or key in run.found.files()):
                 self._later(run, settings.run_on_save_delay)
 
     def _later(self, run: Run, delay: float) -> None:

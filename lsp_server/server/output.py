@@ -1,7 +1,7 @@
 """Forwards the program's output to the client: decoded, batched and bounded. Key type: OutputPump.
 
-A program may print binary, or gigabytes. The client gets text, at most one batch every few hundredths of a second,
-and of a flood the beginning and the end with a note of how much lies between.
+A program may print binary data, or gigabytes. The client gets text, at most one batch every few hundredths of a second. Of
+excessive output it gets the beginning and the end, with a note of how much is omitted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs of entrypoints: one per entrypoint, superseded by the next. Key types: Run, RunManager, Client.
 
-A run is a task that reads a worker's events. However it ends (done, failed, cancelled, superseded, server going
-down), the worker's process tree is gone before the run says so.
+A run is a task that reads a worker's events. However it ends (done, failed, cancelled, superseded, server shutdown), the
+worker's process tree has ended before the run reports its end.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class RunManager:
     ) -> Run:
         """Starts a run after the superseded one has ended. The returned run may still be in progress (``wait`` for it).
 
-        The one place where a program is started, so trust is asked for here. Raises Untrusted.
+        Only this method starts programs, so it checks trust. Raises Untrusted.
         """
         if not self.trusted:
             raise Untrusted("MagPy runs your program, so it works only in trusted workspaces.")

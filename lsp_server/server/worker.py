@@ -98,7 +98,7 @@ class Worker:
     def start(self) -> AsyncIterator[Message]:
         """Starts the process and yields its messages until it ends."""
         if self._nproc > 1:
-            from magpy_core.runner.distributed import launch_ranks  # rarely asked for, and not small
+            from magpy_core.runner.distributed import launch_ranks  # rarely used, and slow to import
 
             self._handle = AsyncRunHandle(launch_ranks(self.request, self._nproc))
         else:

@@ -29,8 +29,8 @@ class ShapeGuard:
 class CompiledGraph:
     """A compiled operator graph.
 
-    ``fn(*inputs)`` returns a tuple or list of outputs and is the bare callable; ``boxed([inputs])``, where there is one,
-    empties the list it is given and saves one copy of the arguments.
+    ``fn(*inputs)`` is the bare callable and returns a tuple or list of outputs. ``boxed([inputs])``, if present, empties its
+    list and so saves a copy of the arguments.
     """
 
     fn: Callable[..., Sequence[Any]]

@@ -24,7 +24,7 @@ def adapt(
 ) -> Callable[..., Sequence[Any]]:
     """``fn`` with the original graph's calling convention.
 
-    Written out as source: a loop over a plan at each call would cost more than the call.
+    Generated as source code, because interpreting a plan at each call would be slower than the call.
     """
     names = [f"a{i}" for i in range(arity)]
     space: dict[str, Any] = {"inner": boxed or fn, "T": torch.scalar_tensor}

@@ -1,8 +1,8 @@
 """Adds data checks of eager kernels to graphs whose compiler omits them.
 
-Inductor's kernels on the CPU look at indices (from below zero they count from the end) and most integer divisors, and at
-nothing else. A check is an index that is out of bounds where the data is: the compiled graph raises, nothing of it is
-kept, and the program runs as plain Python, which raises what it raises. Key function: `write_checks`.
+Inductor's CPU kernels check only indices (negative ones count from the end) and most integer divisors. A check is an index
+that is out of bounds exactly if the data is invalid: then the compiled graph raises, its results are discarded, and the
+program runs as plain Python, which raises the proper exception. Key function: `write_checks`.
 """
 
 from __future__ import annotations

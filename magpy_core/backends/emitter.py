@@ -26,7 +26,7 @@ class Scalar:
     """A varying Python number, in the forms that the new graph can represent.
 
     `tensor()` is a 0-d tensor of the type's dtype, `symbol()` a SymInt or SymFloat; both are emitted on first use.
-    ``computed``: its tensor form is the result of arithmetic, not an input or a cast.
+    ``computed``: the tensor form is the result of arithmetic, not an input or a cast.
     """
 
     type: ScalarType

@@ -42,8 +42,8 @@ _ON_SYMBOLS: dict[Any, Any] = {
 class Lowered:
     """A graph of tensors and SymInts, and its calling convention.
 
-    ``inputs[i]`` is (index of the original input, dtype to wrap it in or None). ``outputs[i]`` says how to hand output i
-    back: ("graph", index), ("item", index) for a 0-d tensor standing for a number, or ("constant", value).
+    ``inputs[i]`` is (index of the original input, dtype to wrap it in or None). ``outputs[i]`` describes how to return
+    output i: ("graph", index), ("item", index) for a 0-d tensor that represents a number, or ("constant", value).
     """
 
     graph: torch.fx.GraphModule

@@ -33,7 +33,7 @@ _WRONG_OUT = frozenset({"linalg_matrix_rank", "matrix_rank", "conj_physical"})
 def prepare(gm: torch.fx.GraphModule, fakes: Sequence[Any], device: torch.device) -> torch.fx.GraphModule:
     """A copy of ``gm`` that the compilers may change; raises Unsupported for operations that they compile incorrectly.
 
-    ``fakes``: its inputs; ``device``: the default device of the program at this moment.
+    ``fakes``: its inputs; ``device``: the program's current default device.
     """
     graph = torch.fx.Graph()
     graph.output(graph.graph_copy(gm.graph, {}))

@@ -1,8 +1,8 @@
 """Tensor operations that take a Python number, rewritten to take a 0-d tensor with the number's meaning.
 
-A 0-d tensor is not a Python number: it takes part in type promotion, and half-precision kernels would round it first.
-So every operand is brought to the dtype the kernel computes in (float32 for half types) and the result back to the dtype
-that the original operation gives. Key function: `lower_operation`.
+A 0-d tensor differs from a Python number: it takes part in type promotion, and half-precision kernels would round it first.
+So every operand is converted to the dtype that the kernel computes in (float32 for half types), and the result to the dtype
+of the original operation. Key function: `lower_operation`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def lower_operation(
 ) -> Any:
     """The operation with its Scalars as tensors: a Value, or a list of them for a foreach operation.
 
-    ``expected`` is what the original gave for fakes. Raises NotLowered.
+    ``expected`` is the original operation's result on fakes. Raises NotLowered.
     """
     name = name_of(op, target)
     if name in _TAKES_TENSOR:

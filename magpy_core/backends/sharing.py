@@ -1,8 +1,8 @@
 """Detects memory shared by inputs and outputs that compilers would separate. Key functions: `may_overlap`, `split_views`.
 
-AOTAutograd makes outputs that are views of an input anew, outside the compiled graph. It does not for several views made by
-one operation of an input that is written in the graph and part of autograd, and gives them wrong strides where the input
-shares its storage with another one.
+AOTAutograd recreates outputs that are views of an input, outside the compiled graph. It does not do so for several views
+that one operation creates of an input that is written in the graph and takes part in autograd, and it gets their strides
+wrong if the input shares its storage with another one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Parts of a graph whose context compilers lose: in inference mode, and under a checkpoint.
 
-AOTAutograd makes ordinary tensors of what inference mode makes, and runs a checkpointed stretch once: its backward graph
-computes values again, but does not write again. Key functions: `inference_leaves`, `written_again`.
+AOTAutograd turns inference tensors into ordinary ones, and runs the writes of a checkpointed part only once: its backward
+graph recomputes values, but does not repeat writes. Key functions: `inference_leaves`, `written_again`.
 """
 
 from __future__ import annotations

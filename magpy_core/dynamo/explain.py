@@ -118,7 +118,7 @@ def _skip_hint(kind: str, page: str) -> str:
     if "loop" in kind:
         advice = "Remove that graph break, or move the loop's body into a separate function."
     else:
-        advice = "Remove that graph break, or move it out of the `try` or `with` block it stands in."
+        advice = "Remove that graph break, or move it out of its `try` or `with` block."
     return f"{advice} {_page(page)}".strip()
 
 

@@ -113,7 +113,7 @@ class DynamoRegion:
             times = self._costs.setdefault(key, [])
             times.append(event.seconds)
             known = self.findings[key] = replace(self.findings[key], cost_ms=round(sum(times) / len(times) * 1e3, 4))
-            self.session.tell(known)
+            self.session.report(known)
 
     def gave_up(self, event: watch.GivenUp) -> None:
         self._events += 1
@@ -131,7 +131,7 @@ class DynamoRegion:
                 return
             finding = known.repeated()
         self.findings[key] = finding
-        self.session.tell(finding)
+        self.session.report(finding)
 
     # -- summary
 

@@ -1,6 +1,6 @@
 """DynamoSession: a running program's regions under torch.compile. Key type: DynamoSession.
 
-It stands where ``regions.session.Session`` does, so discovery, the step clock and the report are the same for both engines.
+It replaces ``regions.session.Session``, so discovery, the step clock and the report are the same for both engines.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class DynamoSession:
         finally:
             self._local.region = None
 
-    def tell(self, finding: Finding) -> None:
+    def report(self, finding: Finding) -> None:
         if self._on_finding is not None:
             self._on_finding(finding)
 
@@ -151,7 +151,7 @@ class DynamoSession:
             place = region.location if region is not None else Location("/", Range(Position(0, 0), Position(0, 0)))
             text = f"MagPy could not process an event of torch.compile ({type(exc).__name__}: {exc}); please report it."
             self._trouble = Finding("MP901", text, place)
-            self.tell(self._trouble)
+            self.report(self._trouble)
 
     def _current(self) -> DynamoRegion | None:
         region: DynamoRegion | None = getattr(self._local, "region", None)
@@ -164,7 +164,7 @@ class DynamoSession:
         if known is not None and finding.code != "MPD201":
             return
         self._outside[key] = finding if known is None else known.repeated()
-        self.tell(self._outside[key])
+        self.report(self._outside[key])
 
 
 def _nowhere(code: Any) -> Location:

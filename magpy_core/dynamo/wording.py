@@ -1,7 +1,7 @@
 """Shortens TorchDynamo's texts to a message and a hint. Key names: BreakCause, Change, parse_break, read_reason.
 
-Its texts have a fixed form (title, ``Explanation:``, ``Hint:`` lines, developer context, a link), and one that was met while
-another was handled stands behind it. The first is the cause.
+Its texts have a fixed form: title, ``Explanation:``, ``Hint:`` lines, developer context, a link. A break that occurs while
+another one is handled follows it in the text. The first one is the cause.
 """
 
 from __future__ import annotations

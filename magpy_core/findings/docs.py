@@ -1,7 +1,7 @@
 """Writes the generated documentation: ``docs/codes/*.md`` and ``docs/report.schema.json``.
 
 ``python -m magpy_core.findings.docs`` writes below ``docs/``; with ``--check`` it writes nothing and exits 1
-when a file is missing, stale or left over from a code that no longer exists. Key functions: pages, stale.
+if a file is missing, stale or belongs to no code. Key functions: pages, stale.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Planner: the difference between entry and exit becomes a replay plan. Key type: Planner.
 
-Whatever can't be made again raises Unsupported(MP110); nothing is approximated.
+Values that replay can't rebuild raise Unsupported(MP110); nothing is approximated.
 """
 
 from __future__ import annotations

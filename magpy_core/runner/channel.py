@@ -1,8 +1,8 @@
 """The program's end of the protocol. Key types: Channel (survives user code), Forwarder (what to send when).
 
-The descriptor sits at a high number, so that the program's own first open file still gets number 3; it is close-on-exec and
-closed in forked processes. Before each write it is checked to be still ours: a program that closes every descriptor may own
-a file under that number now. It is then opened again through the supervisor, which keeps a copy.
+The descriptor has a high number, so that the program's first open file still gets number 3. It is close-on-exec and closed
+in forked processes. Each write first checks that the descriptor is still ours, since a program that closes every descriptor
+may have reused the number. It is then reopened through the supervisor, which has a copy.
 """
 
 from __future__ import annotations

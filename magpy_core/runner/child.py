@@ -1,7 +1,7 @@
 """The program's process: from the request to the last message. Key function: main (called by ``bootstrap.SOURCE``).
 
-Imports little before the user's code begins, and nothing of torch: what is imported here can't be shadowed by a module
-of the same name beside the user's script.
+Imports little before the user's code begins, and nothing from torch: modules imported here can't be shadowed by modules
+of the same name in the script's folder.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Discovers the regions of a running program. Key type: Discovery.
 
-Three kinds are found: an outermost ``nn.Module.__call__``, an ``Optimizer.step``, and functions the user names. What is
-called inside a region, in a backward pass, under another tracer or in another process runs untouched.
+There are three kinds: an outermost ``nn.Module.__call__``, an ``Optimizer.step``, and functions named by the user. Calls
+inside a region, in a backward pass, under another tracer or in another process are not affected.
 
-torch is patched at class level right after the program's own ``import torch`` is done, and only then: importing it earlier
-would read environment variables before the program has set them. ``Optimizer.step`` is replaced on each class that defines
-one, *inside* the wrapper that torch puts around it when the first instance is made, because torch.compile takes that
-wrapper off again.
+torch is patched at class level right after the program's own ``import torch``: an earlier import would read environment
+variables before the program has set them. ``Optimizer.step`` is replaced on each class that defines one, *inside* the
+wrapper that torch adds when the first instance is created, because torch.compile removes that wrapper.
 """
 
 from __future__ import annotations
@@ -63,9 +62,9 @@ class ImportHook:
 class _Instances:
     """Regions of one kind, one per object, without keeping the object alive.
 
-    An object that has died leaves its region to the next one of its class that is called from the same place. An object
-    made anew each time (a loss module inside the step) shares the region of its place from the start: the engine may keep
-    the first one alive.
+    When an object has died, its region passes to the next object of its class that is called from the same location. Objects
+    created for each call (a loss module inside the step) share the region of their location from the start, because the
+    engine may keep the first one alive.
     """
 
     def __init__(self) -> None:
@@ -149,7 +148,7 @@ class Discovery:
         try:
             return find()
         except Exception as exc:
-            self._monitoring.failed("MagPy could not tell which region this is", exc)
+            self._monitoring.failed("MagPy could not identify the region", exc)
             return None
 
     # -- torch
@@ -200,10 +199,9 @@ class Discovery:
             clock.check()
             return out
 
-        __call__.__name__, __call__.__qualname__ = original.__name__, original.__qualname__
-        __call__.__annotations__ = dict(original.__annotations__)
-        __call__.magpy_original = original  # type: ignore[attr-defined]  # no foreign replacement: see _compat/torch/surroundings.py
-        base.__call__ = __call__
+        __call__.__name__, __call__.__qualname__ = original.__name__, original.__qualname__ __call__.__annotations__ =
+        dict(original.__annotations__) __call__.magpy_original = original  # type: ignore[attr-defined]  # no foreign
+        replacement: see _compat/torch/surroundings.py base.__call__ = __call__
 
     def _uncaptured(self, original: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The engine is out of service: a plain call, but the program still ends after its steps."""

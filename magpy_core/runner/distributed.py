@@ -92,7 +92,7 @@ class RanksHandle(RunBase):
 
     def _messages(self, process: subprocess.Popen[bytes]) -> Iterator[Message]:
         offsets = [0] * self._nproc
-        gone = False
+        ended = False
         while True:
             for number in range(self._nproc):
                 for message in self._read(number, offsets):
@@ -100,10 +100,10 @@ class RanksHandle(RunBase):
                         self._outcomes[number] = _outcome(message)
                     elif message["type"] != "step" or number == 0:
                         yield message
-            if gone:
+            if ended:
                 return
-            gone = process.poll() is not None  # then read the files once more
-            if not gone:
+            ended = process.poll() is not None  # then read the files once more
+            if not ended:
                 time.sleep(_POLL)
 
     def _read(self, number: int, offsets: list[int]) -> list[Any]:

@@ -60,13 +60,9 @@ class Entrypoint:
         else:
             assert self.module is not None
             if not self.module or self.module.startswith("."):
-                raise BadEntrypoint(
-                    f"{self.module!r} is not a module name: -m takes a dotted name such as package.module."
-                )
+                raise BadEntrypoint(f"{self.module!r} is not a module name: -m takes a dotted name such as package.module.")
             if os.sep in self.module or (self.module.endswith(".py") and os.path.exists(self.module)):
-                raise BadEntrypoint(
-                    f"{self.module} is a file, and -m takes a module name: use the file without -m."
-                )
+                raise BadEntrypoint(f"{self.module} is a file, and -m takes a module name: use the file without -m.")
             sys.orig_argv = [sys.orig_argv[0], "-m", self.module, *self.args]
             sys.argv[:] = ["-m", *self.args]
             first = os.getcwd()

@@ -189,19 +189,19 @@ class RunHandle(RunBase):
         assert fd is not None and process is not None
         timeout = self.request.timeout
         deadline = None if timeout is None else self._t0 + timeout
-        gone = False
+        ended = False
         while True:
             wait = 0.5 if deadline is None else min(0.5, max(deadline - time.monotonic(), 0.0))
-            ready, _, _ = select.select([fd], [], [], 0.0 if gone else wait)
+            ready, _, _ = select.select([fd], [], [], 0.0 if ended else wait)
             if ready:
                 data = os.read(fd, 1 << 16)
                 yield from self._decoder.feed(data)
                 if not data:
                     break
-            elif gone:
+            elif ended:
                 break  # a process escaped and still holds the pipe: don't wait for it
-            gone = process.poll() is not None
-            if deadline is not None and time.monotonic() >= deadline and not gone:
+            ended = process.poll() is not None
+            if deadline is not None and time.monotonic() >= deadline and not ended:
                 deadline = self._on_deadline()
         yield from self._decoder.close()
         process.wait()

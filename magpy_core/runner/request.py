@@ -22,18 +22,18 @@ SESSIONS = {
 """The session factory of each engine."""
 
 COMPILER_SESSION = SESSIONS["dynamo"]
-"""The one that begins with whatever torch.compile compiles first, as what the program compiles itself is told too; the
-others begin with the first call of a region."""
+"""The session that may begin with the first function that torch.compile compiles, since findings in functions that the
+program compiles itself are reported too. Other sessions begin with the first call of a region."""
 
 
 @dataclass(frozen=True)
 class RunRequest:
     """One run of one entrypoint: a ``script`` path or a ``module`` name (``-m``), never both.
 
-    ``steps`` 0 runs to the end. ``python`` None is this interpreter. ``env`` None is this environment, else the whole of it.
-    ``regions`` and ``call_policy`` come from ``[tool.magpy]``. ``stop_grace`` is how long a program may still run after
-    its last step (its ``finally`` blocks, its ``atexit``) before it is ended for good. ``details``: the report has
-    captures in full and a timeline of calls.
+    ``steps`` 0: run to the end. ``python`` None: this interpreter. ``env``: the complete environment; None: this one.
+    ``regions`` and ``call_policy`` come from ``[tool.magpy]``. ``stop_grace``: how long a program may run after its last
+    step (``finally`` blocks, ``atexit`` functions) before it is killed. ``details``: the report contains complete captures
+    and a timeline of calls.
     """
 
     mode: Literal["check", "run"] = "check"

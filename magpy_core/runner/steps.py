@@ -20,8 +20,8 @@ class StopAfterSteps(KeyboardInterrupt):
 class StepClock:
     """A step is an ``Optimizer.step``; in a program without optimizers, an outermost module call.
 
-    ``limit`` 0 never stops. ``end`` is called when the program neither ends nor lets itself be interrupted: after more
-    steps in spite of repeated interrupts, or when ``grace`` seconds have passed since the first.
+    ``limit`` 0: never stops. ``end`` is called if the program ignores interrupts: after further steps despite repeated
+    interrupts, or ``grace`` seconds after the first one.
     """
 
     def __init__(

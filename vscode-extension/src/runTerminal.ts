@@ -18,7 +18,7 @@ class RunTerminal implements vscode.Pseudoterminal {
   constructor(
     private readonly program: string,
     private readonly cancel: (uri: string) => void,
-    private readonly gone: () => void,
+    private readonly onClosed: () => void,
   ) {}
 
   open(): void {
@@ -31,7 +31,7 @@ class RunTerminal implements vscode.Pseudoterminal {
 
   close(): void {
     this.stop();
-    this.gone();
+    this.onClosed();
   }
 
   handleInput(data: string): void {

@@ -183,8 +183,8 @@ export class Starter {
     const found: (Chosen & { description: string })[] = [];
     for (const folder of vscode.workspace.workspaceFolders ?? []) {
       const own = vscode.workspace.getConfiguration("magpy", folder.uri).get<Entrypoint[]>("entrypoints", []);
-      const asked = client.sendRequest<Entrypoint[]>(VIEWS.entrypoints, { uri: folder.uri.toString() });
-      const project = await asked.catch((error: unknown): Entrypoint[] => {
+      const request = client.sendRequest<Entrypoint[]>(VIEWS.entrypoints, { uri: folder.uri.toString() });
+      const project = await request.catch((error: unknown): Entrypoint[] => {
         void vscode.window.showWarningMessage(`MagPy: ${error instanceof Error ? error.message : String(error)}`);
         return [];
       });

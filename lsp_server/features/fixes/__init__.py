@@ -1,7 +1,7 @@
 """Quick fixes: edits that remove a finding and leave the program's results unchanged.
 
-Each module makes the fixes of one kind from a ``Problem``: a finding and the text as it is now. A fix is offered only
-where the text (and what the run saw of it) shows that nothing else changes; any doubt means no fix. Key function: fixes_for.
+Each module creates fixes of one kind from a ``Problem``: a finding and the current text. A fix is offered only if the text
+and the data of the run show that nothing else changes. Key function: fixes_for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lsp_server.features.fixes.problem import Fix, Problem
 from lsp_server.features.fixes.scalars import number_as_tensor
 
 _MAKERS: dict[str, tuple[Callable[[Problem], Fix | None], ...]] = {
-    "MP101": (where_instead,),  # MagPy captures no region around torch.cond
+    "MP101": (where_instead,),  # MagPy can't capture regions with torch.cond
     "MP102": (move_logging_out, detach_instead),
     "MP202": (number_as_tensor,),
     "MP201": (number_as_tensor,),

@@ -1,8 +1,8 @@
 """``if`` on a tensor's value: computed both ways with ``torch.where``, or a sketch of ``torch.cond``.
 
-``torch.where`` evaluates both sides and takes one. That is the same program only where neither side has effects, both give
-the same shape and dtype, and gradients of the side not taken are zeros: sums, differences and products with numbers of one
-tensor, which is all that is offered. Key functions: where_instead, cond_sketch.
+``torch.where`` evaluates both sides and selects one. This is equivalent only if neither side has side effects, both have
+the same shape and dtype, and the gradients of the other side are zero. So the fix is offered only for sums, differences and
+products of one tensor with numbers. Key functions: where_instead, cond_sketch.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def where_instead(problem: Problem) -> Fix | None:
 def cond_sketch(problem: Problem) -> Fix | None:
     """A comment that shows the branch as ``torch.cond``; the user has to check that both sides have the same shape.
 
-    Where both sides end alike (they set the same names, or return) it is whole: uncommented, it can stand for the branch.
+    If both sides set the same names or both return, the uncommented sketch can replace the branch.
     """
     branch = _branch(problem)
     if branch is None or _is_elif(problem, branch) or not problem.alone_on_its_lines(branch):

@@ -1,6 +1,6 @@
 """Where the text calls the function that a finding is in. Key function: only_call.
 
-Only for a program of one file: its entrypoint defines the function and calls it at one place, so nobody else does.
+Only for programs of one file: the entrypoint defines the function and calls it in one place, so there are no other calls.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Replaces ``x.data`` by ``x.detach()``: the same memory, but autograd detects a write that would falsify a gradient.
 
-Offered for a value that is only read on the spot. Key function: detach_instead.
+Offered if the value is only read in the same expression. Key function: detach_instead.
 """
 
 from __future__ import annotations

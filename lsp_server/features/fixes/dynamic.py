@@ -1,6 +1,6 @@
 """Marks a varying size before the first call: ``torch._dynamo.maybe_mark_dynamic``. Key function: mark_dynamic.
 
-For torch.compile only, which compiles for the first size and again when it changes. MagPy learns it by itself.
+Only for torch.compile, which compiles for the first size and again when it changes. MagPy detects varying sizes itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Moves logging that waits for a tensor value from the end of a function to after its only call.
 
-Said in the same order with the same values, only later: after the region has returned. Offered where the statement is the
-last before ``return NAME`` and needs nothing but that value and names of the module. Key function: move_logging_out.
+The order and the values of the output stay the same, but it comes after the region has returned. Offered if the statement is
+the last one before ``return NAME`` and uses only that value and names of the module. Key function: move_logging_out.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Problem:
     key: str
     runs: Sequence[RunFindings] = ()
     alone: Callable[[], bool] = lambda: False
-    """Whether the file is a program by itself: an entrypoint that no file beside it imports."""
+    """Whether the file is a complete program: an entrypoint that no file in its folder imports."""
     _parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -1,8 +1,8 @@
 """Replaces a Python float that differs at every step by a 0-d tensor. Key function: number_as_tensor.
 
-A 0-d float64 tensor beside a tensor with dimensions does exactly what a Python float does: the dtype stays, the number is
-rounded once. With another 0-d tensor or another number it would not, so the run must have seen every use beside a tensor
-with dimensions.
+In arithmetic with a tensor that has dimensions, a 0-d float64 tensor behaves exactly like a Python float: the dtype stays
+the same and the number is rounded once. This does not hold for another 0-d tensor or another number, so every use in the
+run must have been with a tensor that has dimensions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The operator graph and the RefGraph with their layout. Key functions: operator_graph, reference_graph.
 
-A node's ``place`` is the user's line; what a library did below it is tooltip beside it.
+A node's ``place`` is the user's line; the library's line below it is in the tooltip.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The custom requests of the views. Key function: register.
 
-Every request names a run by its ``run`` key from ``magpy/runs``; without one, the latest that has what is asked for.
+A request names a run by its ``run`` key from ``magpy/runs``; the default is the latest run with the requested item.
 """
 
 from __future__ import annotations

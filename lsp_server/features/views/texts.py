@@ -1,6 +1,6 @@
 """Guards, graphs and generated code as text, with links to lines of the program. Key function: text_of.
 
-A link is ``{line, start, end, place}``: columns of the text in UTF-16 units, and where it leads.
+A link is ``{line, start, end, place}``: columns of the text in UTF-16 units, and the target.
 """
 
 from __future__ import annotations

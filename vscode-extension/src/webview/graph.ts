@@ -31,7 +31,7 @@ let hit = -1;
 let chosen = new Set<number>();
 let hovered: number | undefined;
 let colours: Record<string, string> = {};
-let asked = 0;
+let frameRequest = 0;
 
 function screen(): Size {
   return { width: canvas.clientWidth, height: canvas.clientHeight };
@@ -57,13 +57,13 @@ function theme(): void {
 }
 
 function draw(): void {
-  if (asked === 0) {
-    asked = requestAnimationFrame(paint);
+  if (frameRequest === 0) {
+    frameRequest = requestAnimationFrame(paint);
   }
 }
 
 function paint(): void {
-  asked = 0;
+  frameRequest = 0;
   const { width, height } = screen();
   const ratio = window.devicePixelRatio;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
