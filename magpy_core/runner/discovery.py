@@ -199,9 +199,10 @@ class Discovery:
             clock.check()
             return out
 
-        __call__.__name__, __call__.__qualname__ = original.__name__, original.__qualname__ __call__.__annotations__ =
-        dict(original.__annotations__) __call__.magpy_original = original  # type: ignore[attr-defined]  # no foreign
-        replacement: see _compat/torch/surroundings.py base.__call__ = __call__
+        __call__.__name__, __call__.__qualname__ = original.__name__, original.__qualname__
+        __call__.__annotations__ = dict(original.__annotations__)
+        __call__.magpy_original = original  # type: ignore[attr-defined]  # no foreign replacement: see _compat/torch/surroundings.py
+        base.__call__ = __call__
 
     def _uncaptured(self, original: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The engine is out of service: a plain call, but the program still ends after its steps."""
