@@ -97,7 +97,7 @@ async def test_a_changed_value_names_the_place_that_changed_it(client: Client, l
     )
     assert _related(found, "MP201") == [("`net.scale` is assigned here", 14, 4)], "not the beginning in __init__"
     assert _related(found, "MP202") == [("`t` is passed here", 15, 23)]
-    assert _related(found, "MP205") == [("`x` is given here", 15, 8)]
+    assert _related(found, "MP205") == [("`x` is passed here", 15, 8)]
     client.change(uri, 2, (14, 4, 14, 4, "\n    "))
     await client.until(
         lambda: _related(client.diagnostics(uri), "MP201") == [("`net.scale` is assigned here", 15, 4)], "moved"
