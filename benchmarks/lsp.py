@@ -37,7 +37,7 @@ def _with_server(work: Callable[[Client], Coroutine[Any, Any, Result]]) -> Resul
     return asyncio.run(run())
 
 
-def _beyond(line: int) -> Callable[[list[Any]], bool]:
+def _all_after(line: int) -> Callable[[list[Any]], bool]:
     return lambda found: bool(found[0]["range"]["start"]["line"] > line)
 
 
@@ -103,7 +103,7 @@ def lsp_edits() -> Result:
                 before = client.diagnostics(uri)[0]["range"]["start"]["line"]
                 start = time.perf_counter()
                 client.change(uri, edit + 1, (0, 0, 0, 0, "# new\n"))
-                await client.diagnostics_where(uri, _beyond(before), "moved")
+                await client.diagnostics_where(uri, _all_after(before), "moved")
                 samples.wall.append(time.perf_counter() - start)
             memory = psutil.Process(client.process.pid).memory_info().rss / 2**20
             took = 1e3 * median(samples.wall)

@@ -11,7 +11,7 @@ from benchmarks.paritybench.report import markdown
 from benchmarks.paritybench.sweep import public_files, read, sweep
 
 
-def _tell(record: dict[str, Any]) -> None:
+def _print_progress(record: dict[str, Any]) -> None:
     if "done" in record:
         print(f"{record['done']}: {record.get('import_error') or record.get('reason') or record.get('cases')}", flush=True)
         return
@@ -43,7 +43,7 @@ def main() -> int:
             files = [path for path in files if args.file in path.name]
         if not files:
             parser.error("no such files")
-        sweep(files, args.results, engines, args.jobs, args.case, _tell)
+        sweep(files, args.results, engines, args.jobs, args.case, _print_progress)
     records = read(args.results)
     page = markdown(records, engines)
     print(page)

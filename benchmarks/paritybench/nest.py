@@ -53,10 +53,10 @@ def run_file(path: Path, engines: list[str], only: int | None, write: Write) -> 
     return {"cases": len(cases), "stubs": stubs}
 
 
-def _answer(request: dict[str, Any], write: Write) -> Verdict:
+def _run_request(request: dict[str, Any], write: Write) -> Verdict:
     return run_file(Path(request["path"]), request["engines"], request.get("case"), write)
 
 
 if __name__ == "__main__":
     gc.freeze()  # the children's garbage collections skip torch's objects
-    serve(_answer)
+    serve(_run_request)

@@ -27,7 +27,7 @@ transformers {transformers}, torch {torch}, Python {python}, CPU.
 """
 
 
-def _tell(record: dict[str, Any]) -> None:
+def _print_progress(record: dict[str, Any]) -> None:
     if record.get("status"):  # the process for the architecture's cases failed
         print(f"{record['done']}: {record['status']}: {record.get('reason', '')}", flush=True)
     for engine in ENGINES:
@@ -63,7 +63,7 @@ def main() -> int:
             for name in names
             for engine in args.engine or ENGINES
         ]
-        sweep("benchmarks.transformers_sweep.nest", requests, args.results, args.jobs, _tell)
+        sweep("benchmarks.transformers_sweep.nest", requests, args.results, args.jobs, _print_progress)
     versions = {"transformers": version("transformers"), "torch": version("torch"), "python": platform.python_version()}
     page = _HEADER.format(**versions) + markdown(read(args.results))
     print(page)

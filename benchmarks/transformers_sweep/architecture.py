@@ -98,7 +98,7 @@ def classified(config: Any) -> dict[str, Any]:
     return {**text(config), "labels": torch.randint(0, 2, (BATCH,))}
 
 
-def unmsettings(config: Any) -> dict[str, Any]:
+def unmasked(config: Any) -> dict[str, Any]:
     return {"input_ids": ids(config), "labels": ids(config)}
 
 

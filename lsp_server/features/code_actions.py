@@ -17,7 +17,7 @@ from lsp_server.features.entrypoint import is_not_imported
 from lsp_server.features.fixes import Fix, Problem, fixes_for
 from lsp_server.features.fixes.problem import Edit
 from lsp_server.features.positions import from_units, to_units
-from lsp_server.features.run_findings import RunFindings, home
+from lsp_server.features.run_findings import RunFindings, shown_location
 from lsp_server.features.syntax import parse
 from lsp_server.suppress import directives
 from magpy_core.findings import Finding, Position, Range, lookup
@@ -67,7 +67,7 @@ def _fixes(
         return  # not valid Python at the moment
     alone = cache(partial(is_not_imported, document.path or "", document.lines))
     for _, finding, where in found:
-        if home(finding) != finding.location:
+        if shown_location(finding) != finding.location:
             continue  # the line is in a library; only the call is the user's
         place = _points(document, where, asking.encoding)
         problem = Problem(finding, place, document.lines, tree, document.key, runs, alone)

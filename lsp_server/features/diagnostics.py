@@ -19,7 +19,7 @@ from lsp_server.features.documents import Document, Documents, LineEdit, key_of,
 from lsp_server.features.notebooks import Notebook
 from lsp_server.features.positions import lsp_range, split_lines
 from lsp_server.features.publication import Entry, Known, Publication, entries_of, rendered, written
-from lsp_server.features.run_findings import RunFindings, home
+from lsp_server.features.run_findings import RunFindings, shown_location
 from lsp_server.features.tracking import Tracker, read_source
 from magpy_core.findings import Finding, Location, Severity
 
@@ -71,7 +71,7 @@ class Board:
     def keys(self) -> set[str]:
         return {key for run in self._runs.values() for key in run.keys()}
 
-    def own(self, key: str, found: list[types.Diagnostic] | None) -> bool:
+    def set_own_diagnostics(self, key: str, found: list[types.Diagnostic] | None) -> bool:
         """Sets the problems of a file's own text (None: no longer checked). Returns whether they changed."""
         before = self._own.pop(key, None)
         if found is not None:
@@ -181,7 +181,7 @@ class Board:
     def _placed(self, key: str) -> Iterator[tuple[RunFindings, Finding, Severity, types.Range]]:
         for run in self._runs.values():
             for finding, severity in run.shown():
-                place = home(finding)
+                place = shown_location(finding)
                 if key_of(place.file) != key:
                     continue
                 where = self.range_of(run.tracker, place)

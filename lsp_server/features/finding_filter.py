@@ -24,14 +24,14 @@ class _TrackedSources(Sources):
 
 
 class FindingFilter:
-    """Filters findings as they arrive (``one``) and the final report (``all``, which also flags unused comments)."""
+    """Filters findings as they arrive and, at the end, the report, where it also flags unused comments."""
 
     def __init__(self, selection: Selection, tracker: Tracker) -> None:
         self._selection = selection
         self._sources = _TrackedSources(tracker)
         self._directives: dict[str, list[Directive]] = {}
 
-    def one(self, finding: Finding) -> Finding | None:
+    def filter_finding(self, finding: Finding) -> Finding | None:
         """The finding with the project's severity, or None if the project excludes it."""
         if not self._selection.enabled(finding.code):
             return None
@@ -44,7 +44,7 @@ class FindingFilter:
         severity = self._selection.severity.get(finding.code)
         return finding if severity is None else replace(finding, severity_override=severity)
 
-    def all(self, report: Report, engine: str, *, flag_unused: bool) -> tuple[Report, int]:
+    def filter_report(self, report: Report, engine: str, *, flag_unused: bool) -> tuple[Report, int]:
         """The report with the selected findings of ``engine``, and the number of suppressed ones."""
         files = {region.file for region in report.regions if region.file and not region.file.startswith("<")}
         selected = apply(

@@ -19,7 +19,7 @@ from lsprotocol import types
 from lsp_server.features.documents import key_of
 from lsp_server.features.positions import to_units
 from lsp_server.features.related import Place, call_path, value_changes
-from lsp_server.features.run_findings import RunFindings, home
+from lsp_server.features.run_findings import RunFindings, shown_location
 from lsp_server.features.tracking import TrackedFile, Tracker
 from magpy_core.findings import Finding, Location, Severity, lookup
 
@@ -140,7 +140,7 @@ def entries_of(
         if before is not None and before[0] is finding and before[1:3] == (severity, times):
             found.setdefault(before[3], []).append(before[4])
             continue
-        place = home(finding)
+        place = shown_location(finding)
         at = anchor(run.tracker, place, encoding)
         if at is None:
             continue

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lsp_server.features.run_findings import RunFindings, home, is_library
+from lsp_server.features.run_findings import RunFindings, is_library, shown_location
 from lsp_server.features.syntax import argument_for, calls_at, enclosing_functions, parse, range_of
 from magpy_core.findings import Finding, Location
 
@@ -35,7 +35,7 @@ def call_path(finding: Finding) -> Iterator[Place]:
 
     Omits library frames and the location of the diagnostic itself.
     """
-    shown = home(finding)
+    shown = shown_location(finding)
     for step in finding.path:
         if not is_library(step.file) and step not in (finding.location, shown):
             yield Place(step, f"call in {step.function}" if step.function else "call")

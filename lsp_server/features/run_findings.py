@@ -1,4 +1,4 @@
-"""The findings of one run of an entrypoint, and where they are shown. Key types: RunFindings; key function: home."""
+"""The findings of one run of an entrypoint, and where they are shown. Key names: RunFindings, shown_location."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_library(path: str) -> bool:
     return "site-packages" in parts or "dist-packages" in parts
 
 
-def home(finding: Finding) -> Location:
+def shown_location(finding: Finding) -> Location:
     """Where a finding is shown: a finding inside a library is shown at the user's call, if there is one."""
     if is_library(finding.location.file):
         for step in reversed(finding.path):
@@ -30,7 +30,7 @@ def home(finding: Finding) -> Location:
 
 def keys_of(findings: Iterable[Finding]) -> set[str]:
     """The files that ``findings`` are shown in."""
-    return {key_of(place.file) for f in findings if os.path.isabs((place := home(f)).file)}
+    return {key_of(place.file) for f in findings if os.path.isabs((place := shown_location(f)).file)}
 
 
 class RunFindings:

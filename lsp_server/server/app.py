@@ -213,7 +213,7 @@ class MagpyServer(LanguageServer):
             text = document.text if document is not None else Path(key).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             text = ""  # deleted, or not text: no diagnostics
-        if self.board.own(key, table_diagnostics(key, text, self.encoding)):
+        if self.board.set_own_diagnostics(key, table_diagnostics(key, text, self.encoding)):
             self.changed({key})
 
     # Notifications of runs (runs.Client)

@@ -28,14 +28,14 @@ log = logging.getLogger(__name__)
 
 def register(server: MagpyServer) -> None:
     """Registers every handler with ``server``."""
-    _register_life(server)
+    _register_lifecycle(server)
     _register_documents(server)
     _register_features(server)
     _register_commands(server)
     views.register(server)
 
 
-def _register_life(server: MagpyServer) -> None:
+def _register_lifecycle(server: MagpyServer) -> None:
     @server.feature(types.INITIALIZE)
     def initialize(params: types.InitializeParams) -> None:
         options = params.initialization_options

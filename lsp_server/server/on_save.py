@@ -40,9 +40,9 @@ class RunOnSave:
             folder = os.path.dirname(key_of(run.target.path))
             in_folder = os.path.commonpath([key, folder]) == folder
             if run.mode == "check" and (in_folder or key in run.found.files()):
-                self._later(run, settings.run_on_save_delay)
+                self._schedule(run, settings.run_on_save_delay)
 
-    def _later(self, run: Run, delay: float) -> None:
+    def _schedule(self, run: Run, delay: float) -> None:
         before = self._waiting.pop(run.target.key, None)
         if before is not None:
             before.cancel()

@@ -29,7 +29,7 @@ class RunProgress:
         self._shown = False
         self._ended = False
         self._last = 0.0
-        self._later: asyncio.TimerHandle | None = None
+        self._pending_report: asyncio.TimerHandle | None = None
 
     async def show(self) -> None:
         """Requests a progress bar from the client. The run does not wait for the response."""
@@ -58,18 +58,18 @@ class RunProgress:
             if self._shown:
                 progress.end(self._token, types.WorkDoneProgressEnd(message=self._run.summary()))
             progress.tokens.pop(self._token, None)
-            if self._later is not None:
-                self._later.cancel()
-        elif self._shown and self._later is None:
+            if self._pending_report is not None:
+                self._pending_report.cancel()
+        elif self._shown and self._pending_report is None:
             wait = self._last + _INTERVAL - time.monotonic()
             if wait > 0:
                 # The last of many updates must be shown too: the next one may be minutes later.
-                self._later = asyncio.get_running_loop().call_later(wait, self._report)
+                self._pending_report = asyncio.get_running_loop().call_later(wait, self._report)
             else:
                 self._report()
 
     def _report(self) -> None:
-        self._later = None
+        self._pending_report = None
         if not self._ended:
             self._last = time.monotonic()
             steps = self._run.steps

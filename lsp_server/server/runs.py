@@ -305,11 +305,15 @@ class RunManager:
         """Applies the project's table and comments to the findings so far."""
         assert run.finding_filter is not None, "the table has been read"
         if run.outcome is None:
-            kept = [found for finding in run.raw.values() if (found := run.finding_filter.one(finding)) is not None]
+            kept = [
+                found for finding in run.raw.values() if (found := run.finding_filter.filter_finding(finding)) is not None
+            ]
         else:
             worded = [_for_editor(finding) for finding in run.outcome.report.findings]
             report = replace(run.outcome.report, findings=[*worded, *_over_budget(run, run.outcome)])
-            report, run.suppressed = run.finding_filter.all(report, run.target.engine, flag_unused=run.outcome.kind == "ok")
+            report, run.suppressed = run.finding_filter.filter_report(
+                report, run.target.engine, flag_unused=run.outcome.kind == "ok"
+            )
             kept = report.findings
         run.found.findings = {finding.key: finding for finding in kept}
         run.found.version += 1
@@ -359,7 +363,7 @@ class RunManager:
                 self._begin(run)
                 finding = _for_editor(Finding.from_json(body["finding"]))
                 run.raw[finding.key] = finding
-                kept = run.finding_filter.one(finding) if run.finding_filter is not None else finding
+                kept = run.finding_filter.filter_finding(finding) if run.finding_filter is not None else finding
                 if kept is not None:
                     self._client.changed(run.found.add(kept))
                     run.changed()

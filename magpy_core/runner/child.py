@@ -28,7 +28,7 @@ def main(request: dict[str, Any], commands: int, out: int) -> None:
         program = _Program(request, channel)
     except BadEntrypoint as exc:
         _refuse(channel, "MP908", str(exc))
-    except Unready as exc:
+    except UnsupportedEnvironment as exc:
         _refuse(channel, "MP903", str(exc))
     except Exception as exc:
         _refuse(channel, "MP901", f"MagPy failed before the program began: {exc!r}; please report it.")
@@ -214,14 +214,14 @@ class _Program:
 
 
 def _torch_version(request: dict[str, Any]) -> str:
-    """The version of the torch that the program would import, without importing it. Raises Unready."""
+    """The version of the torch that the program would import, without importing it. Raises UnsupportedEnvironment."""
     import importlib.util
     import re
 
     spec = importlib.util.find_spec("torch")
     here = sys.executable
     if spec is None:
-        raise Unready(
+        raise UnsupportedEnvironment(
             f"{here} has no torch: run `{here} -m pip install torch`, or choose another interpreter with --python."
         )
     folder = os.path.dirname(spec.origin or "")
@@ -237,14 +237,14 @@ def _torch_version(request: dict[str, Any]) -> str:
     low, high = request["torch_versions"]
     if not low <= numbers < high:
         last = f"{high[0]}.{high[1] - 1}"
-        raise Unready(
+        raise UnsupportedEnvironment(
             f"torch {version} is not supported: MagPy works with torch {low[0]}.{low[1]} to {last}; "
             f"install one of those for {here}, or choose another interpreter with --python."
         )
     return version
 
 
-class Unready(Exception):
+class UnsupportedEnvironment(Exception):
     """The user's environment is not supported (MP903)."""
 
 

@@ -58,7 +58,7 @@ def _only_instance(problem: Problem, owner: ast.ClassDef) -> str | None:
     made = [p for use in uses if isinstance(p := problem.parent(use), ast.Call) and p.func is use]
     if len(uses) != 1 or len(made) != 1:
         return None
-    assigned = _behind_chain(problem, made[0])
+    assigned = _after_method_chain(problem, made[0])
     if not isinstance(assigned, ast.Assign) or len(assigned.targets) != 1 or not isinstance(assigned.targets[0], ast.Name):
         return None
     name = assigned.targets[0].id
@@ -67,7 +67,7 @@ def _only_instance(problem: Problem, owner: ast.ClassDef) -> str | None:
     return name if len(stores) == 1 and not arguments else None
 
 
-def _behind_chain(problem: Problem, made: ast.Call) -> ast.AST | None:
+def _after_method_chain(problem: Problem, made: ast.Call) -> ast.AST | None:
     """The parent of ``Net()``, skipping methods that return the module itself: ``Net().to(device).eval()``."""
     node: ast.AST = made
     while isinstance(attribute := problem.parent(node), ast.Attribute) and attribute.attr in _SAME_MODULE:

@@ -42,7 +42,7 @@ def number_as_tensor(problem: Problem) -> Fix | None:
         loads = _attributes(problem, found[1]) if found else []
     if given is None or not loads or isinstance(given, ast.Constant):
         return None
-    if not all(_beside_a_tensor(problem, load) for load in loads):
+    if not all(_used_with_tensor(problem, load) for load in loads):
         return None
     edit = Edit(problem.range_of(given), f"torch.tensor({problem.text_of(given)}, dtype=torch.float64)")
     return Fix(f"Pass `{name}` as a tensor", (edit,))
@@ -91,7 +91,7 @@ def _names(function: Function, name: str) -> list[ast.expr]:
     return [] if any(not isinstance(n.ctx, ast.Load) for n in uses) else list(uses)
 
 
-def _beside_a_tensor(problem: Problem, load: ast.expr) -> bool:
+def _used_with_tensor(problem: Problem, load: ast.expr) -> bool:
     """Whether a use is an operand of arithmetic with a tensor that had dimensions in the run."""
     operation = problem.parent(load)
     if not isinstance(operation, ast.BinOp) or not isinstance(operation.op, _ARITHMETIC):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsp_server.features.run_findings import home
+from lsp_server.features.run_findings import shown_location
 from lsp_server.features.summary import count, region_line
 from lsp_server.features.views.shown import Json, Shown
 from lsp_server.server.runs import RunState
@@ -82,7 +82,7 @@ def _capture(shown: Shown, capture: CaptureDetail, number: int, hits: int | None
 
 
 def _finding(shown: Shown, finding: Finding, severity: Severity) -> Json:
-    at = home(finding)
+    at = shown_location(finding)
     start = at.range.start
     return {
         "code": finding.code,
