@@ -183,7 +183,7 @@ def test_it_exits_with_a_code(tmp_path: Path) -> None:
     write(tmp_path, "import sys\nsys.exit(4)")
     ran = under_magpy(tmp_path, script="prog.py")
     assert (ran.outcome.kind, ran.outcome.exit_code, ran.outcome.cli_exit_code) == ("failed", 4, 3)
-    assert "exit code 4" in ran.outcome.message and ran.codes == ["MP905"]
+    assert "exited with code 4" in ran.outcome.message and ran.codes == ["MP905"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])

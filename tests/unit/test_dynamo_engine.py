@@ -186,7 +186,7 @@ def test_what_the_program_compiles_itself_is_told_too(session: DynamoSession) ->
     assert {f.code for f in session.findings} == {"MPD101", "MPD301"} and {f.region for f in session.findings} == {None}
 
 
-@pytest.mark.parametrize("broken", ["dynamo.explain.broke", "_compat.torch.dynamo_watch._spots"])
+@pytest.mark.parametrize("broken", ["dynamo.explain.graph_break", "_compat.torch.dynamo_watch._spots"])
 def test_a_mistake_of_ours_is_a_finding(session: DynamoSession, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     monkeypatch.setattr(f"magpy_core.{broken}", lambda *_: 1 / 0)
     x = torch.ones(2)

@@ -127,7 +127,7 @@ export async function runsCompiled(window, { workspace, server }) {
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
   await until(async () => {
     const text = await window.terminalText();
-    return /final loss \d/.test(text) && /speed-up +captures/.test(text) && /eager against .* compiled/.test(text);
+    return /final loss \d/.test(text) && /speed-up +captures/.test(text) && /eager \/ .* compiled/.test(text);
   }, "the program's last line and the table of regions");
   await until(
     () => page.evaluate(() => [...document.querySelectorAll(".terminal-resize-overlay")].every((one) => getComputedStyle(one).opacity === "0")),
