@@ -1,4 +1,4 @@
-"""A tour of MagPy that runs: one small training-style function is monitored, captured, guarded and replayed.
+"""A runnable tour of MagPy: monitors, captures, guards and replays one small training-style function.
 
     python docs/tour.py
 
@@ -19,8 +19,8 @@ def title(text: str) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The program. Nothing in it knows MagPy. It reads a number from its module, counts its calls, keeps a list, prints, and
-# calls a helper that reads a global: the sort of Python that makes a symbolic compiler give up or forget something.
+# The program does not use MagPy. It reads a number from its module, counts its calls, appends to a list, prints, and calls
+# a helper that reads a global: the kind of Python at which a symbolic compiler breaks the graph or loses an effect.
 # ---------------------------------------------------------------------------------------------------------------------
 
 SCALE = 2.0
@@ -49,9 +49,9 @@ torch.manual_seed(0)
 net, x = Net(), torch.randn(3, 4)
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 1. One monitored run. The real interpreter runs the code once, on real tensors, and its result is what the caller
-#    gets. Beside each operation that reads, writes or calls, the monitor's hook tells the recording what is about to
-#    happen. `monitor` does just this and compiles nothing.
+# 1. One monitored run. The interpreter runs the code once, on real tensors, and the caller gets its result. At each
+#    operation that reads, writes or calls, a hook of the monitor reports the event to the recording. `monitor` does
+#    only this and compiles nothing.
 # ---------------------------------------------------------------------------------------------------------------------
 
 title("1. monitor: one real run")
@@ -62,7 +62,7 @@ assert net.calls == 1 and net.history == [3], "and so are its side effects"
 print(capture)
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 2. The reference graph: which outside objects were touched, how each is reached, what was read and what changed.
+# 2. The reference graph: the external objects that were accessed, the path to each, its reads and its changes.
 #    `SCALE` was read two calls deep, in another function's globals; it is an edge like any other.
 # ---------------------------------------------------------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ assert capture.refgraph.to_dot().startswith("digraph")
 
 # ---------------------------------------------------------------------------------------------------------------------
 # 3. The operator graph: torch.fx, parameters as inputs (an optimizer may replace or update them without a recompile).
-#    The Python around the operations is gone.
+#    The graph contains no Python between the operations.
 # ---------------------------------------------------------------------------------------------------------------------
 
 title("3. operator graph")
@@ -85,7 +85,7 @@ assert len(placeholders) == 3 and all("example_value" in n.meta for n in placeho
 assert capture.is_complete, "one graph, no break"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 4. Guards: when is the capture valid again? Plain Python, each line with the place the value was read at.
+# 4. Guards: conditions under which the capture is valid. Plain Python; each line has the location of the read.
 # ---------------------------------------------------------------------------------------------------------------------
 
 title("4. guards")
@@ -93,7 +93,7 @@ print(capture.guards.code)
 assert "SCALE" in capture.guards.code
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 5. Replay: what must the world look like afterwards? Everything is computed first, then the effects are applied.
+# 5. Replay: the side effects of the call. All values are computed first, then the effects are applied.
 # ---------------------------------------------------------------------------------------------------------------------
 
 title("5. replay")
@@ -101,15 +101,15 @@ print(capture.replay.code)
 assert len(capture.replay.effects) >= 3, "the counter, the list, the print"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 6. Running compiled. The first call records. The second finds that the counter changed: a number that varies. It is
-#    carried as a symbolic scalar from then on, so the third call and all later ones run without Python.
+# 6. Running compiled. The first call records. In the second call the counter has changed: a varying number. It becomes
+#    a symbolic scalar, so the third and all later calls skip the Python.
 # ---------------------------------------------------------------------------------------------------------------------
 
 title("6. compile: record, learn, replay")
 torch.manual_seed(0)
 plain, fast = Net(), Net()
 fast.load_state_dict(plain.state_dict())
-compiled = magpy_core.compile(fast, backend="eager")  # "inductor" makes machine code; this tour should be quick
+compiled = magpy_core.compile(fast, backend="eager")  # "inductor" generates machine code, but takes longer
 for step in range(6):
     batch = torch.randn(3, 4)
     want, got = plain(batch), compiled(batch)
@@ -122,7 +122,7 @@ for _ in range(5):
 assert len(magpy_core.captures(compiled)) == steady, "a counter costs no capture per call"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 7. A changed world is noticed, wherever it was read, and the failed guard says what changed.
+# 7. A guard detects any changed external value and says what changed.
 # ---------------------------------------------------------------------------------------------------------------------
 
 title("7. a guard fails")
@@ -134,7 +134,7 @@ assert (failure.old, failure.new) == ("2.0", "3.0")
 assert torch.equal(plain(x)["out"], compiled(x)["out"]), "so the call is recorded again, and is right"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 8. A value only the graph knows decides the path: the graph is cut there, and a finding names the line.
+# 8. A branch depends on a tensor value: the graph is cut there, and a finding names the line.
 # ---------------------------------------------------------------------------------------------------------------------
 
 title("8. findings")

@@ -1,4 +1,4 @@
-"""What a hover over findings says: why, the values involved, what to do, where to read more. Key function: hover_text."""
+"""The hover text of findings: why, the values involved, what to do, a link. Key function: hover_text."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from magpy_core.findings import Code, Finding, Severity, lookup
 
 _IN_FULL = 3
 _LISTED = 12
-_ALIKE = 3  # as many diagnostics of one code are shown on one range, so up to here the editor names them all
+_ALIKE = 3  # at most this many diagnostics of one code are shown on one range, so the editor shows all their messages
 
 Rated = tuple[Finding, Severity]
 
 
 def hover_text(found: Sequence[Rated], *, markdown: bool, messages: bool = True, docs_url: str | None = None) -> str:
-    """The worst codes in full with their findings, the others one line each. ``found`` must not be empty.
+    """The most severe codes in full with their findings, the others one line each. ``found`` must not be empty.
 
-    ``messages`` is off for an editor that puts the diagnostics' messages above the hover itself.
-    ``docs_url``: where the project's pages of codes are published.
+    ``messages`` is False for an editor that itself shows the diagnostics' messages above the hover.
+    ``docs_url``: where the project publishes the pages of codes.
     """
     ordered = sorted(found, key=lambda pair: (pair[1].rank, pair[0].code, pair[0].message))
     groups = [list(group) for _, group in groupby(ordered, key=lambda pair: (pair[1].rank, pair[0].code))]
@@ -37,7 +37,7 @@ def hover_text(found: Sequence[Rated], *, markdown: bool, messages: bool = True,
 
 
 def _markdown(group: Sequence[Rated], messages: bool, docs_url: str | None) -> Iterator[str]:
-    """The paragraphs on all findings of one code."""
+    """The paragraphs for all findings of one code."""
     code, severity = lookup(group[0][0].code), group[0][1]
     yield f"**{code.code}** {code.name} · {severity.value}"
     if messages and len(group) == 1:
@@ -79,7 +79,7 @@ def _text(group: Sequence[Rated], messages: bool, docs_url: str | None) -> Itera
 
 
 def _hints(group: Sequence[Rated], code: Code) -> list[str]:
-    """What to do, each advice once."""
+    """The distinct hints."""
     hints = dict.fromkeys(finding.hint or " ".join(code.hints[:1]) for finding, _ in group)
     return [hint for hint in hints if hint]
 
@@ -89,7 +89,7 @@ def _facts(group: Sequence[Rated]) -> list[str]:
     facts = [f"region {name}" for name in regions]
     seen = sum(finding.count for finding, _ in group)
     if seen > len(group):
-        facts.append(f"seen {seen} times")
+        facts.append(f"found {seen} times")
     if only := dict.fromkeys(ranks(finding) for finding, _ in group if finding.ranks):
         facts.append(f"only {', '.join(only)}")
     if spent := cost([finding for finding, _ in group]):
@@ -106,7 +106,7 @@ def _more(number: int) -> list[str]:
 
 
 def _code(text: str) -> str:
-    """``text`` as a Markdown code span, whatever backticks are in it."""
+    """``text`` as a Markdown code span, even if it contains backticks."""
     text = " ".join(text.split()) or " "
     fence = "`" * (max((len(run) for run in re.findall(r"`+", text)), default=0) + 1)
     pad = " " if text.startswith("`") or text.endswith("`") else ""
@@ -114,6 +114,6 @@ def _code(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Our sentences as Markdown: code spans stay, active characters outside of them are escaped."""
+    """Our text as Markdown: keeps code spans and escapes active characters outside of them."""
     parts = re.split(r"(`[^`\n]*`)", text)
     return "".join(p if p.startswith("`") and len(p) > 1 else re.sub(r"([\\*_\[\]<>#|])", r"\\\1", p) for p in parts)

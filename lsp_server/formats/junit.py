@@ -1,7 +1,7 @@
 """JUnit XML: a suite per file, a case per finding, and one per region without a failure. Key function: text.
 
-Findings at or above ``--fail-on`` are failures, all others are cases that passed, with the finding as their output:
-a test report says the same as the exit status. Hints that fail nothing (guards, mostly) are left out.
+Findings at or above ``--fail-on`` are failures; all others are passed cases with the finding as their output, so the
+test report agrees with the exit status. Hints below ``--fail-on`` (mostly guards) are omitted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """SARIF 2.1.0, for code scanning services. Key function: text.
 
 Paths below the project are relative to ``%SRCROOT%``; columns count Unicode code points. The call path is a code flow;
-fingerprints survive moved lines.
+fingerprints stay the same when lines move.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from magpy_core.findings.docs import markdown
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFORMATION: "note", Severity.HINT: "note"}
 _ROOT = "%SRCROOT%"
-# The findings that say that the run itself did not go as it should.
+# Findings that report a failure of the run itself.
 _FAILED = {"MP903", "MP905", "MP906", "MP907", "MP908", "MP910"}
 
 
@@ -81,7 +81,7 @@ def _result(finding: Finding, print_: str, index: dict[str, int], view: View) ->
 
 
 def _message(finding: Finding) -> str:
-    """The message and what to do: services show no other field beside the line."""
+    """The message and the hint: services show only this field next to the line."""
     hint = finding.hint or " ".join(lookup(finding.code).hints[:1])
     return "\n".join(filter(None, (clean(finding.message), " ".join(clean(hint).split()))))
 

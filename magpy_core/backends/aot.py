@@ -1,4 +1,4 @@
-"""The backends that go through AOTAutograd: aot_eager and inductor."""
+"""The backends that use AOTAutograd: aot_eager and inductor. Key types: AotEagerBackend, InductorBackend."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from magpy_core.findings import Unsupported
 
 @contextmanager
 def frames_cleared() -> Iterator[None]:
-    """What a failed compilation holds ends here. The graph's modes (inference mode) that it ran are among that: objects that
-    put the thread's state back as they found it, when the last one who knows them goes."""
+    """Releases the objects of a failed compilation. Among them are modes of the graph (inference mode) that restore the
+    thread's state when their last reference is dropped."""
     handled = sys.exc_info()[1]
     try:
         yield
     except BaseException as error:
-        seen: set[int] = {id(handled)}  # the program's own, which it is dealing with, keeps its frames
+        seen: set[int] = {id(handled)}  # the exception that the program is handling keeps its frames
         left: list[BaseException | None] = [error]
         while left:
             known = left.pop()
@@ -48,19 +48,19 @@ def frames_cleared() -> Iterator[None]:
 
 
 class AotBackend(ABC):
-    """Fakes, lowering, compilation under a lock with the program's torch state kept, and the shape guards."""
+    """Fakes, lowering, compilation under a lock that preserves the program's torch state, and shape guards."""
 
     name: str
 
     def compile(
         self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, dynamic: bool, same_random: bool = False
     ) -> CompiledGraph:
-        """Compiles for the grad mode and autocast state of the caller; ``gm`` itself is left as it is."""
+        """Compiles for the caller's grad mode and autocast state; ``gm`` itself is not changed."""
         try:
             return self._compile(gm, example_inputs, dynamic=dynamic, same_random=same_random)
         except Unsupported:
             raise
-        except Exception as error:  # a compiler stack may raise anything; the program goes on as plain Python
+        except Exception as error:  # a compiler may raise anything; the program continues as plain Python
             raise Unsupported("MP902", _reason(self.name, error)) from error
 
     def _compile(
@@ -85,11 +85,11 @@ class AotBackend(ABC):
                 self._refuse_saved(graph, graph_inputs, mode)
             wrong = wrongly_decomposed(graph, graph_inputs, mode)
             if wrong is not None:
-                raise Unsupported("MP902", f"This torch compiles `{wrong}` to something else: its states get another shape.")
+                raise Unsupported("MP902", f"This torch compiles `{wrong}` incorrectly: its states get another shape.")
             compiled = self._build(graph, graph_inputs, mode, same_random)
             names = [f"L[{i}]" for i in range(len(fakes))]
             expressions = fake_compat.shape_guards(mode.shape_env, fakes, names)
-        guards = [ShapeGuard(e, f"{self.name} compiled this capture under the assumption {e}") for e in expressions]
+        guards = [ShapeGuard(e, f"{self.name} assumed {e} when it compiled this capture") for e in expressions]
         code = "\n\n".join(compiled.sources) or None
         fn, boxed = compiled.fn, compiled.boxed
         if lowered is not None and not is_identity(lowered, len(fakes)):
@@ -106,7 +106,7 @@ class AotBackend(ABC):
             raise Unsupported("MP902", text)
 
     def _complete(self, graph: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:  # noqa: B027
-        """What eager does and this compiler leaves out, written into the graph: nothing, where it leaves nothing out."""
+        """Adds checks of eager mode that this compiler omits to the graph; by default none."""
 
     def _hoist(self) -> Any:
         return None
@@ -116,7 +116,7 @@ class AotBackend(ABC):
 
 
 class AotEagerBackend(AotBackend):
-    """Forward and backward by AOTAutograd, run operator by operator: what separates a tracing bug from a codegen bug."""
+    """Forward and backward by AOTAutograd, run operator by operator: separates tracing bugs from code generation bugs."""
 
     name = "aot_eager"
 
@@ -149,10 +149,10 @@ def _every_dimension(values: Sequence[Any]) -> dict[int, set[int]]:
 
 
 def _reason(backend: str, error: BaseException) -> str:
-    """One sentence: the first line of the innermost cause, which is where compilers put the real reason."""
+    """One sentence with the first line of the innermost cause, which is the compiler's actual reason."""
     cause = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     text = lines[0] if lines else "no message"
-    return f"Backend {backend} could not compile the graph: {type(cause).__name__}: {text[:300]}"
+    return f"The backend {backend} can't compile the graph: {type(cause).__name__}: {text[:300]}"

@@ -1,7 +1,7 @@
-"""Thin functions around compiled graphs, for what the graphs themselves leave out.
+"""Thin functions around compiled graphs.
 
-`adapt` turns Python numbers into a lowered graph's 0-d tensors and back. `keep_versions` keeps writes from autograd that
-autograd doesn't count in eager either.
+`adapt` converts between Python numbers and the 0-d tensors of a lowered graph. `keep_versions` hides writes from autograd
+that eager doesn't count either.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ UNCOUNTED = "magpy_uncounted_write"
 
 
 def is_identity(lowered: Lowered, arity: int) -> bool:
-    """Whether the lowered graph can be called as the original: no number goes in or comes out."""
+    """Whether the lowered graph can be called like the original: without numbers as inputs or outputs."""
     direct = [(i, None) for i in range(arity)]
     return lowered.inputs == direct and lowered.outputs == [("graph", i) for i in range(len(lowered.outputs))]
 
@@ -30,9 +30,9 @@ def adapt(
     fn: Callable[..., Sequence[Any]],
     boxed: Callable[[list[Any]], Sequence[Any]] | None,
 ) -> Callable[..., Sequence[Any]]:
-    """``fn`` under the original graph's calling convention.
+    """``fn`` with the original graph's calling convention.
 
-    Written out as source: a loop over a plan at each call would cost more than the call.
+    Generated as source code, because interpreting a plan at each call would be slower than the call.
     """
     names = [f"a{i}" for i in range(arity)]
     space: dict[str, Any] = {"inner": boxed or fn, "T": torch.scalar_tensor}

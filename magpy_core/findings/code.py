@@ -29,9 +29,10 @@ class Severity(StrEnum):
 class Code:
     """One diagnostic code.
 
-    ``name`` is kebab-case. ``reason`` is one sentence: why MagPy reports this at all. ``explanation`` is
-    paragraphs (what happened, why, what it costs) separated by blank lines and ``hints`` are full sentences.
-    ``example`` shows the finding on the line that ends in ``# MPxxx``; ``fixed`` is the same program without it.
+    ``name`` is kebab-case. ``reason`` is one sentence: why MagPy reports this. ``explanation`` consists of paragraphs
+    (what happens, why, what it costs) separated by blank lines, and ``hints`` are full sentences. ``example`` shows
+    the finding on the line that ends in ``# MPxxx``; ``fixed`` is the same program without it. ``has_fix``: the
+    language server offers a quick fix where the source allows one.
     """
 
     code: str

@@ -37,6 +37,10 @@ ELSEWHERE = {
 }
 
 
+# Codes in the registry that the engine does not report yet: it still uses MP113 and MP902 for these cases.
+NOT_REPORTED_YET = {"MP114", "MP913"}
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reported]:
     """One run of the corpus serves all tests of this file, in whichever worker of pytest-xdist they are."""
@@ -181,7 +185,8 @@ def test_a_value_that_changes_at_every_call_is_one_finding(found: dict[str, Repo
 
 def test_every_code_is_covered() -> None:
     in_corpus = {want.code for program in PROGRAMS.values() for want in program.expected}
-    assert in_corpus | set(ELSEWHERE) == set(REGISTRY), "a code without a program or a named test"
+    assert in_corpus | set(ELSEWHERE) | NOT_REPORTED_YET == set(REGISTRY), "a code without a program or a named test"
+    assert not (in_corpus | set(ELSEWHERE)) & NOT_REPORTED_YET
     for code, path in ELSEWHERE.items():
         assert code in (ROOT / path).read_text(encoding="utf-8"), f"{path} says nothing of {code}"
 

@@ -22,7 +22,7 @@ def test_an_unknown_name_lists_the_known_ones_and_the_close_one() -> None:
         get_backend("inductr")
     assert isinstance(caught.value, ValueError)
     assert str(caught.value) == (
-        "There is no backend named 'inductr'; known backends: eager, aot_eager, inductor. Did you mean 'inductor'?"
+        "'inductr' is not a backend; known backends: eager, aot_eager, inductor. Did you mean 'inductor'?"
     )
     with pytest.raises(UnknownBackend, match="known backends") as far:
         get_backend("xyz")
@@ -44,7 +44,7 @@ def test_a_failing_compile_is_one_finding_of_one_sentence(backend: str) -> None:
     with pytest.raises(Unsupported) as caught:
         compile_recorded(torch.fx.GraphModule({}, graph), [torch.ones(2)], backend)
     assert caught.value.code == "MP902"
-    assert caught.value.message == f"Backend {backend} could not compile the graph: ValueError: no such kernel"
+    assert caught.value.message == f"The backend {backend} can't compile the graph: ValueError: no such kernel"
 
 
 class Doubling(torch.overrides.TorchFunctionMode):
@@ -187,7 +187,7 @@ def test_a_float_where_no_tensor_can_go_is_refused_by_name() -> None:
     x, p = graph.placeholder("x"), graph.placeholder("p")
     p.meta["magpy_scalar"] = float
     graph.output((graph.call_function(torch.nn.functional.dropout, (x, p)),))
-    with pytest.raises(Unsupported, match="dropout takes a Python float that varies"):
+    with pytest.raises(Unsupported, match="dropout takes a varying Python float"):
         compile_recorded(torch.fx.GraphModule({}, graph), [torch.ones(3), 0.5], "aot_eager")
 
 

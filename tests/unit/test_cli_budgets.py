@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsp_server.budgets import Budgets, Limits, judge, location, unmeasured
+from lsp_server.budgets import Budgets, Limits, check_budgets, location, unmeasured
 from lsp_server.config import load
 from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity
 from magpy_core.regions.timing import speedup_interval
@@ -32,19 +32,19 @@ def read(line: int, code: str = "MP102", of: str = NET) -> Finding:
 
 
 def broken(limits: Limits, one: RegionSummary, *findings: Finding, steps: int = 5, compiled: bool = True) -> list[Finding]:
-    return judge(Report("t.py", [one], list(findings), steps=steps), Budgets(limits), compiled=compiled)
+    return check_budgets(Report("t.py", [one], list(findings), steps=steps), Budgets(limits), compiled=compiled)
 
 
 @pytest.mark.parametrize(
     ("limits", "figures", "code", "message"),
     [
-        (Limits(graph_breaks=0), {"graph_breaks": 2}, "MP501", "module: Net has 2 graph breaks, its budget is 0."),
-        (Limits(recompiles=1), {"captures_after_step_3": 2}, "MP502", "has 2 captures after step 3, its budget is 1."),
-        (Limits(guards=1000), {"guards": 1001}, "MP503", "has 1,001 guards, its budget is 1,000."),
-        (Limits(side_effects=0), {"side_effects": 1}, "MP504", "has 1 side effect, its budget is 0."),
+        (Limits(graph_breaks=0), {"graph_breaks": 2}, "MP501", "module: Net has 2 graph breaks; its budget is 0."),
+        (Limits(recompiles=1), {"captures_after_step_3": 2}, "MP502", "has 2 captures after step 3; its budget is 1."),
+        (Limits(guards=1000), {"guards": 1001}, "MP503", "has 1,001 guards; its budget is 1,000."),
+        (Limits(side_effects=0), {"side_effects": 1}, "MP504", "has 1 side effect; its budget is 0."),
         (Limits(min_speedup=1.5), {"speedup_low": 1.2, "speedup_high": 1.4}, "MP506",
-         "Compiling makes module: Net 1.20x to 1.40x as fast (95 % confidence), its minimum is 1.5x."),
-        (Limits(min_speedup=1.5), {}, "MP507", "it had too few steady calls in this run"),
+         "The speed-up of module: Net is 1.20x to 1.40x (95 % confidence); its minimum is 1.5x."),
+        (Limits(min_speedup=1.5), {}, "MP507", "it has too few steady calls in this run"),
         (Limits(min_speedup=1.5), {"hits": 0}, "MP507", "it was never compiled in this run"),
     ],
 )  # fmt: skip
@@ -85,7 +85,7 @@ def test_host_syncs_are_values_times_calls_per_step() -> None:
     one = region(host_reads=2)
     assert broken(Limits(host_syncs=4), one, *findings) == [], "2 values, 10 calls in 5 steps: 4 a step"
     (found,) = broken(Limits(host_syncs=3.5), one, *findings)
-    assert found.code == "MP505" and "waits for tensors' values 4 times a step, its budget is 3.5." in found.message
+    assert found.code == "MP505" and "waits for tensor values 4 times per step; its budget is 3.5." in found.message
     assert [v.repr for v in found.values] == ["net.py:3", "net.py:4"]
 
 
@@ -117,7 +117,7 @@ def test_every_key_of_the_table(tmp_path: Path) -> None:
     ("body", "line", "key", "message"),
     [
         ("budgets = 3", 2, "budgets", "must be a table, not an integer."),
-        ("[tool.magpy.budgets]\ngraph-break = 0", 3, "budgets.graph-break", "is no budget; did you mean `graph-breaks`?"),
+        ("[tool.magpy.budgets]\ngraph-break = 0", 3, "budgets.graph-break", "is not a budget; did you mean `graph-breaks`?"),
         ("[tool.magpy.budgets]\n\nguards = 1.5", 4, "budgets.guards",
          "must be an integer, 0 or more, or false for no limit, not a float."),
         ("[tool.magpy.budgets]\nguards = true", 3, "budgets.guards",
@@ -132,7 +132,7 @@ def test_every_key_of_the_table(tmp_path: Path) -> None:
          "must be a table of tables by region name, not a list."),
         ("[tool.magpy.budgets.regions]\nNet = 3", 3, "budgets.regions.Net", "must be a table, not an integer."),
         ('[tool.magpy.budgets.regions."m: N"]\nguard = 1', 3, "budgets.regions.m: N.guard",
-         "is no budget; did you mean `guards`?"),
+         "is not a budget; did you mean `guards`?"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_with_key_and_line(tmp_path: Path, body: str, line: int, key: str, message: str) -> None:
@@ -152,7 +152,7 @@ def test_a_broken_budget_fails_check_and_run_and_can_be_silenced_where_it_stands
     tool.regions.append(RegionSummary("r", "module", NET, str(tool.script), 2, calls=3, captures=1, guards=6))
     result = tool("check", "train.py", "--format", "concise")
     assert result.exit_code == 1
-    assert result.stdout.startswith("train.py:2:1: MP503 [error] module: Net has 6 guards, its budget is 5.\n")
+    assert result.stdout.startswith("train.py:2:1: MP503 [error] module: Net has 6 guards; its budget is 5.\n")
     assert tool("run", "train.py").exit_code == 1, "a run fails on errors, and this is one"
     assert tool("check", "train.py", "--ignore", "MP5").exit_code == 0
     tool.script.write_text("loss.item()\nx = 1  # magpy: ignore[MP503]\n")
@@ -165,7 +165,7 @@ def test_a_budget_of_an_unknown_region_is_told_in_the_toml(tool: Tool) -> None:
     tool.regions.append(RegionSummary("r", "module", NET, str(tool.script), 2, calls=3))
     result = tool("check", "train.py", "--format", "concise")
     assert result.exit_code == 0, "another program may have it"
-    said = "There is a budget for a region `module: Nett`, but no such region in this run; seen: `module: Net`."
+    said = "The budget `module: Nett` matches no region of this run; its regions: `module: Net`."
     assert f"{file.name}:2:1: MP507 [information] {said}\n" in result.stdout
     tool.kind = "failed"
     assert "MP507" not in tool("check", "train.py").stdout, "a run that failed may not have come to it"

@@ -72,21 +72,24 @@ def test_what_appeared_and_what_is_gone(diff: Diff, plain: bool) -> None:
     assert result.exit_code == 1
     assert result.stdout == (
         "Appeared:\n  /project/train.py:4:5: MP101 [warning] line 4 is read\n\n"
-        "Gone:\n  /project/train.py:2:5: MP102 [warning] line 2 is read\n\n"
-        "1 finding appeared, 1 gone, 1 unchanged; no region got worse.\n"
+        "Disappeared:\n  /project/train.py:2:5: MP102 [warning] line 2 is read\n\n"
+        "1 finding appeared, 1 disappeared, 1 unchanged; no region got worse.\n"
     )
 
 
 def test_the_same_is_clean(diff: Diff) -> None:
     result = diff(report(finding(2)), report(finding(2)))
-    assert (result.exit_code, result.stdout) == (0, "0 findings appeared, 0 gone, 1 unchanged; no region got worse.\n")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "0 findings appeared, 0 disappeared, 1 unchanged; no region got worse.\n",
+    )
 
 
 def test_moved_lines_and_other_values_are_no_change(diff: Diff) -> None:
     old = diff.write("old.json", report(finding(2, message="was 1")))
     new = diff.write("new.json", report(finding(4, message="was 2")), "import a\nimport b\n" + LINES)
     result = CliRunner().invoke(cli, ["diff", old, new])
-    assert result.exit_code == 0 and "0 gone, 1 unchanged" in result.stdout
+    assert result.exit_code == 0 and "0 disappeared, 1 unchanged" in result.stdout
 
 
 def test_only_findings_that_count_fail_and_going_never_does(diff: Diff) -> None:
@@ -105,7 +108,7 @@ def test_only_findings_that_count_fail_and_going_never_does(diff: Diff) -> None:
         ({"compiled_ms": 2.5}, 0, "compiled:              5 -> 2.5 ms (-50%)"),
         ({"guard_ms": 0.3}, 1, "guard check:           0.1 -> 0.3 ms (+200%) slower"),
         ({"eager_ms": 90.0}, 0, "eager:                 9 -> 90 ms (+900%)"),
-        ({"graph_breaks": 1, "complete": False}, 1, "the graph is not complete any more"),
+        ({"graph_breaks": 1, "complete": False}, 1, "the graph is no longer complete"),
         ({"captures_after_step_3": 1}, 1, "captures after step 3: 0 -> 1 worse"),
         ({"guards": 400}, 0, "guards:                40 -> 400"),
         ({"compiled_ms": None}, 0, None),  # not measured
@@ -133,7 +136,7 @@ def test_regions_that_came_and_went(diff: Diff) -> None:
     result = diff(report(), report(regions=(other,)))
     assert result.exit_code == 0
     assert "Other (module) at /project/train.py:1: new\n" in result.stdout
-    assert "Net (module) at /project/train.py:1: gone\n" in result.stdout
+    assert "Net (module) at /project/train.py:1: removed\n" in result.stdout
 
 
 def test_json(diff: Diff) -> None:

@@ -1,4 +1,4 @@
-"""doctor: each fact judged with meaning and mend; the probe survives hangs, noise and foreign interpreters."""
+"""doctor: each fact judged with meaning and fix; the probe survives hangs, noise and foreign interpreters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from lsp_server.cli import doctor as doctor_module
-from lsp_server.cli.checks import Check, Status, judge
+from lsp_server.cli.checks import Check, Status, evaluate
 from lsp_server.cli.doctor import extension_versions, probe
 from lsp_server.cli.main import cli
 from magpy_core import __version__
@@ -40,7 +40,7 @@ def facts(**changes: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 
 def checks(given: list[dict[str, Any]], own: bool = False, **extensions: str) -> dict[str, Check]:
-    return {c.id: c for c in judge(given, extensions, 60.0, own=own)}
+    return {c.id: c for c in evaluate(given, extensions, 60.0, own=own)}
 
 
 def test_a_good_machine() -> None:
@@ -49,12 +49,12 @@ def test_a_good_machine() -> None:
         "python", "magpy", "torch", "device", "triton", "compiler", "headers", "inductor-cpu", "editor",
     ]  # fmt: skip
     assert {c.status for c in found.values()} == {Status.OK}
-    assert all(c.mend == "" and c.meaning for c in found.values())
+    assert all(c.fix == "" and c.meaning for c in found.values())
     assert "Some GPU (and 1 more), compute capability 9.0" in found["device"].found
 
 
 @pytest.mark.parametrize(
-    ("changes", "check", "status", "mend"),
+    ("changes", "check", "status", "fix"),
     [
         ({"python": {"version": [3, 9, 2]}}, "python", Status.FAIL, "virtual environment with Python 3.13"),
         ({"python": {"implementation": "PyPy"}}, "python", Status.FAIL, "virtual environment with Python 3.13"),
@@ -83,10 +83,10 @@ def test_a_good_machine() -> None:
         ({"ended": {"code": 1, "detail": "last words"}}, "probe", Status.WARN, "import torch"),
     ],
 )  # fmt: skip
-def test_each_problem_has_its_mend(changes: dict[str, Any], check: str, status: Status, mend: str) -> None:
+def test_each_problem_has_its_mend(changes: dict[str, Any], check: str, status: Status, fix: str) -> None:
     found = checks(facts(**changes))[check]
     assert found.status is status
-    assert mend in found.mend
+    assert fix in found.fix
     assert found.meaning.endswith(".") and found.found
 
 
@@ -94,14 +94,14 @@ def test_each_problem_has_its_mend(changes: dict[str, Any], check: str, status: 
     ("ended", "found"),
     [
         ({"how": "not started", "detail": "Exec format error"}, "could not be started (Exec format error)"),
-        ({"how": "timeout", "code": -9, "detail": ""}, "did not answer in time"),
+        ({"how": "timeout", "code": -9, "detail": ""}, "timed out"),
         ({"how": "exit", "code": 1, "detail": "SyntaxError"}, "ended with status 1 (SyntaxError)"),
     ],
 )
 def test_an_interpreter_that_says_nothing(ended: dict[str, Any], found: str) -> None:
     check = checks([{"fact": "ended", **ended}])["python"]
     assert (check.status, check.found) == (Status.FAIL, found)
-    assert "--python" in check.mend
+    assert "--python" in check.fix
 
 
 def test_without_a_gpu_triton_is_not_needed_and_in_its_own_interpreter_magpy_need_not_be_installed() -> None:
@@ -121,7 +121,7 @@ def test_extension_versions(tmp_path: Path) -> None:
     found = extension_versions(tmp_path)
     assert sorted(found.values()) == sorted(["0.0.9", "unreadable", __version__])
     assert extension_versions(tmp_path / "nobody") == {}
-    by_version = {c.found.split()[0]: c.status for c in judge(facts(), found, 1.0, own=False) if c.id == "editor"}
+    by_version = {c.found.split()[0]: c.status for c in evaluate(facts(), found, 1.0, own=False) if c.id == "editor"}
     assert by_version == {"0.0.9": Status.WARN, "unreadable": Status.WARN, __version__: Status.OK}
 
 
@@ -182,7 +182,7 @@ def test_command_line_status_and_json(monkeypatch: pytest.MonkeyPatch, tmp_path:
     given = facts(torch={"version": "1.0"}, python={"headers": False})
     bad = CliRunner().invoke(cli, ["doctor"])
     assert bad.exit_code == 1
-    assert "FAIL torch: 1.0" in bad.stdout and "mend: /v/bin/python -m pip install" in bad.stdout
+    assert "FAIL torch: 1.0" in bad.stdout and "fix: /v/bin/python -m pip install" in bad.stdout
     assert "1 failure, 1 warning." in bad.stdout
     data = json.loads(CliRunner().invoke(cli, ["doctor", "--format", "json"]).stdout)
     assert {c["id"]: c["status"] for c in data["checks"]}["torch"] == "fail"
@@ -191,7 +191,7 @@ def test_command_line_status_and_json(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_nothing_is_missing_where_magpy_itself_is_installed() -> None:
     """What doctor asks for is what the package brings along."""
-    checks = judge(probe(sys.executable, inductor=False, timeout=120), {}, 120, own=True)
+    checks = evaluate(probe(sys.executable, inductor=False, timeout=120), {}, 120, own=True)
     assert [c.title for c in checks if c.status is Status.FAIL] == []
 
 

@@ -87,14 +87,14 @@ def test_comments_of_an_engine_that_did_not_run_are_not_unused(tool: Tool) -> No
     assert "MP912" not in tool().output, "MPD101 in a run without torch.compile"
     assert "MP912" not in tool("--engine", "dynamo").output
     (tool.folder / "a.py").write_text(SCRIPT.replace("MPD101", "MPD202"))
-    assert "unused suppression: there is no MPD202 finding" in tool("--engine", "both").output
+    assert "unused suppression: no MPD202 finding" in tool("--engine", "both").output
 
 
 def test_findings_of_torch_compile_alone(tool: Tool) -> None:
     result = tool("--engine", "dynamo", "--format", "concise")
     assert result.exit_code == 1
     assert "a.py:1:1: MPD301 [warning] skips" in result.output and "MPD101" not in result.output  # a comment hides it
-    assert "torch.compile made 1 graph, graph not complete, 2 graph breaks, 3,000 guards (10 µs)\n" in result.output
+    assert "torch.compile made 1 graph, incomplete graph, 2 graph breaks, 3,000 guards (10 µs)\n" in result.output
     assert "No findings" in tool("--engine", "dynamo", "--ignore", "MPD").output
     (tool.folder / "pyproject.toml").write_text("[tool.magpy.budgets]\ngraph-breaks = 1\n")
     assert "MP501" in tool("--engine", "dynamo").output and "MP501" not in tool("--engine", "both").output

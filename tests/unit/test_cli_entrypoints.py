@@ -64,7 +64,7 @@ HEAD = '[[tool.magpy.entrypoints]]\nname = "a"\nprogram = "a.py"\n[[tool.magpy.e
         ("entrypoints = 'train.py'", 2, "entrypoints",
          "must be tables, each under `[[tool.magpy.entrypoints]]`, not the string 'train.py'."),
         (HEAD + "name = 'b'\nmodule = 'm'\nstep = 3", 8, "entrypoints.1.step",
-         "is no setting of an entrypoint; did you mean `steps`?"),
+         "is not a setting of an entrypoint; did you mean `steps`?"),
         (HEAD + "name = 'b'\nmodule = 'm'\n\nsteps = -1", 9, "entrypoints.1.steps",
          "must be an integer, 0 or more, not -1."),
         (HEAD + "name = 'b'\nmodule = 'm'\nnproc = 0", 8, "entrypoints.1.nproc", "must be an integer, 1 or more, not 0."),
@@ -73,12 +73,12 @@ HEAD = '[[tool.magpy.entrypoints]]\nname = "a"\nprogram = "a.py"\n[[tool.magpy.e
         (HEAD + "name = 'b'\nmodule = 'm'\nenv = {A = 1}", 8, "entrypoints.1.env.A", "must be a string, not an integer."),
         (HEAD + "name = 'b'\nmodule = 'm'\ntimeout = 0", 8, "entrypoints.1.timeout",
          "must be a number of seconds above 0, not 0."),
-        (HEAD + "module = 'm'", 5, "entrypoints.1", "has no `name`: give it one, to choose it and to find it in reports."),
+        (HEAD + "module = 'm'", 5, "entrypoints.1", "has no `name`: add one to identify the entrypoint."),
         (HEAD + "name = 'b'", 5, "entrypoints.1",
-         "must have `program` (a file) or `module`; it has neither: give one of them."),
+         "has neither `program` (a file) nor `module`: set exactly one of them."),
         (HEAD + "name = 'b'\nmodule = 'm'\nprogram = 'p'", 5, "entrypoints.1",
-         "must have `program` (a file) or `module`; it has both: give one of them."),
-        (HEAD + "name = 'a'\nmodule = 'm'", 6, "entrypoints.1.name", "is taken: there are two entrypoints 'a'."),
+         "has both `program` (a file) and `module`: set exactly one of them."),
+        (HEAD + "name = 'a'\nmodule = 'm'", 6, "entrypoints.1.name", "is not unique: two entrypoints are named 'a'."),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_with_key_and_line(tmp_path: Path, body: str, line: int, key: str, message: str) -> None:
@@ -238,7 +238,7 @@ def test_a_budget_of_a_region_of_one_of_them_is_known_to_all(tool: Tool) -> None
     table = '[tool.magpy.budgets.regions."{}"]\nguards = 1\n'
     (tool.folder / "pyproject.toml").write_text(TWO + table.format("net: Net") + table.format("net: Nett"))
     said = tool("check", "--format", "concise").stdout
-    assert said.count("MP507") == 1 and "a region `net: Nett`" in said
+    assert said.count("MP507") == 1 and "budget `net: Nett` matches no region" in said
 
 
 def test_each_has_its_part_of_the_baseline(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +254,7 @@ def test_each_has_its_part_of_the_baseline(tool: Tool, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (["check", "--", "x"], "Arguments for one program only: name which of these gets them: train, eval."),
+        (["check", "--", "x"], "The arguments can go to only one program: name one of these entrypoints: train, eval."),
         (["check", "-j", "0"], "-j"),
     ],
 )
@@ -266,7 +266,7 @@ def test_usage_errors(tool: Tool, args: list[str], sentence: str) -> None:
 def test_an_interpreter_that_is_missing_names_its_entrypoint(tool: Tool) -> None:
     (tool.folder / "pyproject.toml").write_text(TWO + "python = 'no/python'\n")
     result = tool("check")
-    assert result.exit_code == 2 and "entrypoint 'eval': there is no Python interpreter 'no/python'" in result.stderr
+    assert result.exit_code == 2 and "entrypoint 'eval': no Python interpreter at 'no/python'" in result.stderr
     (tool.folder / "pyproject.toml").write_text(TWO + f"python = {sys.prefix!r}\n")
     assert tool("check", "eval").exit_code == 0
     assert tool.requests[0].python == os.path.join(sys.prefix, "bin", "python")

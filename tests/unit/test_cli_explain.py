@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lsp_server.cli.main import cli
+from lsp_server.features.fixes import FIXABLE_CODES
 from magpy_core.findings import REGISTRY
 from magpy_core.findings.docs import markdown
 
@@ -52,3 +53,9 @@ def test_all_as_text_begins_with_the_index() -> None:
 def test_color_always() -> None:
     assert "\x1b[" in explain("MP102", "--color", "always").output
     assert "\x1b[" not in explain("MP102", "--color", "never").output
+
+
+def test_codes_with_a_quick_fix_are_those_that_the_language_server_has_one_for() -> None:
+    entries = json.loads(explain("--all", "--format", "json").output)
+    assert {e["code"] for e in entries if e["has_fix"]} == set(FIXABLE_CODES)
+    assert "quick fix" in markdown(REGISTRY["MP102"]) and "quick fix" not in markdown(REGISTRY["MP103"])

@@ -210,30 +210,30 @@ def test_entrypoint_from_the_table(tool: Tool) -> None:
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (["check"], "There is nothing to run: name a script or -m MODULE, or set `entrypoint` under [tool.magpy]"),
-        (["check", "train.py", "-m", "x"], "Give either a script or -m MODULE, not both"),
+        (["check"], "No program to run: name a script or -m MODULE, or set `entrypoint` under [tool.magpy]"),
+        (["check", "train.py", "-m", "x"], "Use either a script or -m MODULE, not both"),
         (["check", "train.py", "data.csv"], "put the program's own arguments after `--`"),
-        (["check", "train.py", "--lr", "3"], "if it is meant for your program, put it after `--`"),
-        (["check", "train.py", "--select", "E501"], "'E501' is no code or beginning of one"),
-        (["check", "train.py", "--ignore", ","], "there is no code in it."),
+        (["check", "train.py", "--lr", "3"], "put options for your program after `--`"),
+        (["check", "train.py", "--select", "E501"], "'E501' is not a finding code or a prefix of one"),
+        (["check", "train.py", "--ignore", ","], "the list of codes is empty."),
         (["check", "train.py", "--steps", "-1"], "--steps"),
         (["check", "train.py", "--timeout", "0"], "--timeout"),
         (["check", "train.py", "--fail-on", "warn"], "'warn' is not one of"),
         (["check", "train.py", "--format", "xml"], "'xml' is not one of"),
         (["check", "train.py", "--cwd", "nowhere"], "'nowhere' does not exist"),
-        (["check", "train.py", "--python", "nopython"], "there is no Python interpreter 'nopython'; give the path of one"),
-        (["run", "train.py", "--backend", "tvm"], "there is no backend 'tvm'; known: inductor, aot_eager, eager."),
-        (["check", "train.py", "--output", "nowhere/report.json"], "can't be written: there is no directory"),
+        (["check", "train.py", "--python", "nopython"], "no Python interpreter at 'nopython'; use the path of one"),
+        (["run", "train.py", "--backend", "tvm"], "'tvm' is not a backend; known: inductor, aot_eager, eager."),
+        (["check", "train.py", "--output", "nowhere/report.json"], "can't be written: the directory"),
         (["check", "train.py", "--output", "."], "is a directory"),
         (["check", "train.py", "--format", "sarif="], "names no file"),
         (["check", "train.py", "--format", "sarif=."], "is a directory"),
-        (["check", "train.py", "--format", "json", "--format", "sarif"], "Only one --format can go to stdout: give a file"),
+        (["check", "train.py", "--format", "json", "--format", "sarif"], "Only one --format can go to stdout: add a file"),
         (["check", "train.py", "--format", "json=a", "--format", "sarif=./a"], "Two reports would go to"),
-        (["explain"], "Name a code, as in `magpy-lsp explain MP102`, or give --all."),
-        (["explain", "--all", "MP102"], "Give either codes or --all, not both."),
-        (["explain", "MP999"], "There is no finding code 'MP999'; did you mean"),
-        (["explain", "zzz"], "There is no finding code 'zzz'; `magpy-lsp explain --all` lists them."),
-        (["doctor", "--python", "nopython"], "there is no Python interpreter 'nopython'"),
+        (["explain"], "Name a code, as in `magpy-lsp explain MP102`, or use --all."),
+        (["explain", "--all", "MP102"], "Use either codes or --all, not both."),
+        (["explain", "MP999"], "'MP999' is not a finding code; did you mean"),
+        (["explain", "zzz"], "'zzz' is not a finding code; `magpy-lsp explain --all` lists them."),
+        (["doctor", "--python", "nopython"], "no Python interpreter at 'nopython'"),
     ],
 )  # fmt: skip
 def test_usage_errors_say_what_to_do_and_run_nothing(tool: Tool, args: list[str], sentence: str) -> None:
@@ -248,7 +248,7 @@ def test_a_broken_table_is_status_2_and_runs_nothing(tool: Tool) -> None:
     result = tool("check", "train.py")
     assert result.exit_code == 2 and tool.requests == []
     assert result.stderr == (
-        f"{file}:2: MP910 `tool.magpy.step` is no setting; did you mean `steps`?\n"
+        f"{file}:2: MP910 `tool.magpy.step` is not a setting; did you mean `steps`?\n"
         f"{file}:3: MP910 `tool.magpy.steps` must be an integer, 0 or more, not the string 'x'.\n"
     )
 
@@ -350,7 +350,7 @@ def test_comments_suppress_and_unused_ones_are_flagged(tool: Tool) -> None:
     tool.add("MP102")
     result = tool("check", "train.py", "--format", "concise")
     assert result.exit_code == 0
-    assert "train.py:2:24: MP912 [hint] unused suppression: there is no MP301 finding on this line" in result.stdout
+    assert "train.py:2:24: MP912 [hint] unused suppression: no MP301 finding on this line" in result.stdout
     assert "Found 1 finding (1 hint) in 1 file; 1 suppressed." in result.stdout
     tool.kind = "failed"
     assert "MP912" not in tool("check", "train.py").stdout
@@ -444,7 +444,7 @@ def test_an_error_of_our_own_is_status_2(monkeypatch: pytest.MonkeyPatch, capsys
     with pytest.raises(SystemExit) as caught:
         main_module.main()
     assert caught.value.code == 2
-    assert "RuntimeError: oops" in (err := capsys.readouterr().err) and "defect of MagPy" in err
+    assert "RuntimeError: oops" in (err := capsys.readouterr().err) and "bug in MagPy" in err
 
 
 def test_server_passes_its_status_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -510,4 +510,4 @@ def test_an_interrupted_check_keeps_its_findings_and_is_status_130(tool: Tool, m
     monkeypatch.setattr(Runs, "follow", lambda runs: [replace(run, interrupted=True) for run in real(runs)])
     result = tool("check", "train.py")
     assert result.exit_code == 130
-    assert "MP102" in result.stdout and "interrupted; what was found until then follows" in result.stderr
+    assert "MP102" in result.stdout and "interrupted; the findings up to that point follow" in result.stderr

@@ -33,7 +33,7 @@ def tool(folder: Path, *args: str) -> subprocess.CompletedProcess[bytes]:
         (b"def f(:\n", [], 3, "script.py:1:7: MP905 [error] script.py has a syntax error", "SyntaxError: invalid syntax"),
         (b"s = 'na\xefve'\n", [], 3, "script.py:1:1: MP905 [error]", "SyntaxError: Non-UTF-8 code"),
         (b"x = 1\nraise ValueError('no')\n", [], 3, ":2:1: MP905 [error] The program raised ValueError", "line 2, in"),
-        (b"raise SystemExit(4)\n", [], 3, "MP905 [error] The program ended itself with exit code 4", ""),
+        (b"raise SystemExit(4)\n", [], 3, "MP905 [error] The program exited with code 4", ""),
         (b"raise SystemExit\n", [], 1, "MP904 [warning] The program ended without calling a module", ""),
         (b"import os\nos.kill(os.getpid(), 9)\n", [], 3, "MP906 [error] The program was killed by SIGKILL", ""),
         (b"import time\ntime.sleep(600)\n", ["--timeout", "4"], 3, "script.py:2:1: MP907 [error]", ""),
@@ -84,7 +84,7 @@ def test_ctrl_c_reaches_the_program_and_the_report_follows(tmp_path: Path) -> No
         process.kill()
     assert process.returncode == 130
     assert out.startswith(b"tidied\n") and b"No region was monitored." in out
-    assert b"KeyboardInterrupt" in err and b"magpy-lsp: interrupted; what was found until then follows." in err
+    assert b"KeyboardInterrupt" in err and b"magpy-lsp: interrupted; the findings up to that point follow." in err
 
 
 @pytest.mark.parametrize("several", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["entrypoints", "ranks"])
@@ -109,6 +109,6 @@ def test_ctrl_c_ends_several_programs_and_leaves_none(tmp_path: Path, several: b
         process.kill()
     assert process.returncode == 130, out
     assert psutil.wait_procs(programs, timeout=10)[1] == []
-    assert "defect of MagPy" not in out and "interrupted" in out
+    assert "bug in MagPy" not in out and "interrupted" in out
     if several:
-        assert "a: interrupted; what was found until then follows." in out
+        assert "a: interrupted; the findings up to that point follow." in out

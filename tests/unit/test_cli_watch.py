@@ -67,8 +67,8 @@ def test_again_when_a_file_changes_and_ctrl_c_ends_it_cleanly(watched: Watched, 
     assert again[0] == "magpy-lsp: helper.py changed." and "one 2" in again
     (folder / "pyproject.toml").write_text("[tool.magpy]\nstep = 3\n")
     broken = watched.until("watching")
-    assert any("`tool.magpy.step` is no setting" in line for line in broken)
-    assert any("those of the last run still hold" in line for line in broken) and "one 2" in broken
+    assert any("`tool.magpy.step` is not a setting" in line for line in broken)
+    assert any("using those of the last run" in line for line in broken) and "one 2" in broken
     watched.process.send_signal(signal.SIGINT)
     rest, _ = watched.process.communicate(timeout=30)
     assert watched.process.returncode == 130 and "Traceback" not in rest
@@ -111,7 +111,7 @@ def test_what_counts_as_a_change(path: str, wanted: bool) -> None:
 def test_a_document_on_stdout_can_not_be_watched(folder: Path) -> None:
     command = [*COMMAND, "check", "script.py", "--watch", "--format", "json"]
     done = subprocess.run(command, cwd=folder, env=ENV, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2 and "give a document a file" in " ".join(done.stderr.split())
+    assert done.returncode == 2 and "write a document to a file" in " ".join(done.stderr.split())
 
 
 def test_folders_below_another_are_not_watched_twice(tmp_path: Path) -> None:

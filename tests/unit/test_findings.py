@@ -83,8 +83,8 @@ def test_hint_falls_back_to_the_registry() -> None:
 
 def test_a_finding_seen_again_has_the_same_key_and_a_higher_count() -> None:
     first = Finding("MP102", "m", location())
-    assert first.again().key == first.key
-    assert first.again().count == 2 and first.count == 1
+    assert first.repeated().key == first.key
+    assert first.repeated().count == 2 and first.count == 1
     assert Finding("MP102", "m", location(line=9)).key != first.key
 
 

@@ -1,6 +1,6 @@
 """The whole page: verdict, regions, source, captures, timeline. Key function: text.
 
-Whatever comes from the program is escaped, and a policy in the head lets the page load nothing and run only its own script.
+All text from the program is escaped, and a content security policy lets the page load nothing and run only its script.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def _digest(script: str) -> str:
 def _verdict(report: Report, view: View) -> str:
     failing = any(f.severity.rank <= view.fail_on.rank for f in report.findings)
     mark, style = ("✗", "error") if failing else ("✓", "good")
-    said = escape(totals(report, view.suppressed, view.known).plain)
+    summary = escape(totals(report, view.suppressed, view.known).plain)
     seconds = f", {report.timings['total']:,.1f} s" if "total" in report.timings else ""
-    return f"<p><b class='{style}'>{mark} {said}</b> <span class='soft'>{count(report.steps, 'step')}{seconds}</span></p>"
+    return f"<p><b class='{style}'>{mark} {summary}</b> <span class='soft'>{count(report.steps, 'step')}{seconds}</span></p>"
 
 
 def _navigation(report: Report) -> str:
@@ -131,10 +131,12 @@ def _captures(report: Report, sheets: Sheets) -> list[str]:
         if region is not None and region.entrypoint:
             title += f" <span class='soft'>in {escape(clean(region.entrypoint))}</span>"
         if not detail.captures:
-            parts.append(f"<h3>{title}</h3><p class='soft'>Nothing was captured; its findings say why.</p>")
+            parts.append(f"<h3>{title}</h3><p class='soft'>No capture; the findings of this region say why.</p>")
         for number, capture in enumerate(detail.captures):
-            age = "" if len(detail.captures) == 1 else f", capture {len(detail.captures) - number} of {len(detail.captures)}"
-            parts.append(f"<h3>{title}{age}</h3>{_capture(capture, sheets)}")
+            which = (
+                "" if len(detail.captures) == 1 else f", capture {len(detail.captures) - number} of {len(detail.captures)}"
+            )
+            parts.append(f"<h3>{title}{which}</h3>{_capture(capture, sheets)}")
     return parts
 
 

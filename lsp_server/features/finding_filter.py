@@ -1,4 +1,4 @@
-"""Which findings a project wants: ``[tool.magpy]`` and ``# magpy: ignore`` comments. Key type: Sieve."""
+"""Filters findings by ``[tool.magpy]`` and ``# magpy: ignore`` comments. Key type: FindingFilter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from magpy_core.findings import Finding, Report
 
 
 class _TrackedSources(Sources):
-    """Texts as the program was loaded from them: comments added since do not count yet."""
+    """The texts that the program loaded: comments added later do not count yet."""
 
     def __init__(self, tracker: Tracker) -> None:
         super().__init__()
@@ -23,16 +23,16 @@ class _TrackedSources(Sources):
         return super().text(file) if tracked is None else "\n".join(tracked.lines)
 
 
-class Sieve:
-    """Sifts findings as they come (``one``) and the report at the end (``all``, which also flags unused comments)."""
+class FindingFilter:
+    """Filters findings as they arrive and, at the end, the report, where it also flags unused comments."""
 
     def __init__(self, selection: Selection, tracker: Tracker) -> None:
         self._selection = selection
         self._sources = _TrackedSources(tracker)
         self._directives: dict[str, list[Directive]] = {}
 
-    def one(self, finding: Finding) -> Finding | None:
-        """The finding with the project's severity for it, or None when the project does not want it."""
+    def filter_finding(self, finding: Finding) -> Finding | None:
+        """The finding with the project's severity, or None if the project excludes it."""
         if not self._selection.enabled(finding.code):
             return None
         file = finding.location.file
@@ -44,8 +44,8 @@ class Sieve:
         severity = self._selection.severity.get(finding.code)
         return finding if severity is None else replace(finding, severity_override=severity)
 
-    def all(self, report: Report, engine: str, *, flag_unused: bool) -> tuple[Report, int]:
-        """The report with the wanted findings of ``engine``, and how many comments took away."""
+    def filter_report(self, report: Report, engine: str, *, flag_unused: bool) -> tuple[Report, int]:
+        """The report with the selected findings of ``engine``, and the number of suppressed ones."""
         files = {region.file for region in report.regions if region.file and not region.file.startswith("<")}
         selected = apply(
             report.findings, self._selection, self._sources, files=files, flag_unused=flag_unused, engines=(engine,)
