@@ -117,7 +117,7 @@ class Journal:
         """Code that another compiler made runs inside the region: its operators can't be seen."""
         self.refuse_call(
             "MP112",
-            f"{what} runs inside the region; what it compiled can't be seen, so the two can't be captured as one.",
+            f"{what} runs inside the region; its operators can't be observed, so the two can't be captured as one.",
             hint="Call the Python function or module that it was made from: MagPy compiles the whole region.",
         )
 

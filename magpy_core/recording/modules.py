@@ -58,8 +58,8 @@ class ModuleCalls(Tracker):
         if not self.ledger.ops.op_depth:
             self.journal.refuse(
                 "MP106",
-                f"{HERE} calls a DistributedDataParallel module, whose work for other processes is no part of a graph.",
-                hint="Compile the wrapper itself, or the module inside of it, and leave the rest of the region around it.",
+                f"{HERE} calls a DistributedDataParallel module, whose communication can't be part of the graph.",
+                hint="Compile the wrapper itself, or the module inside it.",
             )
         return False
 
@@ -81,7 +81,7 @@ class ModuleCalls(Tracker):
         if any(getattr(_module, n) for n in ("_global_forward_hooks", "_global_forward_pre_hooks")):
             return True
         if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")) or _module._global_backward_hooks:
-            text = f"{HERE} calls a module with backward hooks, which can't be recorded yet."
+            text = f"{HERE} calls a module with backward hooks, which can't be recorded."
             hint = "Hook the gradient of the region's result instead, outside of it."
             self.journal.refuse("MP106", text, site=site, hint=hint)
             return True

@@ -38,7 +38,7 @@ ELSEWHERE = {
 
 
 # Codes in the registry that the engine does not report yet: it still uses MP113 and MP902 for these cases.
-NOT_REPORTED_YET = {"MP114", "MP913"}
+NOT_REPORTED_YET = {"MP913"}
 
 
 @pytest.fixture(scope="module")

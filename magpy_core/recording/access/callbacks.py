@@ -160,8 +160,9 @@ class Callbacks(Tracker):
                 and getattr(fn, "__module__", "") in ("builtins", None)
             )
         ):
-            self.journal.refuse("MP104", f"{HERE} calls native code from native code, on values that no event shows.",
-                        hint="Write a comprehension, or a lambda: its reads are seen.", site=site)  # fmt: skip
+            text = f"{HERE} calls a native function from native code, on values that the monitor can't observe."
+            hint = "Use a comprehension or a lambda: its reads are observed."
+            self.journal.refuse("MP104", text, hint=hint, site=site)
             return
         if fn not in _HARMLESS:
             self.consumes = True
@@ -185,7 +186,9 @@ class Callbacks(Tracker):
         self.calls.dispatch.dispatch(site, fn, args, kwargs)
         self.numbers.escape_hidden(site)  # what it gives is seen by native code alone
         if fn is vars:
-            self.journal.refuse("MP104", f"{HERE} calls `vars` from native code, where its result is not seen.", site=site)
+            self.journal.refuse(
+                "MP104", f"{HERE} calls `vars` from native code, where its result is not observed.", site=site
+            )
         self.stack.torch = None
         call = self.stack.frames[-1]
         if call.returned is not None:
@@ -198,7 +201,7 @@ class Callbacks(Tracker):
         self.journal.refuse(
             "MP104",
             f"{HERE} calls `{policy.shown_name(fn)}` from native code, where its result is not observed.",
-            hint="Write a comprehension, or a lambda: what it does is observed.",
+            hint="Use a comprehension or a lambda: its calls are observed.",
             site=site,
         )
 

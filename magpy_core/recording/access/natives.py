@@ -138,7 +138,7 @@ class Natives(Tracker):
                 obj = obj[key] if known else None
             if not known and i + 1 < len(steps):
                 text = f"{HERE} follows a chain of attributes in native code, past what events can show."
-                self.journal.refuse("MP104", text, hint="Write the attributes out: `obj.a.b`.", site=site)
+                self.journal.refuse("MP104", text, hint="Write the attribute chain in Python: `obj.a.b`.", site=site)
                 return None
         return obj
 

@@ -109,7 +109,7 @@ class Writes(Tracker):
     def attr(self, obj: Any, name: str, site: Any, *, deleted: bool = False, native: bool = False) -> None:
         before = (instance_dict(obj) or {}).get(name) if self.refgraph.node(obj) is not None else None
         if before is not None and kinds.has_finalizer(type(before)):
-            text = f"This was a {type(before).__name__}; when its `__del__` runs, replay can't repeat."
+            text = f"This was a {type(before).__name__}; replay can't repeat when its `__del__` runs."
             del before
             self.journal.abort(text, site)
         if is_a(obj, threading.local):
@@ -121,7 +121,9 @@ class Writes(Tracker):
                 node = self.refgraph.node(obj)
                 if node is not None or id(obj) not in self.ledger.ops.values:
                     self.journal.refuse(
-                        "MP110", f"{HERE} is set on a tensor from outside; replay can't repeat it yet.", site=site
+                        "MP110",
+                        f"{HERE} sets an attribute of a tensor that existed before the region; replay can't repeat that.",
+                        site=site,
                     )
             return
         if is_a(obj, (type, types.FunctionType)):
@@ -241,7 +243,9 @@ class Writes(Tracker):
             self.arrays.memory_read(site, obj, value)
         if kinds.kind_of(obj) == kinds.OPAQUE and self.refgraph.node(obj) is not None:
             self.journal.refuse(
-                "MP110", f"{HERE} is written in {a_type(obj)} from outside; replay can't repeat it.", site=site
+                "MP110",
+                f"{HERE} writes an item of {a_type(obj)} that existed before the region; replay can't repeat that.",
+                site=site,
             )
             return
         self.facts.classes.member(type(obj), "__setitem__", site)

@@ -115,7 +115,7 @@ class ContainerCalls(Tracker):
         if node is not None:
             self.journal.refuse(
                 "MP108",
-                f"{HERE} advances {a_type(obj)} from outside the region: its position can't be guarded or repeated.",
+                f"{HERE} advances {a_type(obj)} that existed before the region: its position can't be guarded or replayed.",
                 hint="Take the next item outside the region and pass it in.",
                 site=site,
             )
@@ -130,7 +130,7 @@ class ContainerCalls(Tracker):
         if under is not None and under.snapshot is not None:
             self.journal.refuse(
                 "MP108",
-                f"{HERE} goes on through a list that the region has changed.",
+                f"{HERE} iterates over a list that the region has changed.",
                 site=site,
             )
             return
@@ -140,7 +140,7 @@ class ContainerCalls(Tracker):
         except IndexError:
             self.journal.refuse(
                 "MP108",
-                f"{HERE} finds {a_type(obj)} from outside at its end.",
+                f"{HERE} exhausts {a_type(obj)} that existed before the region.",
                 site=site,
             )
             return

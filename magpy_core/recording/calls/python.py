@@ -62,7 +62,7 @@ class PythonCalls(Tracker):
             if not self.ledger.ops.op_depth:
                 hint = "Copy its values: `x.detach().clone()`."
                 self.journal.refuse_call(
-                    "MP106", f"{HERE} copies a tensor deeply, which no graph can do.", hint=hint, site=site
+                    "MP106", f"{HERE} deep-copies a tensor, which no graph can repeat.", hint=hint, site=site
                 )
                 self.pauses.during_call()
             return

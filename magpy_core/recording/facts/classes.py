@@ -167,7 +167,7 @@ class Classes(Tracker):
                     if name[:2] == "__" and name not in _PLAIN_NAMES and _belongs_elsewhere(raw):
                         text = f"`{name}` of the class `{k.__name__}` belongs to another object, which no guard watches."
                         self.journal.refuse(
-                            "MP111", text, hint="Write it as a method that calls the other object's.", site=site
+                            "MP111", text, hint="Define a method that calls the other object's method.", site=site
                         )
 
     def shape(self, tp: type, site: Any) -> None:

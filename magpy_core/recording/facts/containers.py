@@ -97,8 +97,8 @@ class Contents(Tracker):
         loud = next((k for k in (key, *natives.keys(node.obj)) if not hashing.quiet(k)), key)
         self.journal.refuse(
             "MP111",
-            f"{HERE} looks into {a_type(node.obj)} with a key that hashes or compares by code of its own ({a_type(loud)}), "
-            "which must not run more often than the program runs it.",
+            f"{HERE} looks into {a_type(node.obj)} with a key whose `__hash__` or `__eq__` is user code ({a_type(loud)}), "
+            "which a guard would run more often than the program does.",
             hint="Let `__hash__` and `__eq__` do nothing but hash and compare attributes, or use plain values as keys.",
             site=site,
         )
@@ -163,7 +163,7 @@ class Contents(Tracker):
         node.contents_read = True
         if len(pairs) > _PY_CONTENT_LIMIT:
             self.journal.refuse(
-                "MP111", f"{HERE} reads {a_type(obj)} of {len(pairs)} elements whole: too many for guards.", site=site
+                "MP111", f"{HERE} reads {a_type(obj)} with {len(pairs)} elements in full: too many to guard.", site=site
             )
             return
         for k, v, how in pairs:

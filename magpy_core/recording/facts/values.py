@@ -116,7 +116,7 @@ class Values(Tracker):
             if kind == kinds.OPAQUE and not can_peek(value):
                 refgraph.read(source, guard.IS, value, site)
                 if type(value) in weakref.ProxyTypes:
-                    self.journal.refuse("MP111", f"{HERE} reads a weak proxy: what it stands for can't be named.", site=site)
+                    self.journal.refuse("MP111", f"{HERE} reads a weak proxy, whose object has no source.", site=site)
             elif kind == kinds.OBJECT:
                 self.native_facts(source, value, site)
         else:

@@ -41,7 +41,7 @@ class Modes(Tracker):
             ("magpy_core", "torch._subclasses", "torch.utils.checkpoint")
         ):
             name = _STATE_CHANGERS[frame.f_code]
-            self.journal.refuse("MP106", f"{HERE} changes how torch works (`{name}`), which a graph can't do.",
+            self.journal.refuse("MP106", f"{HERE} changes how torch works (`{name}`), which no graph can repeat.",
                         values=(Value("call", name),), hint="Do it around the region.")  # fmt: skip
         return False
 

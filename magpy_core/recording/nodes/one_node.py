@@ -135,7 +135,7 @@ class OneNode(Tracker):
     def _returned(self, applied: _Applied, result: Any) -> Any:
         self.active = None
         if applied.checked and applied.held != _held(applied.args):
-            self.journal.refuse("MP107", f"{HERE} changes a container that it is given.")
+            self.journal.refuse("MP107", f"{HERE} changes a container passed as an argument.")
         if self._effects() != applied.effects:
             self.journal.refuse("MP107", "The forward of an autograd.Function changes state outside the region.")
         target = applied.target
@@ -155,7 +155,7 @@ class OneNode(Tracker):
     def function_apply(self, frame: Any) -> bool:
         """``Function.apply`` itself: reached without an event (from a library), its node can't be recorded."""
         if self.active is None and not self.ledger.ops.op_depth and not self.journal.refused:
-            self.journal.refuse("MP107", "An autograd.Function is called from a library, where its call can't be recorded.")
+            self.journal.refuse("MP107", "A library calls an autograd.Function, where the call can't be recorded.")
         return False
 
     def applied_by_library(self, frame: Any) -> bool:

@@ -95,8 +95,8 @@ class Scripts(Tracker):
 
     def traces_itself(self, frame: Any) -> NoReturn:
         """``torch.jit.trace`` notes down operations itself, and not the right ones where a mode runs each in its place."""
-        text = f"{HERE} records operations with torch.jit.trace, which can't be watched at the same time."
-        self._leave_alone(text, "Trace outside of the region, or leave it out: MagPy captures the function as it is.")
+        text = f"{HERE} records operations with torch.jit.trace, which can't be monitored at the same time."
+        self._leave_alone(text, "Trace outside the region, or remove the trace: MagPy captures the function as it is.")
 
     def _leave_alone(self, text: str, hint: str) -> NoReturn:
         self._without_shadow = self._without_shadow or set_aside(self.ledger.ops.shadow)
