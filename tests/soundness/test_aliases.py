@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soundness.aliases import RESULTS, WRITES, aliased
+from tests.soundness.generators.aliases import RESULTS, WRITES, aliased
 
 PAIRS = [(write, result) for write in WRITES for result in RESULTS]
 

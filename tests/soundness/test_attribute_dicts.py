@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soundness.attribute_dicts import CHANGES, CLASSES, USES, used
+from tests.soundness.generators.attribute_dicts import CHANGES, CLASSES, USES, used
 
 CASES = [(name, use, change) for use in USES for change in CHANGES for name in CLASSES]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soundness.bound import METHODS, WAYS, bound
+from tests.soundness.generators.bound import METHODS, WAYS, bound
 
 PAIRS = [(name, way) for way in WAYS for name in METHODS]
 

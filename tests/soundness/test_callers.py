@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soundness.callers import CALLEES, WAYS, called
+from tests.soundness.generators.callers import CALLEES, WAYS, called
 
 PAIRS = [(way, kind) for way in WAYS for kind in CALLEES]
 

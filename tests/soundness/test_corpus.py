@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from tests.soundness.fuzz import random_schedule
-from tests.soundness.harness import Report, run, standard_schedules
-from tests.soundness.world import Program, programs
+from tests.soundness.harness.run import Report, run, standard_schedules
+from tests.soundness.harness.world import Program, programs
 
 PROGRAMS = programs()
 # What cannot be beside others in one process: it uses torch.compile.
@@ -151,7 +151,7 @@ def test_the_harness_sees_no_difference_between_two_eager_worlds() -> None:
 
 def test_the_harness_sees_a_lost_effect() -> None:
     program = next(p for p in PROGRAMS if p.name == "lost_mutators")
-    from tests.soundness.harness import Step
+    from tests.soundness.harness.run import Step
 
     report = run(program, [Step(), Step()], compiler=lambda target: lambda x: x + 1)
     assert any("world" in d for d in report.differences) and any("text" in d for d in report.differences)

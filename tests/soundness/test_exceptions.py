@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import magpy_core
-from tests.soundness.exceptions import HANDLES, RAISES, raised
+from tests.soundness.generators.exceptions import HANDLES, RAISES, raised
 
 PAIRS = [(how, handled) for how in RAISES for handled in HANDLES]
 

@@ -1,11 +1,11 @@
 """Special methods that come and go: a sample in every run of the tests, a tenth of them when
-``slow``, all by ``python -m tests.soundness.gained``."""
+``slow``, all by ``python -m tests.soundness.generators.gained``."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.soundness.gained import TRIPLES, gained
+from tests.soundness.generators.gained import TRIPLES, gained
 
 # what was wrong once
 KNOWN = [

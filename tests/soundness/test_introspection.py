@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import magpy_core
-from tests.soundness.introspection import every, told_of
+from tests.soundness.generators.introspection import every, told_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

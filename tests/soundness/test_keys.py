@@ -1,11 +1,11 @@
 """Keys that hash and compare in ways of their own: a sample in every run of the tests, a quarter of them when
-``slow``, all by ``python -m tests.soundness.keys``."""
+``slow``, all by ``python -m tests.soundness.generators.keys``."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.soundness.keys import KEYS, OPS, keyed
+from tests.soundness.generators.keys import KEYS, OPS, keyed
 
 TRIPLES = [(kind, which, op) for kind in KEYS for op in OPS for which in ("same", "equal", "missing")]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soundness.modes import BODIES, MODES, SETTINGS, WHERE, entered, left
+from tests.soundness.generators.modes import BODIES, MODES, SETTINGS, WHERE, entered, left
 
 TRIPLES = [(mode, where, body) for mode in MODES for where in WHERE for body in BODIES]
 

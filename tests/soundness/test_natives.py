@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soundness.natives import CALLED, OBJECTS, WALKS, walked
+from tests.soundness.generators.natives import CALLED, OBJECTS, WALKS, walked
 
 NAMES = [(called, walk, kind) for called in CALLED for walk in WALKS for kind in OBJECTS]
 

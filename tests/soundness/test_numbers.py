@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soundness.numbers import TRIPLES, numbered
+from tests.soundness.generators.numbers import TRIPLES, numbered
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

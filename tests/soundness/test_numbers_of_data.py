@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soundness.numbers_of_data import SOURCES, USES, counted
+from tests.soundness.generators.numbers_of_data import SOURCES, USES, counted
 
 PAIRS = [(source, use) for source in SOURCES for use in USES]
 

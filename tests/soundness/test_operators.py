@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.soundness.operators import KINDS, differing, operators
+from tests.soundness.generators.operators import KINDS, differing, operators
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-#: Operators a kind takes when slow: every so many-th; all of them take an hour (`python -m tests.soundness.operators`).
+#: Operators a kind takes when slow: every so many-th; all of them take an hour
+#: (`python -m tests.soundness.generators.operators`).
 STEPS = {"samples": 8, "sizes": 24, "numbers": 16, "layouts": 24}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soundness.products import consumed, products, reached
+from tests.soundness.generators.products import consumed, products, reached
 
 ALL = products()
 SAMPLE = sorted(ALL)[::149]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soundness.shapes import SOURCES, USES, shaped
+from tests.soundness.generators.shapes import SOURCES, USES, shaped
 
 PAIRS = [(source, use) for source in SOURCES for use in USES]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soundness.sizes import SOURCES, USES, sized
+from tests.soundness.generators.sizes import SOURCES, USES, sized
 
 PAIRS = [(source, use) for source in SOURCES for use in USES]
 

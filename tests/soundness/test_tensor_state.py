@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soundness.tensor_state import every, shown
+from tests.soundness.generators.tensor_state import every, shown
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

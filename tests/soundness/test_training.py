@@ -1,11 +1,11 @@
 """Training steps whose optimizer and model change: a sample in every run of the tests, a tenth of them when ``slow``,
-all by ``python -m tests.soundness.training``."""
+all by ``python -m tests.soundness.generators.training``."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.soundness.training import CHANGES, OPTIMIZERS, STYLES, trained
+from tests.soundness.generators.training import CHANGES, OPTIMIZERS, STYLES, trained
 
 TRIPLES = [(optimizer, style, change) for optimizer in OPTIMIZERS for style in STYLES for change in CHANGES]
 

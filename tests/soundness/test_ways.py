@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soundness.ways import every, through
+from tests.soundness.generators.ways import every, through
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
