@@ -2,21 +2,20 @@
 
 Calls of one region follow each other with other relations (the same tensor, a view, windows that overlap, a detached copy, a
 parameter, ...). Compared with eager: results, both arguments, which tensors share memory, gradients, what a later write
-shows through, and the random stream. `python -m tests.soundness.generators.aliases --backend aot_eager --slice I:N`. Key
+shows through, and the random stream. `python -m tests.soundness.generators.aliases --backend aot_eager --slice ::N`. Key
 function: aliased.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 import magpy_core
+from tests.soundness.harness.families import Family, main
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 
@@ -156,8 +155,8 @@ def _call(function: Callable[..., Any], relation: str) -> Sequence[str]:
     return tuple(map(repr, shown))
 
 
-def aliased(write: str, result: str, backend: str, seed: int) -> tuple[str, Any, Any] | None:
-    """Calls of one region with relations drawn by ``seed``. Returns the first call that differs, and both outcomes."""
+def aliased(write: str, result: str, backend: str, seed: int = 1) -> str | None:
+    """How a region differs from plain Python whose arguments' relations are drawn by ``seed``; None where it doesn't."""
 
     def region(a: torch.Tensor, b: torch.Tensor) -> Any:
         WRITES[write](a, b)
@@ -171,26 +170,14 @@ def aliased(write: str, result: str, backend: str, seed: int) -> tuple[str, Any,
         got, want = _call(compiled, relation), _call(region, relation)
         if got != want:
             parts = [(w, g) for w, g in zip(want, got, strict=False) if w != g]
-            return (f"{write}-{result}: call {number}, {relation}, after {relations[:number]}", *(parts or [(want, got)])[0])
+            e, g = (parts or [(want, got)])[0]
+            after = ", ".join(relations[:number])
+            return f"{write}, {result}, {backend}, call {number}, {relation}, after {after}: {e} expected, {g} found"
     return None
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.soundness.generators.aliases", description=__doc__)
-    parser.add_argument("--backend", default="eager")
-    parser.add_argument("--slice", default="0:1", metavar="I:N", help="every Nth pair of a write and a result, from the Ith")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    start, step = map(int, options.slice.split(":"))
-    pairs = [(write, result) for write in WRITES for result in RESULTS][start::step]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = [d for pair in pairs if (d := aliased(*pair, options.backend, options.seed)) is not None]
-    for where, want, got in found:
-        print(f"{where}\n    eager    {want}\n    compiled {got}")
-    print(f"{len(pairs)} regions of 13 calls, {len(found)} differ")
-    return 1 if found else 0
+FAMILY = Family.product(aliased, write=WRITES, result=RESULTS, backend=("eager", "aot_eager"))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(FAMILY))

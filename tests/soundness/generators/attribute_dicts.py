@@ -6,14 +6,12 @@ event, and must be guarded all the same. Key function: used. `python -m tests.so
 
 from __future__ import annotations
 
-import argparse
 import collections
 import copy
 import functools
 import json
 import operator
 import string
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +19,7 @@ import torch
 from torch import nn
 
 import magpy_core
-from tests.soundness.harness.compare import told
+from tests.soundness.harness.families import Family, difference, main
 
 
 def _classes() -> dict[str, Any]:
@@ -262,17 +260,11 @@ def _life(name: str, use: str, change: str, compiled: bool) -> list[Any]:
 
 def used(name: str, use: str, change: str) -> str | None:
     """How a region that uses such an object differs from plain Python, a change of the object between its calls."""
-    expected, got = _life(name, use, change, False), _life(name, use, change, True)
-    pairs = ((e, g) for e, g in zip(expected, got, strict=True) if e != g)
-    return next((f"{name}, {use}, {change}: {e} expected, {g} found" for e, g in pairs), None)
+    return difference(_life, name, use, change)
 
 
-def main() -> int:
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    warnings.simplefilter("ignore")
-    found = [used(name, use, change) for name in CLASSES for use in USES for change in CHANGES]
-    return told(found, 7)
+FAMILY = Family.product(used, name=CLASSES, use=USES, change=CHANGES)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(FAMILY))

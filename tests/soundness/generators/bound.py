@@ -7,14 +7,12 @@ what the method reads of it must be guarded, what it writes must be repeated. Ke
 
 from __future__ import annotations
 
-import argparse
 import collections
 import functools
 import io
 import itertools
 import random
 import types
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +21,7 @@ import torch
 from torch import nn
 
 import magpy_core
-from tests.soundness.harness.compare import told
+from tests.soundness.harness.families import Family, difference, main
 
 
 @dataclass
@@ -208,19 +206,11 @@ def _life(name: str, way: str, compiled: bool, calls: int = 7) -> list[Any]:
 
 def bound(name: str, way: str) -> str | None:
     """How a region that uses the method differs from plain Python over some calls; None where it doesn't."""
-    expected, got = _life(name, way, False), _life(name, way, True)
-    pairs = ((i, e, g) for i, (e, g) in enumerate(zip(expected, got, strict=True)) if e != g)
-    return next((f"{name}, {way}, call {i}: {e} expected, {g} found" for i, e, g in pairs), None)
+    return difference(_life, name, way)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--method", action="append", choices=list(METHODS))
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    found = [bound(name, way) for name in args.method or METHODS for way in WAYS]
-    return told(found, 7)
+FAMILY = Family.product(bound, name=METHODS, way=WAYS)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(FAMILY))

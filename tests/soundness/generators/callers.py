@@ -7,13 +7,11 @@ tests.soundness.generators.callers`. Key function: called.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import functools
 import itertools
 import operator
 import types
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +21,7 @@ from torch.utils import _pytree
 from torch.utils.checkpoint import checkpoint
 
 import magpy_core
+from tests.soundness.harness.families import Family, main
 
 Tensor = torch.Tensor
 
@@ -199,35 +198,24 @@ def _outcome(region: Callable[[Tensor], Any]) -> Any:
     return getattr(result, "x", result).tolist()
 
 
-def called(way: str, kind: str) -> list[str]:
-    """Every change of ``kind`` called by ``way``, one after the other: what differs from plain Python."""
+def called(way: str, kind: str) -> str | None:
+    """How ``kind`` called by ``way`` differs from plain Python, after one change and another; None where it doesn't."""
     callee = CALLEES[kind]()
 
     def region(x: Tensor) -> Any:
         return WAYS[way](callee.call, x)
 
     compiled = magpy_core.compile(region, backend="eager")
-    found = []
     for change, apply in {"nothing": lambda c: None, **CHANGES}.items():
         apply(callee)
         want, got = _outcome(region), [_outcome(compiled) for _ in range(3)]
         if got != [want] * 3:
-            found.append(f"{way}, {kind}, {change}: {got} instead of {want}")
-    return found
+            return f"{way}, {kind}, {change}: {want} expected, {got} found"
+    return None
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.soundness.generators.callers", description=__doc__)
-    parser.add_argument("--way", default="", help="only this way to call")
-    options = parser.parse_args()
-    pairs = [(way, kind) for way in WAYS if options.way in ("", way) for kind in CALLEES]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = [line for pair in pairs for line in called(*pair)]
-    print("\n".join(found))
-    print(f"{len(pairs)} regions of {3 * (len(CHANGES) + 1)} calls, {len(found)} differ")
-    return 1 if found else 0
+FAMILY = Family.product(called, way=WAYS, kind=CALLEES)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(FAMILY))

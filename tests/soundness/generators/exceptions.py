@@ -8,7 +8,6 @@ between the calls. `python -m tests.soundness.generators.exceptions`. Key functi
 # ruff: noqa: B012, B904  (each idiom as programs write it)
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
 import io
@@ -25,7 +24,7 @@ from typing import Any
 import torch
 
 import magpy_core
-from tests.soundness.harness.compare import told
+from tests.soundness.harness.families import Family, difference, main
 
 
 class Fault(Exception):
@@ -580,20 +579,11 @@ def _life(how: str, handled: str, compiled: bool, calls: int = 8) -> list[Any]:
 
 def raised(how: str, handled: str) -> str | None:
     """How a region that raises and deals with it so differs from plain Python over some calls; None where it doesn't."""
-    expected, got = _life(how, handled, False), _life(how, handled, True)
-    pairs = ((i, e, g) for i, (e, g) in enumerate(zip(expected, got, strict=False)) if e != g)
-    return next((f"{how}, {handled}, call {i}: {e} expected, {g} found" for i, e, g in pairs), None)
+    return difference(_life, how, handled)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--how", action="append", choices=list(RAISES))
-    parser.add_argument("--handled", action="append", choices=list(HANDLES))
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    found = [raised(how, handled) for how in args.how or RAISES for handled in args.handled or HANDLES]
-    return told(found, 8)
+FAMILY = Family.product(raised, how=RAISES, handled=HANDLES)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(FAMILY))

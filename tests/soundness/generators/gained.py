@@ -8,7 +8,6 @@ tests.soundness.generators.gained`.
 from __future__ import annotations
 
 import abc
-import argparse
 import bisect
 import collections
 import collections.abc
@@ -24,7 +23,6 @@ import os
 import re
 import statistics
 import typing
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -32,7 +30,7 @@ import numpy as np
 import torch
 
 import magpy_core
-from tests.soundness.harness.compare import told
+from tests.soundness.harness.families import Family, difference, main
 
 LOG: list[str] = []
 
@@ -335,7 +333,6 @@ USES: dict[str, Callable[[World], Any]] = {
 }
 CHANGES = ("gained", "lost", "by the base")
 LIMITS = {("__annotations__", "annotations")}  # asked for its annotations, a class without any gets an empty dict of them
-TRIPLES = [(method, use, change) for use in USES for method in METHODS for change in CHANGES if (method, use) not in LIMITS]
 
 
 def _life(name: str, use: str, change: str, compiled: bool, calls: int = 6) -> list[Any]:
@@ -377,23 +374,12 @@ def _life(name: str, use: str, change: str, compiled: bool, calls: int = 6) -> l
 
 def gained(name: str, use: str, change: str) -> str | None:
     """How a region differs from plain Python when a method comes or goes; None where it doesn't."""
-    expected, got = _life(name, use, change, False), _life(name, use, change, True)
-    pairs = ((i, e, g) for i, (e, g) in enumerate(zip(expected, got, strict=True)) if e != g)
-    return next((f"{name}, {use}, {change}, call {i}: {e} expected, {g} found" for i, e, g in pairs), None)
+    return difference(_life, name, use, change)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--method", action="append", choices=list(METHODS))
-    parser.add_argument("--use", action="append", choices=list(USES))
-    parser.add_argument("--part", default="0/1", help="K/N: the K-th of N parts")
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    part, parts = map(int, args.part.split("/"))
-    chosen = [t for t in TRIPLES if t[0] in (args.method or METHODS) and t[1] in (args.use or USES)]
-    found = [gained(*triple) for triple in chosen[part::parts]]
-    return told(found, 6)
+CASES = [(name, use, change) for use in USES for name in METHODS for change in CHANGES if (name, use) not in LIMITS]
+FAMILY = Family(gained, ("method", "use", "change"), CASES)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(FAMILY))

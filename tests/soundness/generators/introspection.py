@@ -8,7 +8,6 @@ nothing is asked for inside the region, of an object from outside that is change
 # ruff: noqa: E501  (tables of kinds and changes, a line each)
 from __future__ import annotations
 
-import argparse
 import array
 import collections
 import contextlib
@@ -23,7 +22,6 @@ import logging
 import queue
 import random
 import re
-import sys
 import threading
 import types
 import warnings
@@ -37,7 +35,7 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 import magpy_core
-from tests.soundness.harness.compare import told
+from tests.soundness.harness.families import Family, difference, main
 
 
 @dataclasses.dataclass
@@ -387,29 +385,11 @@ def _life(kind: str, asked: str, compiled: bool) -> list[Any]:
 
 def told_of(kind: str, asked: str) -> str | None:
     """How a region that asks this of such an object differs from plain Python over the changes; None where it doesn't."""
-    expected, got = _life(kind, asked, False), _life(kind, asked, True)
-    pairs = ((i, e, g) for i, (e, g) in enumerate(zip(expected, got, strict=True)) if e != g)
-    return next((f"{kind}, {asked}, call {i}: {e} expected, {g} found" for i, e, g in pairs), None)
+    return difference(_life, kind, asked)
 
 
-def every() -> list[tuple[str, str]]:
-    """All pairs of a kind and what to ask it."""
-    return [(kind, asked) for kind in KINDS for asked in asked_of(kind)]
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kind", action="append", choices=list(KINDS))
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    found = []
-    for kind, asked in every():
-        if args.kind is None or kind in args.kind:
-            found.append(told_of(kind, asked))
-            if found[-1] is not None:
-                print(found[-1][:600], file=sys.stderr, flush=True)
-    return told(found, 3 * 8)
+FAMILY = Family(told_of, ("kind", "asked"), [(kind, asked) for kind in KINDS for asked in asked_of(kind)])
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(FAMILY))

@@ -7,7 +7,6 @@ tests.soundness.generators.keys`.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import copy
 import dataclasses
@@ -15,14 +14,13 @@ import enum
 import functools
 import operator
 import types
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 
 import magpy_core
-from tests.soundness.harness.compare import told
+from tests.soundness.harness.families import Family, difference, main
 
 RUNS: list[str] = []
 """What the classes below note whenever they are asked."""
@@ -398,21 +396,11 @@ def _life(kind: str, which: str, op: str, compiled: bool, calls: int = 7) -> lis
 
 def keyed(kind: str, which: str, op: str) -> str | None:
     """How a region that does this with such a key differs from plain Python over some calls; None where it doesn't."""
-    expected, got = _life(kind, which, op, False), _life(kind, which, op, True)
-    pairs = ((i, e, g) for i, (e, g) in enumerate(zip(expected, got, strict=True)) if e != g)
-    return next((f"{kind}, {which}, {op}, call {i}: {e} expected, {g} found" for i, e, g in pairs), None)
+    return difference(_life, kind, which, op)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--key", action="append", choices=list(KEYS))
-    parser.add_argument("--op", action="append", choices=list(OPS))
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    whiches = ("same", "equal", "missing")
-    found = [keyed(kind, which, op) for kind in args.key or KEYS for which in whiches for op in args.op or OPS]
-    return told(found, 7)
+FAMILY = Family.product(keyed, kind=KEYS, which=("same", "equal", "missing"), op=OPS)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(FAMILY))

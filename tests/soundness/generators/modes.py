@@ -6,11 +6,9 @@ by an exception, must be so after a replay. `python -m tests.soundness.generator
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import contextvars
 import decimal
-import functools
 import io
 import os
 import random
@@ -27,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import magpy_core
-from tests.soundness.harness.compare import told
+from tests.soundness.harness.families import Family, difference, first_difference, main, short_stacks
 
 VARIABLE: contextvars.ContextVar[int] = contextvars.ContextVar("VARIABLE", default=1)
 
@@ -347,16 +345,10 @@ def _life(mode: str, where: str, body: str, compiled: bool) -> list[Any]:
     return seen
 
 
-@functools.cache
-def _expected(mode: str, where: str, body: str) -> list[Any]:
-    return _life(mode, where, body, False)
-
-
 def entered(mode: str, where: str, body: str) -> str | None:
     """How a region with such a mode differs from plain Python over some calls; None where it doesn't."""
-    expected, got = _expected(mode, where, body), _life(mode, where, body, True)
-    pairs = ((i, e, g) for i, (e, g) in enumerate(zip(expected, got, strict=True)) if e != g)
-    return next((f"{mode}, {where}, {body}, call {i}: {e} expected, {g} found" for i, e, g in pairs), None)
+    with short_stacks():
+        return difference(_life, mode, where, body)
 
 
 SETTINGS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any], Any, Any]] = {
@@ -418,20 +410,11 @@ def left(name: str) -> str | None:
                     write(before)
         return seen
 
-    expected, got = life(False), life(True)
-    return None if expected == got else f"{name}: {expected} expected, {got} found"
+    return first_difference([name], life(False), life(True))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mode", action="append", choices=list(MODES))
-    parser.add_argument("--where", action="append", choices=list(WHERE))
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    found = [entered(m, w, b) for m in args.mode or MODES for w in args.where or WHERE for b in BODIES]
-    found += map(left, SETTINGS)
-    return told(found, CALLS)
-
+ENTERED = Family.product(entered, mode=MODES, where=WHERE, body=BODIES)
+LEFT = Family.product(left, setting=SETTINGS)
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(ENTERED, LEFT))

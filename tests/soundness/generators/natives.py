@@ -6,7 +6,6 @@ refused. `python -m tests.soundness.generators.natives`. Key function: walked.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import copy
 import functools
@@ -16,13 +15,13 @@ import math
 import operator
 import re
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 import magpy_core
+from tests.soundness.harness.families import Family, main
 
 
 class Box:
@@ -134,7 +133,7 @@ def _outcome(region: Callable[[torch.Tensor], Any]) -> str:
 
 
 def walked(called: str, walk: str, kind: str) -> str | None:
-    """Three calls, then one after each change of an object. Returns what differs; "" where plain Python raises."""
+    """Three calls, then one after each change of an object: how they differ. Nothing is asked where plain Python raises."""
     make, change = OBJECTS[kind]
 
     def world() -> tuple[list[Any], Callable[[torch.Tensor], Any]]:
@@ -143,7 +142,7 @@ def walked(called: str, walk: str, kind: str) -> str | None:
 
     (plain, want), (others, region) = world(), world()
     if re.match("[A-Z][A-Za-z]*Error: ", _outcome(want)):
-        return ""
+        return None
     compiled = magpy_core.compile(region, backend="eager")
     for _ in range(3):
         _outcome(compiled)
@@ -152,23 +151,12 @@ def walked(called: str, walk: str, kind: str) -> str | None:
         change(others[i])
         expected, got = _outcome(want), _outcome(compiled)
         if expected != got:
-            return f"{called}, {walk}, {kind}: {got} instead of {expected}"
+            return f"{called}, {walk}, {kind}: {expected} expected, {got} found"
     return None
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.soundness.generators.natives", description=__doc__)
-    parser.add_argument("--called", default="", help="only this callable")
-    options = parser.parse_args()
-    names = [(c, w, k) for c in CALLED if options.called in ("", c) for w in WALKS for k in OBJECTS]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        outcomes = [walked(*name) for name in names]
-    found = [line for line in outcomes if line]
-    print("\n".join(found))
-    print(f"{sum(line != '' for line in outcomes)} regions of 6 calls, {len(found)} differ")
-    return 1 if found else 0
+FAMILY = Family.product(walked, called=CALLED, walk=WALKS, kind=OBJECTS)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(FAMILY))

@@ -4,7 +4,7 @@ After a change a number from outside is carried as a symbol, and so is what is c
 at every call, but what the program saw of it otherwise (its type, that nothing was raised) must be part of the guard. The
 numbers are whole, of floating point, and both in turn; they change sign, become zero, large, NaN and infinite.
 Each use asks one thing, as one that fixes the number hides what the others ask.
-`python -m tests.soundness.generators.numbers [A::STEP]`. Key function: numbered.
+`python -m tests.soundness.generators.numbers`. Key function: numbered.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ from __future__ import annotations
 import functools
 import math
 import operator
-import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from tests.soundness.generators.numbers_of_data import Data, Weights, counted
-from tests.soundness.harness.compare import told
+from tests.soundness.harness.families import Family, main
 
 
 class Number(Data):
@@ -191,9 +189,8 @@ def numbered(kind: str, source: str, use: str) -> str | None:
     return line and f"{kind}: {line}"
 
 
-TRIPLES = [(kind, source, use) for kind in CALLS for source in SOURCES for use in USES]
+FAMILY = Family.product(numbered, kind=CALLS, source=SOURCES, use=USES)
+
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    first, _, step = sys.argv[1].partition("::") if len(sys.argv) > 1 else ("0", "", "1")
-    raise SystemExit(told([numbered(*triple) for triple in TRIPLES[int(first) :: int(step)]], 12))
+    raise SystemExit(main(FAMILY))

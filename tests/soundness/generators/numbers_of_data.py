@@ -8,7 +8,6 @@ must be computed at every call. The data change sign, become zero, large, NaN an
 # ruff: noqa: RUF015, UP031, UP032  (each idiom as programs write it)
 from __future__ import annotations
 
-import argparse
 import bisect
 import cmath
 import collections
@@ -32,7 +31,6 @@ import random
 import statistics
 import string
 import struct
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -40,7 +38,7 @@ import numpy as np
 import torch
 
 import magpy_core
-from tests.soundness.harness.compare import told
+from tests.soundness.harness.families import Family, first_difference, main
 
 
 class Data:
@@ -387,19 +385,11 @@ def counted(
 ) -> str | None:
     """How a region that does this with such a number differs from plain Python over the calls; None where it doesn't."""
     expected, got = (_life(sources[source], uses[use], calls, compiled) for compiled in (False, True))
-    pairs = ((i, e, g) for i, (e, g) in enumerate(zip(expected, got, strict=True)) if e != g)
-    return next((f"{source}, {use}, call {i}: {e} expected, {g} found" for i, e, g in pairs), None)
+    return first_difference((source, use), expected, got)
 
 
-def main(sources: Mapping[str, Source] = SOURCES, uses: Mapping[str, Use] = USES, calls: Sequence[Data] = CALLS) -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--source", action="append", choices=list(sources))
-    parser.add_argument("--use", action="append", choices=list(uses))
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    pairs = [(source, use) for source in args.source or sources for use in args.use or uses]
-    return told([counted(*pair, sources, uses, calls) for pair in pairs], len(calls))
+FAMILY = Family.product(counted, source=SOURCES, use=USES)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(FAMILY))

@@ -9,7 +9,6 @@ consumed.
 # ruff: noqa: B905, RUF015, RUF017  (each idiom as programs write it)
 from __future__ import annotations
 
-import argparse
 import array
 import bisect
 import collections
@@ -26,7 +25,6 @@ import queue
 import statistics
 import threading
 import types
-import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -35,8 +33,8 @@ import numpy as np
 import torch
 
 import magpy_core
+from tests.soundness.harness.families import Family, main
 
-Difference = tuple[str, int, Any, Any]
 """Product, number of the call, what eager showed, what the compiled region showed."""
 
 
@@ -339,7 +337,7 @@ WHAT = {
 }
 
 
-def reached(how: str, what: str) -> Difference | None:
+def reached(how: str, what: str) -> str | None:
     """A region that reads and writes an object reached in one way. None: no call showed a difference."""
     get, kind = HOW[how], WHAT[what]
 
@@ -356,8 +354,10 @@ def reached(how: str, what: str) -> Difference | None:
             return type(error).__name__, str(error), kind.show(s.d)
         return y.tolist(), same, kind.show(s.d)
 
+    gc.freeze()
     ours, theirs = Surroundings(kind.make), Surroundings(kind.make)
-    gc.collect()  # what holds only numbers and text is untracked from now on
+    gc.collect()  # what holds only numbers and text is untracked from now on: of these two, everything else is older
+    gc.unfreeze()
     compiled = magpy_core.compile(region, backend="eager")
     x = torch.ones(2)
     for number, value in enumerate((None, None, 2.0, 7.0, None, 7.0, 3.0)):
@@ -366,7 +366,7 @@ def reached(how: str, what: str) -> Difference | None:
             kind.change(theirs.d, value)
         got, want = call(compiled, ours), call(region, theirs)
         if got != want:
-            return f"reached[{how}-{what}]", number, want, got
+            return f"{how}, {what}, call {number}: {want} expected, {got} found"
     return None
 
 
@@ -484,9 +484,9 @@ CONSUMERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def consumed(consumer: str, container: str, number: type) -> Difference | None:
+def consumed(consumer: str, container: str, number: str) -> str | None:
     """A region that takes a number out of a container whose numbers vary. None: no call showed a difference."""
-    make, take = CONTAINERS[container], CONSUMERS[consumer]
+    make, take, of = CONTAINERS[container], CONSUMERS[consumer], {"float": float, "int": int}[number]
 
     def region(c: Any, x: torch.Tensor) -> torch.Tensor:
         return x * take(c)
@@ -500,42 +500,14 @@ def consumed(consumer: str, container: str, number: type) -> Difference | None:
     compiled = magpy_core.compile(region, backend="eager")
     x = torch.ones(2)
     for call_number, value in enumerate((1, 2, 7, 3, 9, 3)):
-        got, want = call(compiled, number(value)), call(region, number(value))
+        got, want = call(compiled, of(value)), call(region, of(value))
         if got != want:
-            return f"consumed[{consumer}-{container}-{number.__name__}]", call_number, want, got
+            return f"{consumer}, {container}, {number}, call {call_number}: {want} expected, {got} found"
     return None
 
 
-# --- all of them -----------------------------------------------------------------------------------------------------
-
-
-def products() -> dict[str, Callable[[], Difference | None]]:
-    """Every product by its name."""
-    table: dict[str, Callable[[], Difference | None]] = {}
-    for how, what in itertools.product(HOW, WHAT):
-        table[f"reached-{how}-{what}"] = functools.partial(reached, how, what)
-    for consumer, container, number in itertools.product(CONSUMERS, CONTAINERS, (float, int)):
-        table[f"consumed-{consumer}-{container}-{number.__name__}"] = functools.partial(
-            consumed, consumer, container, number
-        )
-    return table
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.soundness.generators.products", description=__doc__)
-    parser.add_argument("--only", default="", help="products whose name has this in it")
-    parser.add_argument("--slice", default="0:1", metavar="I:N", help="every Nth product, from the Ith on")
-    options = parser.parse_args()
-    start, step = map(int, options.slice.split(":"))
-    chosen = [run for name, run in products().items() if options.only in name][start::step]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = [difference for run in chosen if (difference := run()) is not None]
-    for name, call, want, got in found:
-        print(f"{name}: call {call}: eager {want}, compiled {got}")
-    print(f"{len(chosen)} products, {len(found)} differ")
-    return 1 if found else 0
-
+REACHED = Family.product(reached, how=HOW, what=WHAT)
+CONSUMED = Family.product(consumed, consumer=CONSUMERS, container=CONTAINERS, number=("float", "int"))
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(REACHED, CONSUMED))

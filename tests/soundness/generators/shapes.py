@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from tests.soundness.generators.numbers_of_data import Weights, counted, main
+from tests.soundness.generators.numbers_of_data import Weights, counted
 from tests.soundness.generators.sizes import CALLS, Sized
+from tests.soundness.harness.families import Family, main
 
 SOURCES: dict[str, Callable[[Sized], Any]] = {
     "shape": lambda d: d.t.shape,
@@ -120,5 +121,8 @@ def shaped(source: str, use: str) -> str | None:
     return counted(source, use, SOURCES, USES, CALLS)
 
 
+FAMILY = Family.product(shaped, source=SOURCES, use=USES)
+
+
 if __name__ == "__main__":
-    raise SystemExit(main(SOURCES, USES, CALLS))
+    raise SystemExit(main(FAMILY))

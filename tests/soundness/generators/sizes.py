@@ -14,7 +14,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from tests.soundness.generators.numbers_of_data import USES, Data, counted, main
+from tests.soundness.generators.numbers_of_data import USES, Data, counted
+from tests.soundness.harness.families import Family, main
 
 
 class Sized(Data):
@@ -111,5 +112,8 @@ def sized(source: str, use: str) -> str | None:
     return counted(source, use, SOURCES, USES, CALLS)
 
 
+FAMILY = Family.product(sized, source=SOURCES, use=USES)
+
+
 if __name__ == "__main__":
-    raise SystemExit(main(SOURCES, USES, CALLS))
+    raise SystemExit(main(FAMILY))

@@ -7,10 +7,8 @@ A tensor has a good hundred getters and methods that show state no operation com
 
 from __future__ import annotations
 
-import argparse
 import copy
 import inspect
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +16,7 @@ import torch
 from torch import nn
 
 import magpy_core
-from tests.soundness.harness.compare import told
+from tests.soundness.harness.families import Family, first_difference, main
 
 
 class OwnTensor(torch.Tensor):
@@ -239,25 +237,12 @@ def shown(asked: str, place: str) -> str | None:
     for kind in KINDS:
         kinds += [kind, "plain"]
     kinds += [kind for kind in KINDS for _ in range(2)]
-    expected, got = _life(asked, place, kinds, False), _life(asked, place, kinds, True)
-    pairs = ((i, e, g) for i, (e, g) in enumerate(zip(expected, got, strict=True)) if e != g)
-    return next((f"{asked}, {place}, call {i} ({kinds[i]}): {e} expected, {g} found" for i, e, g in pairs), None)
+    expected, got = (_life(asked, place, kinds, compiled) for compiled in (False, True))
+    return first_difference((asked, place), expected, got)
 
 
-def every() -> list[tuple[str, str]]:
-    """All pairs of what to ask and of where the tensor is."""
-    return [(asked, place) for asked in ASKED for place in PLACES]
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--asked", action="append", choices=list(ASKED))
-    parser.add_argument("--place", action="append", choices=list(PLACES))
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    found = [shown(asked, place) for asked in args.asked or ASKED for place in args.place or PLACES]
-    return told(found, 2 + 4 * len(KINDS))
+FAMILY = Family.product(shown, asked=ASKED, place=PLACES)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(FAMILY))

@@ -7,9 +7,7 @@ Key function: trained.
 
 from __future__ import annotations
 
-import argparse
 import copy
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +15,7 @@ import torch
 from torch import nn, optim
 
 import magpy_core
-from tests.soundness.harness.compare import told
+from tests.soundness.harness.families import Family, main
 
 
 class Net(nn.Module):
@@ -381,13 +379,6 @@ def _life(optimizer: str, style: str, change: str, compiled: bool) -> list[Any]:
     return seen
 
 
-def trained(optimizer: str, style: str, change: str) -> str | None:
-    """How training differs from plain Python over some steps; None where it doesn't."""
-    expected, got = _life(optimizer, style, change, False), _life(optimizer, style, change, True)
-    pairs = ((i, e, g) for i, (e, g) in enumerate(zip(expected, got, strict=True)) if not _same(e, g))
-    return next((f"{optimizer}, {style}, {change}, call {i}: {_first(e, g)}" for i, e, g in pairs), None)
-
-
 def _first(a: Any, b: Any, where: str = "") -> str:
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and len(a) == len(b):
         return next(
@@ -396,22 +387,17 @@ def _first(a: Any, b: Any, where: str = "") -> str:
     return f"at {where} {a} expected, {b} found"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--optimizer", action="append", choices=list(OPTIMIZERS))
-    parser.add_argument("--style", action="append", choices=list(STYLES))
-    parser.add_argument("--change", action="append", choices=list(CHANGES))
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    found = [
-        trained(optimizer, style, change)
-        for optimizer in args.optimizer or OPTIMIZERS
-        for style in args.style or STYLES
-        for change in args.change or CHANGES
-    ]
-    return told(found, CALLS)
+def trained(optimizer: str, style: str, change: str) -> str | None:
+    """How training in this style with such a change differs from plain Python over some steps; None where it doesn't."""
+    expected, got = (_life(optimizer, style, change, compiled) for compiled in (False, True))
+    pairs = enumerate(zip(expected, got, strict=True))
+    return next(
+        (f"{optimizer}, {style}, {change}, call {i}: {_first(e, g)}" for i, (e, g) in pairs if not _same(e, g)), None
+    )
+
+
+FAMILY = Family.product(trained, optimizer=OPTIMIZERS, style=STYLES, change=CHANGES)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(FAMILY))

@@ -8,7 +8,6 @@ changes between the calls. `python -m tests.soundness.generators.ways`. Key func
 # ruff: noqa: B009, RUF015  (each idiom as programs write it)
 from __future__ import annotations
 
-import argparse
 import array
 import collections
 import contextvars
@@ -18,7 +17,6 @@ import operator
 import os
 import sys
 import types
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -28,7 +26,7 @@ import torch
 from torch import nn
 
 import magpy_core
-from tests.soundness.harness.compare import told
+from tests.soundness.harness.families import Family, difference, main
 
 GLOBAL = 1.0
 ME = sys.modules[__name__]
@@ -542,23 +540,12 @@ def _life(kind: str, writer: str, first: str, second: str, compiled: bool) -> li
 
 def through(kind: str, writer: str, first: str, second: str) -> str | None:
     """How a region that reads, writes and reads again differs from plain Python; None where it doesn't."""
-    expected, got = _life(kind, writer, first, second, False), _life(kind, writer, first, second, True)
-    pairs = ((i, e, g) for i, (e, g) in enumerate(zip(expected, got, strict=True)) if e != g)
-    return next((f"{kind}, {writer}, {first}, {second}, call {i}: {e} expected, {g} found" for i, e, g in pairs), None)
+    return difference(_life, kind, writer, first, second)
 
 
-def every() -> list[tuple[str, str, str, str]]:
-    """Kind, writer, the reader before and the reader after."""
-    return [(k, w, a, b) for k, kind in KINDS.items() for w in kind.writers for a in kind.readers for b in kind.readers]
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kind", action="append", choices=list(KINDS))
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    return told([through(*way) for way in every() if not args.kind or way[0] in args.kind], CALLS)
+CASES = [(k, w, a, b) for k, kind in KINDS.items() for w in kind.writers for a in kind.readers for b in kind.readers]
+FAMILY = Family(through, ("kind", "writer", "first", "second"), CASES)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(FAMILY))
