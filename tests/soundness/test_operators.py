@@ -22,7 +22,14 @@ def test_a_few(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["nn.functional.dropout", "fft.hfft", "nn.functional.max_pool1d", "__getitem__", "unbind_copy"]
+    "name",
+    [
+        "nn.functional.dropout",
+        "__getitem__",
+        "unbind_copy",
+        pytest.param("fft.hfft", marks=pytest.mark.slow),
+        pytest.param("nn.functional.max_pool1d", marks=pytest.mark.slow),
+    ],
 )
 def test_what_differed(name: str) -> None:
     (op,) = [op for op in operators() if op.name == name and not op.variant_test_name]
