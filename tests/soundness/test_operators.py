@@ -11,7 +11,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 #: Operators a kind takes when slow: every so many-th; all of them take an hour
 #: (`python -m tests.soundness.generators.operators`).
-STEPS = {"samples": 8, "sizes": 24, "numbers": 16, "layouts": 24}
+STEPS = {"samples": 16, "sizes": 36, "numbers": 32, "layouts": 48}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -388,7 +388,8 @@ def told_of(kind: str, asked: str) -> str | None:
     return difference(_life, kind, asked)
 
 
-FAMILY = Family(told_of, ("kind", "asked"), [(kind, asked) for kind in KINDS for asked in asked_of(kind)])
+with warnings.catch_warnings(action="ignore"):  # some of what is asked is deprecated
+    FAMILY = Family(told_of, ("kind", "asked"), [(kind, asked) for kind in KINDS for asked in asked_of(kind)])
 
 
 if __name__ == "__main__":
