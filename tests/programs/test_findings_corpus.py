@@ -24,16 +24,16 @@ PROGRAMS = corpus()
 # Codes that a program alone can't bring about, and the tests that do.
 ELSEWHERE = {
     # budgets of a project's settings, and what torch.compile finds
-    **dict.fromkeys(("MP501", "MP502", "MP503", "MP504", "MP505", "MP506", "MP507"), "tests/unit/test_cli_budgets.py"),
-    **dict.fromkeys(("MPD101", "MPD102", "MPD201", "MPD202", "MPD301", "MPD302"), "tests/unit/test_dynamo_engine.py"),
+    **dict.fromkeys(("MP501", "MP502", "MP503", "MP504", "MP505", "MP506", "MP507"), "tests/unit/cli/test_budgets.py"),
+    **dict.fromkeys(("MPD101", "MPD102", "MPD201", "MPD202", "MPD301", "MPD302"), "tests/unit/dynamo/test_engine.py"),
     "MP901": "tests/programs/test_runner_endings.py",  # the engine fails
-    "MP902": "tests/unit/test_backends_registry.py",  # a backend that does not compile
+    "MP902": "tests/unit/backends/test_registry.py",  # a backend that does not compile
     "MP903": "tests/programs/test_runner_endings.py",  # another interpreter
     "MP904": "tests/programs/test_runner_endings.py",  # nothing is called
     "MP906": "tests/programs/test_runner_endings.py",  # killed by a signal
     "MP907": "tests/programs/test_runner_endings.py",  # too slow
     "MP908": "tests/programs/test_runner_endings.py",  # no program at all
-    "MP910": "tests/unit/test_cli_config.py",  # a broken pyproject.toml
+    "MP910": "tests/unit/cli/test_config.py",  # a broken pyproject.toml
 }
 
 

@@ -1,4 +1,4 @@
-"""Programs about the operator graph: modes, randomness, state, autograd, hooks. See tests/soundness/world.py."""
+"""Programs about the operator graph: modes, randomness, state, autograd, hooks. See tests/soundness/harness/world.py."""
 
 # ruff: noqa
 import copy
