@@ -5,6 +5,7 @@ Key type: OneNode.
 
 from __future__ import annotations
 
+import dis
 import functools
 import types
 from collections.abc import Callable
@@ -72,6 +73,12 @@ def applier(cls: Any) -> Callable[..., Any]:
     return apply
 
 
+@functools.lru_cache(maxsize=1024)
+def _globals_of(code: types.CodeType) -> frozenset[str]:
+    """Names of globals and builtins that a function's own code uses; `co_names` has those of attributes, too."""
+    return frozenset(i.argval for i in dis.get_instructions(code) if i.opname.endswith("_GLOBAL"))
+
+
 def self_contained(fn: Any) -> bool:
     """Whether a Python function reads nothing but its arguments, builtins and modules."""
     if is_a(fn, (staticmethod, classmethod)):
@@ -86,7 +93,7 @@ def self_contained(fn: Any) -> bool:
     while codes:
         code = codes.pop()
         codes += [c for c in code.co_consts if is_a(c, types.CodeType)]
-        names = [n for n in code.co_names if n in fn.__globals__]
+        names = [name for name in _globals_of(code) if name in fn.__globals__]
         if not all(is_a(fn.__globals__[name], types.ModuleType) for name in names):
             return False
     return True
