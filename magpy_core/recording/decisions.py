@@ -42,7 +42,7 @@ class Decisions(Tracker):
             self.refgraph.read(self.sources.const(sym, "outcome of " + sym.describe()), guard.OUTCOME, (sym, outcome), site)
             return
         if self._is_settled(sym):
-            return  # it follows from what has been asked: the graph has been cut there
+            return  # it follows from an earlier decision: the graph is cut there
         last = next(iter(reversed(self.ledger.ops.graph.nodes)), None)
         number = what in ("value", "__index__", "item", "parts")
         code = "MP101" if not number else "MP109" if what == "parts" else "MP102"

@@ -140,7 +140,7 @@ class Journal:
         ):
             return
         reported[key] = rank
-        location = self.places.told(place)
+        location = self.places.reported(place)
         path = place.path or self.places.path(location)
         finding = Finding(code, message, location, hint=hint, region=self.region_id, path=path, values=values)
         self.findings.append(finding if severity is None else replace(finding, severity_override=severity))

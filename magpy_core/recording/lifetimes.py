@@ -77,7 +77,7 @@ class Lifetimes(Tracker):
         self.age.keep_no_objects()
 
     def drop_internal_references(self, reference: Any, site: Any) -> None:
-        """A weak reference that the region has made is asked: what it stands for must live no longer for our lists of it."""
+        """A weak reference made inside the region is read: its object must not live longer because of the recording."""
         self.age.drop_internal()
         if is_a(weakref.ref.__call__(reference), torch.Tensor):
             text = f"{HERE} dereferences a weak reference to a tensor, which lives longer while it is recorded."

@@ -50,7 +50,7 @@ class ModuleCalls(Tracker):
                 return False
             if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")):
                 self.journal.refuse_compiled_code(f"`{module.original_name}`, a torch.jit module with backward hooks,")
-            return True  # it asks for its hooks and calls its method as any Python code does
+            return True  # it reads its hooks and calls its method like any Python code
         return self.module_summary(module, self.journal.site)
 
     def parallel_call(self, frame: Any) -> bool:
@@ -64,7 +64,7 @@ class ModuleCalls(Tracker):
         return False
 
     def module_summary(self, module: nn.Module, site: Any) -> bool:
-        """Guard what ``_call_impl`` looks at; True when hooks must run, so its frame has to be monitored."""
+        """Guard what ``_call_impl`` reads; True when hooks must run, so its frame has to be monitored."""
         d = instance_dict(module)
         if d is None:
             return True
@@ -104,7 +104,7 @@ class ModuleCalls(Tracker):
         return False  # otherwise resolved in attr_read
 
     def module_setattr(self, frame: Any) -> bool:
-        """``nn.Module.__setattr__``: the snapshots of the module's tables tell what it did."""
+        """``nn.Module.__setattr__``: the snapshots of the module's tables show what it did."""
         module = frame.f_locals.get("self")
         name = frame.f_locals.get("name")
         if is_a(module, nn.Module) and is_a(name, str):

@@ -221,7 +221,7 @@ class OperatorHost:
             self._hold_sizes()
 
     def layout_read(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """Python is told something of a layout, which may hang on sizes that vary."""
+        """Python reads a layout, which may depend on sizes that vary."""
         if name != "is_contiguous":
             self.exact_sizes(self.ledger.ops._tensors(args))
         elif self._shapes is not None and self._shapes.contiguous(self, args, kwargs) != result:

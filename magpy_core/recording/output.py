@@ -111,7 +111,7 @@ class OutputCalls(Tracker):
         return False
 
     def _asked(self, logger: logging.Logger) -> Any:
-        """The node of a logger whose settings decide what happens: guards look at those from before the region."""
+        """The node of a logger whose settings decide what happens: guards check their values at entry."""
         self._loggers.append(logger)
         return self.refgraph.node(logger) or self.facts.roots.const_root(logger, f"logging.getLogger({logger.name!r})")
 
@@ -158,7 +158,7 @@ class OutputCalls(Tracker):
         return False
 
     def _caller(self, stacklevel: Any) -> Origin | None:
-        """The place a record made now names; None when it lies outside the region, or is asked for in an unusual way."""
+        """The place a record created now would name; None if it is outside the region, or the stack level is unusual."""
         frames = [f for f in _stack() if f.f_code.co_filename != _LOGGING]
         if not is_a(stacklevel, int) or not 1 <= stacklevel <= len(frames):
             return None
@@ -192,8 +192,8 @@ class OutputCalls(Tracker):
             text, plain = message, True
         frame = self._warned(given.get("stacklevel", 1))
         unknown = set(given) - {"message", "category", "stacklevel"} or not is_a(category, type)
-        odd = unknown or frame is None or not plain or not is_a(text, str)
-        if frame is None or text is None or odd or self._catching or _raises(text, category, frame):
+        unusual = unknown or frame is None or not plain or not is_a(text, str)
+        if frame is None or text is None or unusual or self._catching or _raises(text, category, frame):
             self.journal.refuse("MP114", "This warning can't be repeated by replay.", site=site)
             return
         self.numbers.escape_all(site, (text,))

@@ -32,7 +32,7 @@ _TABLES = ("_parameters", "_buffers", "_modules")
 
 @dataclass(frozen=True)
 class GuardedTensor:
-    """A tensor from outside whose metadata is guarded. ``dims`` may vary; ``memory`` tells which of them share storage."""
+    """A tensor from outside whose metadata is guarded. ``dims`` may vary; ``memory`` identifies the storage."""
 
     source: Source
     facts: TensorFacts

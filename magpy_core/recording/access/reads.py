@@ -166,7 +166,7 @@ class Reads(Tracker):
         found = lookup.resolve(obj, name)
         if found.where == "override":
             self.facts.classes.member(tp, "__getattribute__", site)
-            self.facts.classes.member(tp, "__getattr__", site)  # what Python asks when that one raises
+            self.facts.classes.member(tp, "__getattr__", site)  # what Python calls when that one raises
             return  # their own reads are seen
         if found.in_class or found.where in ("python", "absent"):
             self.facts.classes.member(tp, name, site)
@@ -255,7 +255,7 @@ class Reads(Tracker):
                     self.absent_member(node, obj, table, name, site)
 
     def module_member(self, module: Any, name: str, site: Any) -> None:
-        """``nn.Module.__getattr__`` itself, which the program's own ``__getattr__`` or ``__getattribute__`` asks."""
+        """``nn.Module.__getattr__`` itself, which the program's own ``__getattr__`` or ``__getattribute__`` calls."""
         node = self.refgraph.node(module)
         if node is not None:
             self.external_attr(node, module, name, lookup.member(module, name), site)

@@ -142,7 +142,7 @@ class Writes(Tracker):
             self.age.only_inside.setdefault(id(obj), (obj, MadeInside("MP110", text, hint=hint), site))
             return
         if is_a(obj, types.ModuleType):
-            if obj is F and mode_depth()[0]:  # a default device: torch asks its functions for themselves, by their names
+            if obj is F and mode_depth()[0]:  # a default device: torch looks its functions up by name
                 text = f"{HERE} replaces `{name}` of torch.nn.functional while a default device is set."
                 self.journal.refuse("MP106", text, hint="Replace it outside the region.", site=site)
             if self._sets_by_python(obj, lookup.class_lookup(type(obj), name)[0]):  # torch.backends.cudnn.enabled
@@ -173,7 +173,7 @@ class Writes(Tracker):
                 )
             if name == "__dict__":
                 self.journal.refuse("MP110", f"{HERE} replaces the whole `__dict__`, which replay can't repeat.", site=site)
-            asked = deleted
+            by_statement = deleted
             if is_a(lookup.class_lookup(tp, "__delattr__")[0], types.FunctionType) or (
                 lookup.is_data_descriptor(raw) and not is_a(raw, types.MemberDescriptorType)
             ):
@@ -185,7 +185,7 @@ class Writes(Tracker):
             node.forced.append(("del_attr" if deleted else "set_attr", name))
         if node is not None and is_a(obj, nn.Module):
             d = instance_dict(obj) or {}
-            deletes = asked and lookup.class_lookup(tp, "__delattr__")[0] is nn.Module.__delattr__
+            deletes = by_statement and lookup.class_lookup(tp, "__delattr__")[0] is nn.Module.__delattr__
             if deletes:  # which of its tables that takes it from, no event shows
                 self.facts.classes.member(tp, "__delattr__", site)
                 self.presence(node, name, site)

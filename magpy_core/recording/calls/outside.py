@@ -62,7 +62,7 @@ class Outside(Tracker):
     )  # context variables set, with their entry value
 
     def setting_read(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> None:
-        """A setting of torch was asked for: the capture holds while it is the same."""
+        """A setting of torch was read: the capture holds while it is the same."""
         if type(result) not in _SETTINGS or any(type(a) not in _SETTINGS for a in args):
             return
         key = (fn, args)
@@ -186,17 +186,17 @@ class Outside(Tracker):
                 text = f"The context variable `{var.name}` is left changed; replay can't repeat it."
                 self.journal.refuse("MP110", text, site=site)
 
-    def lock_used(self, site: Any, obj: Any, name: str, asks: bool, fn: Any) -> None:
-        """A lock changes no result, unless it is asked whether it is held (threading asks only for those it holds); nor does
-        a cache's count of its calls, unless it is asked for. A replay keeps no count."""
+    def lock_used(self, site: Any, obj: Any, name: str, checks: bool, fn: Any) -> None:
+        """A lock changes no result unless the program checks whether it is held (threading checks only locks it holds). Nor does
+        a cache's count of its calls unless it is read: a replay keeps no count."""
         if name in ("cache_info", "cache_clear") and is_a(obj, _CACHED):
             self.host_call(site, fn, policy.UNKNOWN)
             return
         name = name.removesuffix("_lock")  # the names of old
-        asks = name in ("locked", "_is_owned") or (name == "acquire" and asks)
+        checks = name in ("locked", "_is_owned") or (name == "acquire" and checks)
         if type(obj).__module__ != "_thread" or site.code.co_filename == threading.__file__:
             return
-        if asks:
+        if checks:
             self.host_call(site, fn, policy.UNKNOWN)
         elif name in ("acquire", "release"):
             count, _, _ = self._locks.get(id(obj), (0, obj, site))

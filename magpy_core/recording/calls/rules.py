@@ -244,7 +244,7 @@ class Rules(Tracker):
                 for v in natives.elements(a):
                     if kinds.kind_of(v) == kinds.OBJECT:
                         self.facts.classes.special_methods(v, site)
-        if fn is not iter:  # it looks at the elements, whatever is in them; of a dict at its keys
+        if fn is not iter:  # it reads the elements in depth; of a dict, the keys
             self.access.callbacks.elements_of(site, (a for a in args if not is_a(a, dict)))
         self.access.arguments.read(site, (), kwargs)
 
@@ -328,7 +328,7 @@ class Rules(Tracker):
         self.stack.expect(lambda result: self.process_setting(site, fn, result))
 
     def process_setting(self, site: Any, fn: Any, result: Any) -> Any:
-        """What the program is told: the setting as it is without the recording, which is guarded."""
+        """What the program gets: the setting as it is without the recording, which is guarded."""
         result = self.calls.outside.collecting if fn is gc.isenabled else as_set(fn, result)
         self.calls.outside.setting_read(site, fn, (), result)
         return result

@@ -125,7 +125,7 @@ class Values(Tracker):
         return value
 
     def written_over(self, node: Node, key: Any) -> bool:
-        """Whether the region has written there, if only what was there: then it is no place to put a copy of what was."""
+        """Whether the region has written there, even the same value: a private copy of the entry value must not go there."""
         table = instance_dict(node.obj) if node.kind == kinds.OBJECT else None
         handles = [node, self.refgraph.node(table) if table is not None else None]
         if node.source.kind == "dict":
