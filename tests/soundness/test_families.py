@@ -55,7 +55,7 @@ SHARES = {
     "aliases": Share(EAGER, 23, 1),
     "attribute_dicts": Share(attribute_dicts.FAMILY, 89, 2),
     "bound": Share(bound.FAMILY, 13, 1),
-    "callers": Share(callers.FAMILY, 47, 1),
+    "callers": Share(callers.FAMILY, 47, 2, 2),
     "exceptions": Share(exceptions.FAMILY, 13, 1, 2),
     "gained": Share(gained.FAMILY, 463, 37, 2),
     "introspection": Share(introspection.FAMILY, 53, 2, 2),
