@@ -27,8 +27,8 @@ class Age(Tracker):
             self.refgraph.assumed_internal[id(obj)] = (obj, self.journal.site)
 
     def is_made_inside(self, obj: Any) -> bool | None:
-        """Whether the region made ``obj``: the collector is off while recording and its youngest generation was empty at entry, so
-        what it lists now was made since. None for objects the collector does not track."""
+        """Whether the region made ``obj``. The collector is off while recording and its youngest generation was empty at
+        entry, so what it lists now was made since. None for objects the collector does not track."""
         if self._young is None:
             self._young = {id(o) for o in gc.get_objects(0)}
         if id(obj) in self._young:

@@ -33,8 +33,8 @@ COPYING = frozenset([*_COPY, *(c for code in _COPY for c in code.co_consts if is
 
 
 def is_copying(site: Any) -> bool:
-    """Whether this is ``copy.deepcopy`` itself, whose addresses are keys of its memo. They reveal only which objects are one,
-    which is guarded for outside objects."""
+    """Whether this is ``copy.deepcopy`` itself, whose addresses are keys of its memo. They reveal only which objects are
+    one, which is guarded for outside objects."""
     return site.code in COPYING
 
 

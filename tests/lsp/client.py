@@ -210,7 +210,7 @@ class Client:
 
     async def status(self, **wanted: Any) -> Json:
         """Wait for a status with these fields."""
-        return await self.until(
+        return await self.until(  # type: ignore[no-any-return,unused-ignore]
             lambda: next((s for s in self.all("magpy/status") if wanted.items() <= s.items()), None), f"status {wanted}"
         )
 

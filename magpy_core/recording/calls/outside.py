@@ -187,8 +187,8 @@ class Outside(Tracker):
                 self.journal.refuse("MP110", text, site=site)
 
     def lock_used(self, site: Any, obj: Any, name: str, checks: bool, fn: Any) -> None:
-        """A lock changes no result unless the program checks whether it is held (threading checks only locks it holds). Nor does
-        a cache's count of its calls unless it is read: a replay keeps no count."""
+        """A lock changes no result unless the program checks whether it is held (threading checks only locks it holds).
+        Nor does a cache's count of its calls unless it is read: a replay keeps no count."""
         if name in ("cache_info", "cache_clear") and is_a(obj, _CACHED):
             self.host_call(site, fn, policy.UNKNOWN)
             return
