@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from magpy_core.monitor import policy
+from magpy_core.knowledge.modules import Verdict
 from magpy_core.monitor.record import is_own_file
 from magpy_core.recording import imports, modules, output
 from magpy_core.recording.imports import FIND_AND_LOAD, Imports
@@ -98,7 +98,7 @@ class Frames:
         if (cls.__module__ or "").partition(".")[0] == "numpy":
             if is_a(raw, (types.FunctionType, property)):  # these objects change without a trace
                 self.calls.outside.host_call(
-                    self.journal.site, raw if is_a(raw, types.FunctionType) else cls, policy.UNKNOWN
+                    self.journal.site, raw if is_a(raw, types.FunctionType) else cls, Verdict.UNKNOWN
                 )
         elif is_a(raw, property) and raw.fget is not None and getattr(raw.fget, "__code__", None) is frame.f_code:
             self.calls.python.whole_state(first, self.journal.site)

@@ -13,7 +13,7 @@ import torch.utils.checkpoint
 
 from magpy_core._compat.cpython.native_functions import bound_object
 from magpy_core.guards import kinds as guard
-from magpy_core.monitor.policy import module_of
+from magpy_core.knowledge.policy import module_of
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
