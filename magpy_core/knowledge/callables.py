@@ -33,7 +33,9 @@ LRU_CACHE: Any = type(functools.lru_cache(lambda: None))
 class Callback(Enum):
     """What a native callable calls of what it is given, and with what."""
 
-    KEY = auto()  # its ``key``, with each element of the other arguments
+    KEY = auto()  # its ``key``, with each element of its first argument
+    KEY_OF_ALL = auto()  # with each of its arguments; of an only one, with its elements
+    KEY_OF_TWO = auto()  # with each element of its first argument, and with the second
     EACH = auto()  # its first argument, with the elements of the others
     SPREAD = auto()  # its first argument, with the elements of each element of the second
     FACTORY = auto()  # its first argument, with nothing
@@ -72,12 +74,13 @@ _NUMBER = Entry(computes=True, reads_inside=Reads.NOTHING)
 _HARMLESS = Entry(reads_inside=Reads.NOTHING)
 _RULE = Entry()  # it has a rule, and nothing else is to be known
 _CONTENT = Entry(reads_inside=Reads.CONTENT)
-_EXTREME = Entry(reads_inside=Reads.CONTENT, calls=Callback.KEY, computes=True)
-_KEYED = Entry(calls=Callback.KEY)
+_EXTREME = Entry(reads_inside=Reads.CONTENT, calls=Callback.KEY_OF_ALL, computes=True)
+_BISECT = Entry(calls=Callback.KEY)
+_INSORT = Entry(calls=Callback.KEY_OF_TWO)
 _SEQUENCE = Entry(reads_inside=Reads.CONTENT, levels=0, keeps_elements=True, returns_given=True)
 _SET = Entry(reads_inside=Reads.CONTENT, levels=1)
 _CHOOSES = Entry(calls=Callback.EACH, judges=True)
-_BUFFER = Entry(levels=1)
+_SHALLOW = Entry(levels=1)
 _IGNORES = Entry(ignores=True)
 _TEXT = Entry(reads_inside=Reads.TEXT, to_text=True)
 _ASKS = Entry(reads_attributes=True)
@@ -94,10 +97,10 @@ CALLABLES: dict[Callable[..., Any], Entry] = {
     math.tan: _COMPUTES, math.tanh: _COMPUTES, math.floor: _COMPUTES, math.ceil: _COMPUTES, math.pow: _COMPUTES,
     math.fabs: _COMPUTES, math.log2: _COMPUTES, math.log10: _COMPUTES, math.log1p: _COMPUTES, math.expm1: _COMPUTES,
     # containers
-    list: _SEQUENCE, tuple: _SEQUENCE, set: _SET, frozenset: _SET, bytes: _BUFFER, bytearray: _BUFFER,
+    list: _SEQUENCE, tuple: _SEQUENCE, set: _SET, frozenset: _SET, bytes: _SHALLOW, bytearray: _SHALLOW,
     dict: Entry(reads_inside=Reads.CONTENT, levels=1, keeps_elements=True),
-    collections.deque: Entry(levels=0, keeps_elements=True, returns_given=True),
-    collections.OrderedDict: _BUFFER, collections.defaultdict: Entry(levels=1, calls=Callback.FACTORY),
+    collections.deque: _SEQUENCE, collections.OrderedDict: _SHALLOW,
+    collections.defaultdict: Entry(levels=1, calls=Callback.FACTORY),
     # iterators and what walks through them
     enumerate: _SEQUENCE, zip: _SEQUENCE, reversed: _SEQUENCE,
     map: Entry(levels=1, calls=Callback.EACH, returns_given=True),
@@ -106,8 +109,10 @@ CALLABLES: dict[Callable[..., Any], Entry] = {
     itertools.filterfalse: _CHOOSES, itertools.takewhile: _CHOOSES, itertools.dropwhile: _CHOOSES,
     itertools.groupby: Entry(calls=Callback.SECOND, judges=True), itertools.accumulate: Entry(calls=Callback.SECOND),
     itertools.starmap: Entry(calls=Callback.SPREAD), functools.reduce: Entry(calls=Callback.FIRST),
-    len: _CONTENT, sum: _CONTENT, any: _CONTENT, all: _CONTENT, sorted: Entry(reads_inside=Reads.CONTENT, calls=Callback.KEY),
-    bisect.bisect_left: _KEYED, bisect.bisect_right: _KEYED, bisect.insort_left: _KEYED, bisect.insort_right: _KEYED,
+    len: _CONTENT, sum: _CONTENT, any: _CONTENT, all: _CONTENT,
+    sorted: Entry(reads_inside=Reads.CONTENT, calls=Callback.KEY),
+    bisect.bisect_left: _BISECT, bisect.bisect_right: _BISECT, bisect.insort_left: _INSORT,
+    bisect.insort_right: _INSORT,
     # objects and classes
     type: Entry(reads_inside=Reads.NOTHING, returns_given=True), callable: _HARMLESS, object: Entry(returns_given=True),
     super: Entry(returns_given=True, ignores=True), isinstance: _RULE, issubclass: _RULE, id: _RULE, hash: _RULE,

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from magpy_core.knowledge.callables import LRU_CACHE, entry
+from magpy_core.opgraph.functions import SCALAR_READS
 from magpy_core.recording.call_stack import Consumer
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
@@ -22,7 +23,7 @@ from magpy_core.refgraph.lookup import class_lookup
 BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
 DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
 GETTERS = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
-_NUMBERS = ("item", "tolist", "__int__", "__float__")
+_NUMBERS = SCALAR_READS | {"tolist"}
 _COPY = [f.__code__ for f in vars(copy).values() if is_a(f, types.FunctionType) and f.__module__ == "copy"]
 COPYING = frozenset([*_COPY, *(c for code in _COPY for c in code.co_consts if is_a(c, types.CodeType))])
 

@@ -33,6 +33,7 @@ from magpy_core.refgraph.kinds import is_a
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
 
+_WITH_KEY = (Callback.KEY, Callback.KEY_OF_ALL, Callback.KEY_OF_TWO)
 _NATIVE_CALLABLES = (
     types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType,
     types.ClassMethodDescriptorType, functools.partial, type, *GETTERS,
@@ -75,10 +76,6 @@ def _behind(iterator: Any) -> Iterator[Any]:
             todo.append(value.__self__)
 
 
-def _one_by_one(elements: list[Any] | None) -> list[tuple[Any, ...]] | None:
-    return None if elements is None else [(e,) for e in elements]
-
-
 @dataclass(eq=False)
 class Callbacks(Tracker):
     """Calls by native code, taken for the calls they come to."""
@@ -101,10 +98,13 @@ class Callbacks(Tracker):
         """The native ``fn`` calls what it is given: native callables among that have no events of their own."""
         self.seen_at = site
         how = entry(fn).calls
-        if how is Callback.KEY:
+        if how in _WITH_KEY:
             if (key := kwargs.get("key")) is not None:
-                given = args[0] if len(args) == 1 or fn is sorted else args
-                self.called(site, key, _one_by_one(_elements(given)), (given,))
+                walked = args if how is Callback.KEY_OF_ALL and len(args) > 1 else args[0] if args else kwargs.get("a", ())
+                inserted = (args[1] if len(args) > 1 else kwargs.get("x"),) if how is Callback.KEY_OF_TWO else ()
+                elements = _elements(walked)
+                calls = None if elements is None else [(e,) for e in (*elements, *inserted)]
+                self.called(site, key, calls, (walked,))
         elif how is Callback.EACH and args:
             lists = [_elements(a) for a in args[1:]]
             known = all(one is not None for one in lists)
