@@ -1,6 +1,6 @@
 """Methods: one entry for each method of a builtin container, and what is known of other methods written in C, by name.
 
-Key types: Method, Fate. Key function: method.
+Key types: Method, Fate. Key function: container_method.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ METHODS: dict[str, Method] = {
 }  # fmt: skip
 
 
-def method(name: str) -> Method:
+def container_method(name: str) -> Method:
     """What is known of a container's method; of an unknown one, that it may do anything."""
     return METHODS.get(name, _UNKNOWN)
 

@@ -5,7 +5,6 @@ Key type: Callbacks.
 
 from __future__ import annotations
 
-import collections
 import functools
 import gc
 import itertools
@@ -21,13 +20,13 @@ import torch.utils.checkpoint
 from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import Callback, Reads, entry
-from magpy_core.knowledge.methods import method
+from magpy_core.knowledge.methods import container_method
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.callees import GETTERS
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
-from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
@@ -40,10 +39,6 @@ _NATIVE_CALLABLES = (
 )  # fmt: skip
 _MOST_CALLS = 1000  # of one native callback, that are looked at one by one
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, property)
-_ITER: dict[int, Any] = {
-    kinds.LIST: list.__iter__, kinds.TUPLE: tuple.__iter__, kinds.DEQUE: collections.deque.__iter__,
-    kinds.DICT: dict.__iter__, kinds.SET: lambda s: (frozenset if is_a(s, frozenset) else set).__iter__(s),
-}  # fmt: skip
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 
 
@@ -52,10 +47,9 @@ def _elements(iterable: Any) -> list[Any] | None:
     tp = type(iterable)
     if tp in _VIEWS or tp in (range, str, bytes):
         return list(itertools.islice(iterable, _MOST_CALLS + 1))
-    kind = kinds.kind_of_type(tp)
-    if kind not in kinds.CONTAINERS or is_a(lookup.class_lookup(tp, "__iter__")[0], types.FunctionType):
+    if kinds.kind_of_type(tp) not in kinds.CONTAINERS or is_a(lookup.class_lookup(tp, "__iter__")[0], types.FunctionType):
         return None
-    return list(itertools.islice(_ITER[kind](iterable), _MOST_CALLS + 1))
+    return list(itertools.islice(natives.keys(iterable), _MOST_CALLS + 1))
 
 
 def _behind(iterator: Any) -> Iterator[Any]:
@@ -203,7 +197,7 @@ class Callbacks(Tracker):
         node = self.facts.roots.node_for(owner)
         if node is None:
             return
-        if method(name).writes:
+        if container_method(name).writes:
             self.refgraph.snapshot(node)
             self.access.writes.mark_written(node, site)
         self.facts.contents.whole(node, site)

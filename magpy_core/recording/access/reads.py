@@ -106,10 +106,6 @@ class Reads(Tracker):
     def thread_local(self, site: Any) -> None:
         self.journal.refuse("MP111", "A `threading.local` has other attributes in every thread.", site=site)
 
-    def super_attr_read(self, site: Any, cls: Any, obj: Any) -> None:
-        self.journal.site = site
-        self.read_super(cls, obj, site.name, site)
-
     def read_super(self, cls: type, obj: Any, name: str, site: Any) -> None:
         tp = obj if is_a(obj, type) else type(obj)
         mro = tp.__mro__

@@ -80,11 +80,7 @@ class ClassCalls(Tracker):
             return
         if known.ignores:
             return
-        if (
-            cls.__module__ in ("builtins", "types")
-            or policy.verdict(cls) == Verdict.PURE
-            or cls.__module__ in ("collections",)
-        ):
+        if policy.verdict(cls) == Verdict.PURE:
             if not known.keeps_elements:
                 self.numbers.escape_all(site, args, kwargs)
             elif cls is dict:

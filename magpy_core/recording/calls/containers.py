@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.knowledge.methods import Fate, method
+from magpy_core.knowledge.methods import Fate, container_method
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.ledger import Output
 from magpy_core.recording.numbers import Numbers
@@ -45,7 +45,7 @@ class ContainerCalls(Tracker):
             self.numbers.escape_all(site, args[:1])
 
     def method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        known = method(name)
+        known = container_method(name)
         if known.writes:
             self.access.writes.counted(obj)
         node = self.facts.roots.node_for(obj)

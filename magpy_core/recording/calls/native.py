@@ -54,8 +54,8 @@ class NativeCalls(Tracker):
             )
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        rule = RULES.get(fn)
-        if entry(fn).calls is not None:
+        rule, known = RULES.get(fn), entry(fn)
+        if known.calls is not None:
             self.access.callbacks.guard(site, fn, args, kwargs)
         if rule is not None:
             rule(self.calls.rules, site, fn, args, kwargs)
@@ -66,7 +66,7 @@ class NativeCalls(Tracker):
         elif what == Verdict.TORCH:
             self.calls.torch.expected(site, fn, args)
         elif what == Verdict.PURE:
-            if entry(fn).computes and self.numbers.carries(args, kwargs):
+            if known.computes and self.numbers.carries(args, kwargs):
                 self.numbers.escape_raising(fn, args, site)
                 self.numbers.expect_computed(self.stack, site, fn, args)
                 return
