@@ -21,6 +21,7 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import class_lookup
 
 BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
+MEMBER = (types.MemberDescriptorType, types.GetSetDescriptorType)
 DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
 GETTERS = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 _NUMBERS = SCALAR_READS | {"tolist"}

@@ -23,7 +23,7 @@ from magpy_core.knowledge.callables import Callback, Reads, entry
 from magpy_core.knowledge.methods import container_method
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.callees import GETTERS
+from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, MEMBER
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup, natives
@@ -33,12 +33,8 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
 
 _WITH_KEY = (Callback.KEY, Callback.KEY_OF_ALL, Callback.KEY_OF_TWO)
-_NATIVE_CALLABLES = (
-    types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType,
-    types.ClassMethodDescriptorType, functools.partial, type, *GETTERS,
-)  # fmt: skip
+_NATIVE_CALLABLES = (*BUILTIN_FUNCTION, *DESCRIPTOR, functools.partial, type, *GETTERS)
 _MOST_CALLS = 1000  # of one native callback, that are looked at one by one
-_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, property)
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 
 
@@ -66,7 +62,7 @@ def _behind(iterator: Any) -> Iterator[Any]:
             continue
         if hasattr(type(value), "__next__") or type(value) in (tuple, functools.partial, *_VIEWS):
             todo += gc.get_referents(value)
-        elif type(value) in (types.BuiltinFunctionType, types.MethodWrapperType):  # ``map(values.__getitem__, ...)``
+        elif type(value) in BUILTIN_FUNCTION:  # ``map(values.__getitem__, ...)``
             todo.append(value.__self__)
 
 
@@ -139,7 +135,7 @@ class Callbacks(Tracker):
             self._any_method(owner, fn.__name__, site)
         elif (
             is_a(fn, GETTERS)
-            or is_a(owner, _DESCRIPTORS)
+            or is_a(owner, (*MEMBER, property))
             or (
                 reads is Reads.ANYTHING
                 and kinds.kind_of(owner) != kinds.SCALAR

@@ -13,6 +13,7 @@ from magpy_core.knowledge.methods import ERROR_WRITES
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.callees import MEMBER
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
@@ -20,8 +21,6 @@ from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
-
-_MEMBERS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
 @dataclass(eq=False)
@@ -52,7 +51,7 @@ class MethodCalls(Tracker):
             if is_a(obj, types.FunctionType) and name == "__get__":
                 return
             self.calls.outside.lock_used(site, obj, name, bool(args or kwargs), fn)
-            if is_a(obj, _MEMBERS) and args:
+            if is_a(obj, MEMBER) and args:
                 self.access.natives.member_used(site, obj, name, args[0])
             self.numbers.escape_all(site, obj, args, kwargs)
             self.access.arguments.read(site, args, kwargs)
