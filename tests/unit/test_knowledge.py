@@ -24,13 +24,15 @@ from magpy_core.knowledge.modules import Verdict
 from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.recording.calls.rules import RULES
 
-# What is left of the operator graph's own table, which the test below holds to the entries.
-TABLES_OF_RULES = (RULES, CARRYING)
+# The rules register themselves; the operator graph's own table is held to the entries by a test below.
+OTHER_TABLES = (RULES, CARRYING)
+# How a graph computes what a callable computes is said by its operators and their lowering, not by the entry.
+GRAPH_STAGES = ("magpy_core.opgraph.", "magpy_core.backends.")
 
 
 def _tables(package: str) -> Iterator[tuple[str, Any]]:
     """Every set, and the keys of every dict, at the top level of a module outside of `knowledge`."""
-    seen = {id(table) for table in TABLES_OF_RULES}
+    seen = {id(table) for table in OTHER_TABLES}
     for found in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
         if found.name.startswith("magpy_core.knowledge"):
             continue
@@ -43,8 +45,8 @@ def _tables(package: str) -> Iterator[tuple[str, Any]]:
 def test_no_other_table_names_a_function_that_has_an_entry() -> None:
     """Classes may be named elsewhere: a table of classes is about values that are of them, not about their calls."""
     functions = {id(fn) for fn in CALLABLES if not isinstance(fn, type)}
-    twice = [(table, fn) for table, names in _tables("magpy_core") for fn in names if id(fn) in functions]
-    assert [found for found in twice if not found[0].startswith(("magpy_core.opgraph.", "magpy_core.backends."))] == []
+    tables = [(table, names) for table, names in _tables("magpy_core") if not table.startswith(GRAPH_STAGES)]
+    assert [(table, fn) for table, names in tables for fn in names if id(fn) in functions] == []
 
 
 def test_nothing_stands_in_two_tables_of_a_recording() -> None:
