@@ -22,9 +22,9 @@ from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph.fields import ABSENT as NOTHING
 from magpy_core.refgraph.guard_kind import GuardKind
 from magpy_core.refgraph.kinds import SCALAR, bounded_repr, is_a, kind_of, same_scalar
-from magpy_core.refgraph.lookup import overrides
+from magpy_core.refgraph.lookup import MODULE_TABLES, overrides
 from magpy_core.refgraph.source import Source
-from magpy_core.refgraph.source_kinds import TABLES, dict_entry
+from magpy_core.refgraph.source_kinds import dict_entry
 
 if TYPE_CHECKING:
     from magpy_core.guards.codegen import GuardWriter
@@ -85,7 +85,7 @@ class Absent(GuardKind):
 
     def entry_test(self, writer: GuardWriter, read: Read, own: bool) -> str | None:
         source = read.source
-        return f"{source.key!r} in d" if own or source.parent.key in TABLES else None
+        return f"{source.key!r} in d" if own or source.parent.key in MODULE_TABLES else None
 
     def failure(self, read: Read, now: Now) -> Failure | None:
         source = read.source

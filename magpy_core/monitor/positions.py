@@ -115,6 +115,13 @@ def user_frame() -> FrameType | None:
     return innermost
 
 
+def past_own_frames(frame: FrameType | None, also: str = "") -> FrameType | None:
+    """The innermost of ``frame`` and its callers that runs neither our own code nor that of the file ``also``."""
+    while frame is not None and (is_own_file(name := frame.f_code.co_filename) or name == also):
+        frame = frame.f_back
+    return frame
+
+
 def current_globals() -> dict[str, Any]:
     """The globals of :func:`user_frame`: what ``global_read`` and the other global events are about."""
     frame = user_frame()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from magpy_core.findings import HERE
-from magpy_core.monitor import policy
+from magpy_core.knowledge import policy
 from magpy_core.opgraph.functions import (
     OUTSIDE_ARRAY,
     OUTSIDE_ARRAY_HINT,

@@ -5,7 +5,6 @@ Key functions: consumer_of, number_read_from.
 
 from __future__ import annotations
 
-import collections
 import copy
 import functools
 import operator
@@ -14,20 +13,18 @@ from typing import Any
 
 import torch
 
+from magpy_core.knowledge.callables import LRU_CACHE, entry
+from magpy_core.opgraph.functions import SCALAR_READS
 from magpy_core.recording.call_stack import Consumer
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import class_lookup
 
 BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
+MEMBER = (types.MemberDescriptorType, types.GetSetDescriptorType)
 DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
-# Native functions that pass on what Python returns to them as it is.
-_PASSING_ON = frozenset(
-    {getattr, next, iter, list, tuple, enumerate, zip, map, reversed, collections.deque, object, type, super}
-)
 GETTERS = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
-_LRU = type(functools.lru_cache(lambda: None))
-_NUMBERS = ("item", "tolist", "__int__", "__float__")
+_NUMBERS = SCALAR_READS | {"tolist"}
 _COPY = [f.__code__ for f in vars(copy).values() if is_a(f, types.FunctionType) and f.__module__ == "copy"]
 COPYING = frozenset([*_COPY, *(c for code in _COPY for c in code.co_consts if is_a(c, types.CodeType))])
 
@@ -41,14 +38,12 @@ def is_copying(site: Any) -> bool:
 def consumer_of(fn: Any) -> Consumer:
     """What a callee does with what Python functions return to it."""
     tp = type(fn)
-    if tp in (types.FunctionType, types.MethodType, functools.partial, _LRU):
+    if tp in (types.FunctionType, types.MethodType, functools.partial, LRU_CACHE):
         return Consumer.PYTHON
     python_class = is_a(fn, type) and kinds.is_heap_type(fn)
     if python_class or is_a(class_lookup(tp, "__call__")[0], types.FunctionType):
         return Consumer.PYTHON
-    # of other things, a weak reference's for one, the hash is that of what it stands for
-    passes = tp in (type, types.BuiltinFunctionType) and fn in _PASSING_ON
-    return Consumer.PASSES if passes else Consumer.KEEPS
+    return Consumer.PASSES if entry(fn).returns_given else Consumer.KEEPS
 
 
 def number_read_from(fn: Any, args: tuple[Any, ...]) -> Any:

@@ -11,7 +11,8 @@ import types
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from magpy_core.monitor import policy
+from magpy_core.knowledge.modules import Verdict
+from magpy_core.monitor.positions import past_own_frames
 from magpy_core.monitor.record import is_own_file
 from magpy_core.recording import imports, modules, output
 from magpy_core.recording.imports import FIND_AND_LOAD, Imports
@@ -98,7 +99,7 @@ class Frames:
         if (cls.__module__ or "").partition(".")[0] == "numpy":
             if is_a(raw, (types.FunctionType, property)):  # these objects change without a trace
                 self.calls.outside.host_call(
-                    self.journal.site, raw if is_a(raw, types.FunctionType) else cls, policy.UNKNOWN
+                    self.journal.site, raw if is_a(raw, types.FunctionType) else cls, Verdict.UNKNOWN
                 )
         elif is_a(raw, property) and raw.fget is not None and getattr(raw.fget, "__code__", None) is frame.f_code:
             self.calls.python.whole_state(first, self.journal.site)
@@ -107,7 +108,5 @@ class Frames:
 
     def _called_by_library(self) -> bool:
         """contextlib is monitored for the user's context managers, not for those of the torch files that are left alone."""
-        frame: types.FrameType | None = sys._getframe(1)
-        while frame is not None and (is_own_file(name := frame.f_code.co_filename) or name == _CONTEXTLIB):
-            frame = frame.f_back
+        frame = past_own_frames(sys._getframe(1), _CONTEXTLIB)
         return frame is not None and is_library_file(frame.f_code.co_filename)

@@ -15,7 +15,7 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
-from magpy_core.monitor import policy
+from magpy_core.knowledge import policy
 from magpy_core.recording.age import Age
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds

@@ -19,6 +19,7 @@ from torch import nn
 from magpy_core._compat.torch.parallel import PARALLEL_FORWARD
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
+from magpy_core.guards.helpers import HOOK_DICTS
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.fields import instance_dict
@@ -27,7 +28,6 @@ from magpy_core.refgraph.kinds import is_a
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Facts
 
-_HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _module = nn.modules.module
 
 
@@ -86,11 +86,11 @@ class ModuleCalls(Tracker):
             self.journal.refuse("MP106", text, site=site, hint=hint)
             return True
         node = self.refgraph.node(module)
-        hooked = any(d.get(name) for name in _HOOK_DICTS) or "forward" in d
+        hooked = any(d.get(name) for name in HOOK_DICTS) or "forward" in d
         if node is not None and not hooked:
             self.refgraph.read(node.source, guard.PLAIN_MODULE, type(module), site)
         elif node is not None:
-            for name in _HOOK_DICTS:
+            for name in HOOK_DICTS:
                 self.refgraph.read(self.sources.attr(node.source, name), guard.TRUTH, bool(d[name]), site)
         self.facts.classes.member(type(module), "forward", site)
         self.facts.classes.member(type(module), "__call__", site)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from magpy_core.guards import kinds as guard
+from magpy_core.monitor.positions import past_own_frames
 from magpy_core.monitor.record import is_own_file
 from magpy_core.recording.ledger import Output
 from magpy_core.recording.numbers import Numbers
@@ -49,9 +50,7 @@ class Origin(NamedTuple):
 def _stack() -> list[types.FrameType]:
     """The frames of the program, innermost first, up to the one that called the region (which is not among them)."""
     frames: list[types.FrameType] = []
-    frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None and is_own_file(frame.f_code.co_filename):
-        frame = frame.f_back
+    frame = past_own_frames(sys._getframe(1))
     while frame is not None:
         if is_own_file(frame.f_code.co_filename):
             if frame.f_code.co_name == "run":

@@ -22,12 +22,12 @@ from magpy_core.recording.ledger import Decision, Ledger
 from magpy_core.recording.places import Places
 from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.iterators import PEEKABLE
+from magpy_core.refgraph.lookup import MODULE_TABLES
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Plan
 
 _COMPLEX = "A complex result takes part in autograd: its gradient may be a conjugate view."
 _VIEW = "In inference mode, a view of a tensor from outside it leaves the region, which compiled is a tensor of that mode."
-_TABLES = ("_parameters", "_buffers", "_modules")
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def _distinct(refgraph: RefGraph) -> list[tuple[Source, ...]]:
         if len(nodes) > 1 and (
             tp in PEEKABLE or any((n.snapshot is not None and tp is not tuple) or n.addressed for n in nodes)
         ):
-            sources = [n.source for n in nodes if not (n.source.kind == "attr" and n.source.key in _TABLES)]
+            sources = [n.source for n in nodes if not (n.source.kind == "attr" and n.source.key in MODULE_TABLES)]
             if len(sources) > 1:
                 found.append(tuple(sources))
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.kinds import is_a, is_heap_type
 
 ABSENT: Any = type("ABSENT", (), {"__repr__": lambda self: "<absent>"})()
 UNKNOWN: Any = type("UNKNOWN", (), {"__repr__": lambda self: "<unknown>"})()
@@ -49,7 +49,7 @@ def slot_names(tp: type) -> tuple[str, ...]:
         names = [
             n
             for k in tp.__mro__
-            if k.__flags__ & (1 << 9)
+            if is_heap_type(k)
             for n, v in k.__dict__.items()
             if is_a(v, types.MemberDescriptorType) and n not in _LAYOUT
         ]

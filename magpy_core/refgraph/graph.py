@@ -35,7 +35,6 @@ class Node:
         "forced",
         "kind",
         "obj",
-        "reads",
         "snapshot",
         "source",
         "summary",
@@ -51,7 +50,6 @@ class Node:
         self.type_name = type(obj).__name__
         self.snapshot: Snapshot | None = None
         self.written_at: list[Any] = []
-        self.reads: int = 0
         self.contents_read = False
         self.addressed = False  # its address was the key of a memo: no other object of the region may be this one
         self.summary = ""

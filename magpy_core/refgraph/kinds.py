@@ -17,7 +17,9 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.cpython.layout import is_heap_type as is_heap_type
 from magpy_core._compat.torch.tensor_guards import no_torch_function
+from magpy_core.knowledge.callables import LRU_CACHE
 
 SCALAR, IDENTITY, TENSOR, LIST, TUPLE, DICT, SET, DEQUE, OBJECT, OPAQUE = range(10)
 NAMES = ("scalar", "identity", "tensor", "list", "tuple", "dict", "set", "deque", "object", "opaque")
@@ -35,7 +37,7 @@ _IDENTITY_TYPES = frozenset({
     types.FunctionType, types.BuiltinFunctionType, types.ModuleType, types.CodeType, types.MethodDescriptorType,
     types.WrapperDescriptorType, types.MethodWrapperType, types.GetSetDescriptorType, types.MemberDescriptorType,
     types.ClassMethodDescriptorType, property, classmethod, staticmethod, functools.cached_property, type,
-    type(functools.lru_cache(lambda: None)), types.GenericAlias, types.UnionType, re.Pattern,
+    LRU_CACHE, types.GenericAlias, types.UnionType, re.Pattern,
     type(threading.Lock()), type(threading.RLock()),  # a lock changes no result
     type(typing.List[int]), type(typing.Union[int, str]), torch._ops.OpOverloadPacket, torch._ops.OpOverload,  # noqa: UP006, UP007
 })  # fmt: skip
@@ -73,11 +75,6 @@ def _kind_of_type(tp: type) -> int:
 
 kind_of_type: Callable[[type], int] = functools.lru_cache(maxsize=4096)(_kind_of_type)
 """The kind of exact instances of a type."""
-
-
-def is_heap_type(tp: type) -> bool:
-    """Whether a class was made at run time: by a class statement, or by C as a heap type (``Py_TPFLAGS_HEAPTYPE``)."""
-    return bool(tp.__flags__ & 1 << 9)
 
 
 def is_a(value: Any, classes: Any) -> bool:
@@ -182,17 +179,9 @@ def bounded_repr(value: Any, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def is_python_class(tp: type) -> bool:
-    """A class made by a class statement whose instances can be rebuilt from their ``__dict__``, slots and base content."""
-    return bool(tp.__flags__ & (1 << 9))
-
-
 def layout_base(tp: type) -> type | None:
     """The built-in base whose C layout ``tp`` has, when replay knows how to rebuild it; None otherwise."""
     for base in tp.__mro__:
-        if not base.__flags__ & (1 << 9):
+        if not is_heap_type(base):
             return base if base in _PLAIN_BASES else None
     return None
-
-
-Factory = Callable[[], Any]

@@ -12,9 +12,12 @@ from typing import Any
 from torch import nn
 
 from magpy_core.refgraph.fields import instance_dict, odd_dict, slot_value
-from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.kinds import is_a, is_heap_type
 
 _MISSING = object()
+
+MODULE_TABLES = ("_parameters", "_buffers", "_modules")
+"""The dicts in which ``nn.Module.__getattr__`` looks, in its order."""
 
 #: Modules whose classes have too many attributes, and change too seldom, to compare all names of them.
 LIBRARIES = ("torch.", "collections", "enum", "typing", "abc")
@@ -39,9 +42,6 @@ class Found:
     @property
     def in_class(self) -> bool:
         return self.class_value is not _MISSING
-
-
-_MRO_CACHE: dict[tuple[type, str], tuple[Any, type | None]] = {}
 
 
 def class_lookup(tp: type, name: str) -> tuple[Any, type | None]:
@@ -71,7 +71,7 @@ def resolve(obj: Any, name: str, *, plain: bool = False) -> Found:
     raw, owner = class_lookup(tp, name)
     if owner is not None and is_data_descriptor(raw):
         if is_a(raw, types.MemberDescriptorType):
-            if owner.__flags__ & (1 << 9):
+            if is_heap_type(owner):
                 value = slot_value(obj, name)
                 return Found("slot", value=value, owner=owner, class_value=raw)
             return Found("getset", owner=owner, class_value=raw)
@@ -96,7 +96,7 @@ def resolve(obj: Any, name: str, *, plain: bool = False) -> Found:
 def member(module: nn.Module, name: str) -> Found:
     """Where ``nn.Module.__getattr__`` finds a parameter, buffer or submodule."""
     d = instance_dict(module) or {}
-    for table in ("_parameters", "_buffers", "_modules"):
+    for table in MODULE_TABLES:
         members = d.get(table)
         if type(members) is dict and name in members:
             return Found("module", value=members[name], table=table)

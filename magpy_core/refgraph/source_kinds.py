@@ -18,7 +18,7 @@ from magpy_core.refgraph import natives
 from magpy_core.refgraph.fields import ABSENT, UNKNOWN, cell_value
 from magpy_core.refgraph.iterators import peek
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.lookup import overrides
+from magpy_core.refgraph.lookup import MODULE_TABLES, overrides
 
 if TYPE_CHECKING:
     from magpy_core.guards.codegen import GuardWriter
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from magpy_core.refgraph.source import Source
     from magpy_core.refgraph.verify import Entry
 
-TABLES = frozenset({"_parameters", "_buffers", "_modules"})
 _TUPLES = (tuple, torch.Size)
 _NOTHING = object()
 
@@ -94,7 +93,7 @@ def _item(source: Source, base: str) -> str:
 def _dict_item(source: Source, base: str) -> str:
     """As an attribute, or a global, where the dict is a namespace."""
     at = source.parent
-    if at.kind == "dict" or (at.kind == "attr" and at.key in TABLES):
+    if at.kind == "dict" or (at.kind == "attr" and at.key in MODULE_TABLES):
         return _member(source, at.parent.describe())
     return str(source.key) if at.kind == "const" and at.label.startswith("globals of ") else _item(source, base)
 

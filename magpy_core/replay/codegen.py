@@ -180,7 +180,7 @@ class ReplayWriter:
         if b.how == "deque":
             return f"{cls}((), {b.extra!r})"
         if b.how == "object":
-            return f"object_new({cls})" if kinds.is_python_class(b.type) else f"{cls}.__new__({cls})"
+            return f"object_new({cls})" if kinds.is_heap_type(b.type) else f"{cls}.__new__({cls})"
         return f"{cls}.__new__({cls})" if b.type not in (list, dict, set) else f"{cls}()"
 
     def fill(self, b: Build, name: str) -> None:

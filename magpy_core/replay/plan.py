@@ -22,6 +22,7 @@ from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.fields import ABSENT, instance_dict, slot_names, slot_value
 from magpy_core.refgraph.graph import Node, RefGraph
 from magpy_core.refgraph.hashing import quiet_keys
+from magpy_core.refgraph.lookup import MODULE_TABLES
 from magpy_core.refgraph.snapshot import Change
 from magpy_core.replay.ir import (
     ActiveError,
@@ -164,7 +165,7 @@ class Planner:
         if self.plain_array(value):
             self.build_array(build, value)
             return build
-        base = kinds.layout_base(tp) if tp.__flags__ & (1 << 9) else tp
+        base = kinds.layout_base(tp) if kinds.is_heap_type(tp) else tp
         if tp is types.SimpleNamespace:
             base = object
         if base is None or kind == kinds.OPAQUE or str(tp.__module__).startswith(("_io", "numpy")):
@@ -214,7 +215,7 @@ class Planner:
     def build_error(self, build: Build, error: BaseException) -> None:
         """Builds an exception with its arguments, cause and context."""
         self.error_leaves(error)
-        base = next(k for k in type(error).__mro__ if not k.__flags__ & (1 << 9))
+        base = next(k for k in type(error).__mro__ if not kinds.is_heap_type(k))
         fields = _ERROR_FIELDS.get(base)
         if fields is None and base.__basicsize__ != BaseException.__basicsize__:
             raise Unsupported("MP110", _not_rebuildable(f"A `{type(error).__name__}`"))
@@ -341,7 +342,7 @@ def describe(node: Node, change: Change) -> str:
         source = node.source
         if source.kind == "dict" and source.base is not None:
             return f"{source.base.describe()}.{change.key}"
-        if source.kind == "attr" and source.key in ("_parameters", "_buffers", "_modules") and source.base is not None:
+        if source.kind == "attr" and source.key in MODULE_TABLES and source.base is not None:
             return f"{source.base.describe()}.{change.key}"
         return f"{base}[{kinds.bounded_repr(change.key)}]"
     return base

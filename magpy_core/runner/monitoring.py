@@ -105,7 +105,7 @@ class Monitoring:
     def _extend_policy(self) -> None:
         if not self._request["call_policy"]:
             return
-        from magpy_core.monitor import policy
+        from magpy_core.knowledge import policy
 
         try:
             policy.extend(self._request["call_policy"])

@@ -365,7 +365,7 @@ def test_the_users_call_policy_reaches_the_monitor(tmp_path: Path) -> None:
         net = torch.nn.Linear(1, 1)
         net(torch.ones(1))
         import time
-        from magpy_core.monitor import policy
+        from magpy_core.knowledge import policy
         print(policy.verdict(time.time), policy.verdict(time.sleep))
     """
     ran = run(tmp_path, source, call_policy={"time.time": "pure"})

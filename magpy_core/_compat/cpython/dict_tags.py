@@ -23,10 +23,11 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.cpython.layout import is_heap_type
+
 _TYPE, _TAG = 8, 24  # offsets of ob_type in an object and of ma_version_tag in a dict
 _DICT_POINTER = -24  # of an instance's materialised __dict__, before the object
 _MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: instances can get another class
 
 
 class Unwatchable(Exception):
@@ -148,7 +149,7 @@ def instance_dict(obj: Any) -> dict[str, Any] | None:
 
 def class_dict(cls: type) -> dict[str, Any] | None:
     """The dict behind a class's ``__dict__``, for a class that a class statement made; None for others."""
-    if not cls.__flags__ & _HEAP_TYPE:
+    if not is_heap_type(cls):
         return None
     behind = gc.get_referents(type.__dict__["__dict__"].__get__(cls))
     return behind[0] if len(behind) == 1 and type(behind[0]) is dict else None
@@ -166,7 +167,7 @@ def names_of(value: Any) -> dict[str, Any] | None:
 
 def type_is_fixed(value: Any) -> bool:
     """Whether ``value`` can't be given another class: an instance of a class that no class statement made."""
-    return not type(value).__flags__ & _HEAP_TYPE and type(value) is not type(sys)
+    return not is_heap_type(type(value)) and type(value) is not type(sys)
 
 
 class Watch:

@@ -1,7 +1,7 @@
 """How CPython lays instances out: whether a class has state that only C code sees.
 
 Layout fact used: a class statement adds at most one pointer to its base's size for each slot, for ``__dict__`` and for
-``__weakref__``; whatever is beyond that belongs to C code. Key function: ``native_state``.
+``__weakref__``; whatever is beyond that belongs to C code. Key functions: ``native_state``, ``is_heap_type``.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ import types
 from collections.abc import Callable
 
 _POINTER = struct.calcsize("P")
-_HEAP_TYPE = 1 << 9
+
+
+def is_heap_type(tp: type) -> bool:
+    """Whether a class was made at run time: by a class statement, or by C as a heap type (``Py_TPFLAGS_HEAPTYPE``)."""
+    return bool(tp.__flags__ & 1 << 9)
 
 
 def _own_native_state(tp: type, base: type) -> bool:
-    if not tp.__flags__ & _HEAP_TYPE or tp.__itemsize__ != base.__itemsize__:
+    if not is_heap_type(tp) or tp.__itemsize__ != base.__itemsize__:
         return True
     members = sum(type(v) is types.MemberDescriptorType for v in tp.__dict__.values())
     shown = members + ("__dict__" in tp.__dict__) + ("__weakref__" in tp.__dict__)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import HERE
+from magpy_core.knowledge.callables import entry
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.callees import GETTERS
 from magpy_core.recording.numbers import Numbers
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
 
 _PAIRS: tuple[type, ...] = (type({}.items()), type(iter({}.items())), zip, enumerate)
-_ASKING = (getattr, hasattr, vars, dir)  # what these read is seen where Python calls them
 
 
 @dataclass(eq=False)
@@ -83,7 +83,7 @@ class Arguments(Tracker):
         """Native code (``sorted``, ``map``) may be handed an ``operator.attrgetter`` or the like: what that reads of the
         elements is guarded here."""
         for v in (*args, *kwargs.values()):
-            if is_a(v, GETTERS) or any(v is asking for asking in _ASKING):
+            if is_a(v, GETTERS) or entry(v).reads_attributes:
                 self._getter(v, [a for a in args if a is not v], site)
 
     def _getter(self, getter: Any, args: list[Any], site: Any) -> None:

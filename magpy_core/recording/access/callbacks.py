@@ -5,8 +5,6 @@ Key type: Callbacks.
 
 from __future__ import annotations
 
-import bisect
-import collections
 import functools
 import gc
 import itertools
@@ -20,38 +18,23 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
-from magpy_core.monitor import policy
+from magpy_core.knowledge import policy
+from magpy_core.knowledge.callables import Callback, Reads, entry
+from magpy_core.knowledge.methods import container_method
+from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.callees import GETTERS
+from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, MEMBER
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
-from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
 
-_NATIVE_CALLABLES = (
-    types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType,
-    types.ClassMethodDescriptorType, functools.partial, type, *GETTERS,
-)  # fmt: skip
+_WITH_KEY = (Callback.KEY, Callback.KEY_OF_ALL, Callback.KEY_OF_TWO)
+_NATIVE_CALLABLES = (*BUILTIN_FUNCTION, *DESCRIPTOR, functools.partial, type, *GETTERS)
 _MOST_CALLS = 1000  # of one native callback, that are looked at one by one
-# Classes that call their first argument with each element of the others; with a tuple's elements; never with known ones.
-_FIRST_CALLS = frozenset({map, filter, itertools.filterfalse, itertools.takewhile, itertools.dropwhile})
-_BLIND_CALLS = frozenset({functools.reduce, itertools.accumulate, itertools.groupby})
-_TAKES_KEY = frozenset({sorted, min, max, bisect.bisect_left, bisect.bisect_right, bisect.insort_left, bisect.insort_right})
-# Whatever they are called with, these read nothing that events or the arguments' guards don't cover.
-_HARMLESS = frozenset({int, float, complex, bool, abs, ord, chr, hex, oct, bin, round, type, callable})
-_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, property)
-_TEXTS = frozenset({str, repr, ascii})
-# These read what is in a container, and nothing else.
-_READS_CONTAINERS = frozenset(
-    {len, tuple, list, set, frozenset, dict, sum, min, max, sorted, any, all, enumerate, zip, reversed}
-)
-_ITER: dict[int, Any] = {
-    kinds.LIST: list.__iter__, kinds.TUPLE: tuple.__iter__, kinds.DEQUE: collections.deque.__iter__,
-    kinds.DICT: dict.__iter__, kinds.SET: lambda s: (frozenset if is_a(s, frozenset) else set).__iter__(s),
-}  # fmt: skip
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 
 
@@ -60,10 +43,9 @@ def _elements(iterable: Any) -> list[Any] | None:
     tp = type(iterable)
     if tp in _VIEWS or tp in (range, str, bytes):
         return list(itertools.islice(iterable, _MOST_CALLS + 1))
-    kind = kinds.kind_of_type(tp)
-    if kind not in kinds.CONTAINERS or is_a(lookup.class_lookup(tp, "__iter__")[0], types.FunctionType):
+    if kinds.kind_of_type(tp) not in kinds.CONTAINERS or is_a(lookup.class_lookup(tp, "__iter__")[0], types.FunctionType):
         return None
-    return list(itertools.islice(_ITER[kind](iterable), _MOST_CALLS + 1))
+    return list(itertools.islice(natives.keys(iterable), _MOST_CALLS + 1))
 
 
 def _behind(iterator: Any) -> Iterator[Any]:
@@ -80,12 +62,8 @@ def _behind(iterator: Any) -> Iterator[Any]:
             continue
         if hasattr(type(value), "__next__") or type(value) in (tuple, functools.partial, *_VIEWS):
             todo += gc.get_referents(value)
-        elif type(value) in (types.BuiltinFunctionType, types.MethodWrapperType):  # ``map(values.__getitem__, ...)``
+        elif type(value) in BUILTIN_FUNCTION:  # ``map(values.__getitem__, ...)``
             todo.append(value.__self__)
-
-
-def _one_by_one(elements: list[Any] | None) -> list[tuple[Any, ...]] | None:
-    return None if elements is None else [(e,) for e in elements]
 
 
 @dataclass(eq=False)
@@ -107,24 +85,27 @@ class Callbacks(Tracker):
     def guard(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The native ``fn`` calls what it is given: native callables among that have no events of their own."""
         self.seen_at = site
-        if fn in _TAKES_KEY:
+        how = entry(fn).calls
+        if how in _WITH_KEY:
             if (key := kwargs.get("key")) is not None:
-                given = args[0] if len(args) == 1 or fn is sorted else args
-                self.called(site, key, _one_by_one(_elements(given)), (given,))
-        elif fn in _FIRST_CALLS and args:
+                walked = args if how is Callback.KEY_OF_ALL and len(args) > 1 else args[0] if args else kwargs.get("a", ())
+                inserted = (args[1] if len(args) > 1 else kwargs.get("x"),) if how is Callback.KEY_OF_TWO else ()
+                elements = _elements(walked)
+                calls = None if elements is None else [(e,) for e in (*elements, *inserted)]
+                self.called(site, key, calls, (walked,))
+        elif how is Callback.EACH and args:
             lists = [_elements(a) for a in args[1:]]
             known = all(one is not None for one in lists)
             calls = [tuple(c) for c in zip(*(one or () for one in lists), strict=False)] if known else None
             self.called(site, args[0], calls, args[1:])
-        elif fn is itertools.starmap and len(args) == 2:
+        elif how is Callback.SPREAD and len(args) == 2:
             each = _elements(args[1])
             known = each is not None and all(is_a(e, (tuple, list)) for e in each)
             self.called(site, args[0], [tuple(e) for e in each or ()] if known else None, args[1:])
-        elif fn is iter or fn is collections.defaultdict:
-            if args and (fn is not iter or len(args) == 2):
-                self.called(site, args[0], [()], ())
-        elif fn in _BLIND_CALLS and args:
-            index = 0 if fn is functools.reduce else 1
+        elif how is Callback.FACTORY and args and (fn is not iter or len(args) == 2):
+            self.called(site, args[0], [()], ())
+        elif how in (Callback.FIRST, Callback.SECOND) and args:
+            index = 0 if how is Callback.FIRST else 1
             called = args[index] if len(args) > index else kwargs.get("key", kwargs.get("func"))
             self.called(site, called, None, args)
 
@@ -137,7 +118,7 @@ class Callbacks(Tracker):
         if not is_a(fn, _NATIVE_CALLABLES) or (is_a(fn, type) and kinds.is_heap_type(fn)):
             self._python(site, fn)
             return  # Python: its frames are seen
-        if policy.verdict(fn) == policy.TORCH or is_a(getattr(fn, "__self__", None), torch.Tensor):
+        if policy.verdict(fn) == Verdict.TORCH or is_a(getattr(fn, "__self__", None), torch.Tensor):
             return  # the operator recorder sees it
         if calls is not None and len(calls) <= _MOST_CALLS:
             for part in (part for value in walked for part in _behind(value) if not is_a(part, types.GeneratorType)):
@@ -146,14 +127,15 @@ class Callbacks(Tracker):
                 self._native(site, fn, (*before, *call), keywords)
             return
         owner = getattr(fn, "__self__", None)
-        self.formats = self.formats or fn in _TEXTS
+        reads = entry(fn).reads_inside
+        self.formats |= reads is Reads.TEXT
         if kinds.kind_of(owner) in kinds.CONTAINERS:
             self._any_method(owner, fn.__name__, site)
         elif (
             is_a(fn, GETTERS)
-            or is_a(owner, _DESCRIPTORS)
+            or is_a(owner, (*MEMBER, property))
             or (
-                fn not in (_READS_CONTAINERS | _HARMLESS | _TEXTS)
+                reads is Reads.ANYTHING
                 and kinds.kind_of(owner) != kinds.SCALAR
                 and getattr(fn, "__module__", "") in ("builtins", None)
             )
@@ -162,7 +144,7 @@ class Callbacks(Tracker):
             hint = "Use a comprehension or a lambda: its reads are observed."
             self.journal.refuse("MP104", text, hint=hint, site=site)
             return
-        if fn not in _HARMLESS:
+        if reads is not Reads.NOTHING:
             self.consumes = True
             self.elements_of(site, walked)
 
@@ -212,7 +194,7 @@ class Callbacks(Tracker):
         node = self.facts.roots.node_for(owner)
         if node is None:
             return
-        if name not in policy.READ_METHODS and name not in policy.KEYED_READS:
+        if container_method(name).writes:
             self.refgraph.snapshot(node)
             self.access.writes.mark_written(node, site)
         self.facts.contents.whole(node, site)

@@ -19,6 +19,7 @@ from torch import nn
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
+from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.recording.age import Age
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.callees import DESCRIPTOR, GETTERS
@@ -33,7 +34,7 @@ from magpy_core.refgraph.kinds import is_a
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Facts, Nodes
 
-WRAPPERS = (property, functools.cached_property, staticmethod, classmethod, type(functools.lru_cache(lambda: None)))
+WRAPPERS = (property, functools.cached_property, staticmethod, classmethod, LRU_CACHE)
 """Objects around functions that a program may give attributes, or another ``__doc__``."""
 # C-level attributes of built-in objects that are fixed once the object's identity is.
 _FIXED_FIELDS = frozenset(
@@ -104,10 +105,6 @@ class Reads(Tracker):
 
     def thread_local(self, site: Any) -> None:
         self.journal.refuse("MP111", "A `threading.local` has other attributes in every thread.", site=site)
-
-    def super_attr_read(self, site: Any, cls: Any, obj: Any) -> None:
-        self.journal.site = site
-        self.read_super(cls, obj, site.name, site)
 
     def read_super(self, cls: type, obj: Any, name: str, site: Any) -> None:
         tp = obj if is_a(obj, type) else type(obj)
@@ -209,7 +206,7 @@ class Reads(Tracker):
         elif where == "module":
             table = instance_dict(obj)[found.table]  # type: ignore[index]
             self.absent_attr(node, obj, name, site)
-            for earlier in ("_parameters", "_buffers", "_modules"):
+            for earlier in lookup.MODULE_TABLES:
                 members = instance_dict(obj)[earlier]  # type: ignore[index]
                 source = self.sources.attr(node.source, earlier)
                 if earlier == found.table:
@@ -251,7 +248,7 @@ class Reads(Tracker):
             if where == "python":
                 self.native_getattr(obj, found.value, name, site)
             elif is_a(obj, nn.Module):
-                for table in ("_parameters", "_buffers", "_modules"):
+                for table in lookup.MODULE_TABLES:
                     self.absent_member(node, obj, table, name, site)
 
     def module_member(self, module: Any, name: str, site: Any) -> None:

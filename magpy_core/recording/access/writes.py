@@ -31,7 +31,7 @@ from magpy_core.replay.ir import MadeInside
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Facts
 
-_MODULE_TABLES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
+_WRITTEN_TABLES = (*lookup.MODULE_TABLES, "_non_persistent_buffers_set")
 
 
 @dataclass(eq=False)
@@ -189,7 +189,7 @@ class Writes(Tracker):
             if deletes:  # which of its tables that takes it from, no event shows
                 self.facts.classes.member(tp, "__delattr__", site)
                 self.presence(node, name, site)
-            for table in _MODULE_TABLES:
+            for table in _WRITTEN_TABLES:
                 members = d.get(table)
                 if members is not None:
                     table_node = self.refgraph.add(members, self.sources.attr(node.source, table))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import collections
 import functools
-import itertools
 import types
-import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +12,10 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
-from magpy_core.monitor import policy
-from magpy_core.opgraph.scalars import CARRYING
+from magpy_core.knowledge import policy
+from magpy_core.knowledge.callables import entry
+from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.calls.native import HIGHER
 from magpy_core.recording.lifetimes import Lifetimes
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
@@ -29,18 +26,6 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts, Nodes
 
 _TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and the like
-_CONTAINER_TYPES = frozenset(
-    {list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict, collections.defaultdict}
-)
-# Types that pass the elements of their arguments on by identity.
-_HANDING_TYPES = frozenset({list, tuple, dict, enumerate, zip, reversed, collections.deque})
-# Iterators that use what a function returns to them to decide which elements they give.
-_JUDGES = frozenset({filter, itertools.filterfalse, itertools.takewhile, itertools.dropwhile, itertools.groupby})
-_ITERATING = frozenset({
-    list, tuple, set, frozenset, dict, enumerate, zip, map, filter, reversed, sorted, sum, min, max, any, all, iter, bytes,
-    bytearray, functools.reduce,
-})  # fmt: skip
-_TO_TEXT = (str, repr, ascii, format)
 
 
 @dataclass(eq=False)
@@ -57,10 +42,11 @@ class ClassCalls(Tracker):
 
     def call(self, site: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.lifetimes.constructed(cls, args, site)
-        self.access.callbacks.selects = self.access.callbacks.selects or cls in _JUDGES
-        if cls in HIGHER:
+        known = entry(cls)
+        self.access.callbacks.selects |= known.judges
+        if known.calls is not None:
             self.access.callbacks.guard(site, cls, args, kwargs)
-        if cls in CARRYING and self.numbers.carries(args, kwargs):
+        if known.computes and self.numbers.carries(args, kwargs):
             self.numbers.escape_raising(cls, args, site)
             self.numbers.expect_computed(self.stack, site, cls, args)
             return
@@ -77,7 +63,7 @@ class ClassCalls(Tracker):
             return
         if kinds.is_heap_type(cls):
             base = policy.native_base(cls)
-            if base is not None and policy.verdict(base) != policy.PURE:
+            if base is not None and policy.verdict(base) != Verdict.PURE:
                 self.calls.outside.host_call(site, base, policy.verdict(base))
                 return
             self.facts.classes.shape(cls, site)
@@ -92,25 +78,18 @@ class ClassCalls(Tracker):
                 self.access.arguments.read(site, args, kwargs)
                 self.numbers.escape_all(site, args, kwargs)
             return
-        if cls in (super, types.MethodType, types.SimpleNamespace, slice, weakref.ref):
+        if known.ignores:
             return
-        if (
-            cls.__module__ in ("builtins", "types")
-            or policy.verdict(cls) == policy.PURE
-            or cls.__module__ in ("collections",)
-        ):
-            if cls not in _HANDING_TYPES:
+        if policy.verdict(cls) == Verdict.PURE:
+            if not known.keeps_elements:
                 self.numbers.escape_all(site, args, kwargs)
             elif cls is dict:
                 self.numbers.escape_all(site, *(a for a in args if not is_a(a, dict)))
             elif cls is not zip:
                 self.numbers.escape_all(site, args[1:], kwargs)
-            if cls is str or (cls is map and args and any(args[0] is one for one in _TO_TEXT)):
+            if cls is str or (cls is map and args and entry(args[0]).to_text):
                 self.facts.texts.formatted(args if cls is str else args[1:], site)
-            shallow = 1 if cls in _ITERATING or cls in _CONTAINER_TYPES else None
-            if cls in _HANDING_TYPES and cls is not dict:
-                shallow = 0
-            self.access.arguments.read(site, args, kwargs, shallow=shallow, carry=cls in _HANDING_TYPES)
+            self.access.arguments.read(site, args, kwargs, shallow=known.levels, carry=known.keeps_elements)
         elif kinds.is_numpy_value(cls):
             self.calls.outside.call_numpy(site, cls, args, kwargs)
         elif policy.module_of(cls).startswith("torch"):

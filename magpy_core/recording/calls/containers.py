@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.monitor import policy
+from magpy_core.knowledge.methods import Fate, container_method
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.ledger import Output
 from magpy_core.recording.numbers import Numbers
@@ -20,27 +20,7 @@ from magpy_core.refgraph.kinds import is_a
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Facts
 
-# Methods that don't read containers among their arguments; all others may.
-_LOOKS_AT_NONE = frozenset({
-    "append", "appendleft", "add", "discard", "insert", "setdefault", "get", "pop", "popleft", "popitem", "clear", "copy",
-    "items", "values", "keys", "reverse", "rotate", "move_to_end", "sort", "__setitem__", "__getitem__", "__delitem__",
-    "__copy__", "__iter__", "__len__", "__reversed__", "__mul__", "__rmul__", "__imul__", "__sizeof__",
-})  # fmt: skip
-# Methods that pass elements on by identity and read none of them.
-_STORING = frozenset({
-    "append", "add", "extend", "appendleft", "extendleft", "update", "setdefault", "insert", "__setitem__", "__iadd__",
-    "__ior__",
-})  # fmt: skip
-_HANDING = _STORING | {
-    "pop", "popleft", "popitem", "copy", "__copy__", "clear", "items", "values", "keys", "get", "__getitem__", "__iter__",
-    "__reversed__", "__len__", "reverse", "rotate", "move_to_end", "__add__", "__mul__", "__rmul__", "__init__",
-}  # fmt: skip
-_TAKING = frozenset({"extend", "extendleft", "__iadd__"})  # they read their argument, but not its elements
-_BY_KEY = frozenset({"get", "setdefault", "pop", "__getitem__", "__setitem__", "__delitem__", "__contains__"})
 _ORDERED = (kinds.LIST, kinds.TUPLE, kinds.DEQUE, kinds.DICT)
-_COMPARING = frozenset(
-    {"index", "count", "remove", "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
-)
 
 
 @dataclass(eq=False)
@@ -55,35 +35,36 @@ class ContainerCalls(Tracker):
         default_factory=dict, init=False
     )  # how often the region has advanced iterators from outside, by id
 
-    def escape_from_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def escape_from_method(self, site: Any, obj: Any, numbers: Fate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Numbers that vary stay symbolic where the method only passes them on."""
-        if name not in _HANDING:
+        if numbers is Fate.ESCAPE:
             self.numbers.escape_all(site, obj, args, kwargs)
-        elif name not in _STORING:
+        elif numbers is Fate.KEEP:
             self.numbers.escape_all(site, args, kwargs)
-        elif name in ("insert", "setdefault", "__setitem__", "add"):
+        elif numbers is Fate.STORE_BY_KEY:
             self.numbers.escape_all(site, args[:1])
 
     def method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if name not in policy.READ_METHODS and name not in policy.KEYED_READS:
+        known = container_method(name)
+        if known.writes:
             self.access.writes.counted(obj)
         node = self.facts.roots.node_for(obj)
         kind = kinds.kind_of(obj)
-        if self.ledger.scalars and not (args and name in _BY_KEY and self.numbers.keyed_by_address(obj, args[0])):
-            self.escape_from_method(site, obj, name, args, kwargs)
+        if self.ledger.scalars and not (args and known.by_key and self.numbers.keyed_by_address(obj, args[0])):
+            self.escape_from_method(site, obj, known.numbers, args, kwargs)
         for a in args:
             if kinds.kind_of(a) == kinds.OBJECT:
                 self.facts.classes.special_methods(a, site)
-        if name not in _LOOKS_AT_NONE:
-            depth = 0 if name in _TAKING or all(is_a(a, dict) for a in args) else 1
-            self.access.arguments.read(site, args, kwargs, shallow=depth, carry=name in _HANDING and kind in _ORDERED)
-        if kind == kinds.SET or (kind == kinds.DICT and (name == "move_to_end" or (node is None and name in _BY_KEY))):
+        if known.levels is not None:
+            depth = 0 if all(is_a(a, dict) for a in args) else known.levels
+            self.access.arguments.read(site, args, kwargs, shallow=depth, carry=known.moves_elements and kind in _ORDERED)
+        if kind == kinds.SET or (kind == kinds.DICT and (name == "move_to_end" or (node is None and known.by_key))):
             self.facts.contents.identified(site, node is not None, *(args if kind == kinds.SET else args[:1]))
         if node is None:
-            if name in _COMPARING:
+            if known.compares:
                 self.facts.contents.identified(site, False, obj, *args)
             return
-        if node.kind == kinds.DICT and name in policy.KEYED_READS and args:
+        if node.kind == kinds.DICT and known.looks_up and args:
             self.access.items.dict_key(node, args[0], site)
             return
         if name == "__len__":
@@ -92,7 +73,7 @@ class ContainerCalls(Tracker):
                 self.ledger.learned.exact.add(varying.source.path)
                 self.refgraph.read(varying.source, guard.EQUAL, varying.at_entry, site)
             return
-        if name in _COMPARING:  # with each element, whatever is in it
+        if known.compares:  # with each element, whatever is in it
             self.access.arguments.read(site, (obj, *args), {})
         if node.kind == kinds.DICT and name in ("setdefault", "pop") and args:
             self.access.items.dict_key(node, args[0], site)
@@ -101,9 +82,9 @@ class ContainerCalls(Tracker):
             self.refgraph.snapshot(node)
             self.access.writes.mark_written(node, site)
             return
-        if name in policy.READ_METHODS:
+        if known.reads:
             keys_only = node.kind == kinds.DICT and name in ("keys", "__iter__")
-            self.facts.contents.whole(node, site, values=not keys_only, carry=name in _HANDING)
+            self.facts.contents.whole(node, site, values=not keys_only, carry=known.moves_elements)
             return
         self.refgraph.snapshot(node)
         self.access.writes.mark_written(node, site)

@@ -17,7 +17,9 @@ from magpy_core._compat.torch.scripts import (
     SCRIPTED,
 )
 from magpy_core._compat.torch.surroundings import watched
-from magpy_core.monitor import policy
+from magpy_core.knowledge import policy
+from magpy_core.knowledge.callables import LRU_CACHE
+from magpy_core.knowledge.modules import Verdict
 from magpy_core.opgraph.functions import (
     OUTSIDE_ARRAY,
     OUTSIDE_ARRAY_HINT,
@@ -37,7 +39,6 @@ from magpy_core.refgraph.kinds import is_a
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts, Nodes
 
-_LRU = type(functools.lru_cache(lambda: None))
 FAST_PATHS = frozenset(
     cls.forward.__code__
     for cls in (torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer, torch.nn.TransformerEncoder)
@@ -113,7 +114,7 @@ class Dispatch(Tracker):
             self.calls.class_calls.call(site, fn, args, kwargs)
         elif tp is functools.partial:
             self._partial(site, fn, args, kwargs)
-        elif tp is _LRU:
+        elif tp is LRU_CACHE:
             self.nodes.caches.call(site, fn, args, kwargs)
         elif is_a(fn, weakref.ref):
             self.lifetimes.call_weakref(site, fn)
@@ -145,19 +146,19 @@ class Dispatch(Tracker):
             if kinds.is_numpy_value(type(fn)):
                 self.calls.outside.call_numpy(site, fn, args, kwargs)
             else:  # numpy.vectorize and the like: Python is called from native code
-                self.calls.outside.host_call(site, fn, policy.UNKNOWN)
+                self.calls.outside.host_call(site, fn, Verdict.UNKNOWN)
         elif is_a(raw, types.FunctionType) and owner is not None:
             self.facts.classes.member(type(fn), "__call__", site)
             if self.calls.python.is_library(raw.__code__):
                 self.access.arguments.read(site, args, kwargs)
         elif policy.module_of(type(fn)).startswith("torch"):
             self.stack.torch = (site, fn)
-        elif policy.verdict(fn) == policy.PURE or type(fn).__module__ in ("operator", "re", "functools", "typing", "types"):
+        elif policy.verdict(fn) == Verdict.PURE or type(fn).__module__ in ("operator", "re", "functools", "typing", "types"):
             self.numbers.escape_all(site, args, kwargs)
             self.access.arguments.read(site, args, kwargs)
         else:
             what = policy.verdict(fn)
-            self.calls.outside.host_call(site, fn, what if what in (policy.HOST, policy.IO) else policy.UNKNOWN)
+            self.calls.outside.host_call(site, fn, what if what in (Verdict.HOST, Verdict.IO) else Verdict.UNKNOWN)
 
     def _builtin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         owner = fn.__self__

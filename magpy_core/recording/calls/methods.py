@@ -8,9 +8,12 @@ import types
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from magpy_core.monitor import policy
+from magpy_core.knowledge import policy
+from magpy_core.knowledge.methods import ERROR_WRITES
+from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.callees import MEMBER
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
@@ -18,8 +21,6 @@ from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
-
-_MEMBERS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
 @dataclass(eq=False)
@@ -50,7 +51,7 @@ class MethodCalls(Tracker):
             if is_a(obj, types.FunctionType) and name == "__get__":
                 return
             self.calls.outside.lock_used(site, obj, name, bool(args or kwargs), fn)
-            if is_a(obj, _MEMBERS) and args:
+            if is_a(obj, MEMBER) and args:
                 self.access.natives.member_used(site, obj, name, args[0])
             self.numbers.escape_all(site, obj, args, kwargs)
             self.access.arguments.read(site, args, kwargs)
@@ -64,10 +65,8 @@ class MethodCalls(Tracker):
             self.access.callbacks.guard(site, sorted, (obj,), kwargs)
         if kind in kinds.CONTAINERS:
             self.calls.container_calls.method(site, obj, name, args, kwargs)
-        elif self.access.natives.pickles(type(obj), args) or (
-            name in policy.ERROR_WRITES and self.refgraph.node(obj) is not None
-        ):
-            self.calls.outside.host_call(site, fn, policy.UNKNOWN)
+        elif self.access.natives.pickles(type(obj), args) or (name in ERROR_WRITES and self.refgraph.node(obj) is not None):
+            self.calls.outside.host_call(site, fn, Verdict.UNKNOWN)
         elif is_a(obj, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
             self.calls.container_calls.read_iterator(obj, site)
         elif kind == kinds.OPAQUE or type(obj).__module__ in ("_io", "io", "_thread", "re", "numpy"):
@@ -75,11 +74,11 @@ class MethodCalls(Tracker):
         elif not self.arrays.memory_read(site, obj):
             owner = lookup.class_lookup(type(obj), name)[1]
             if owner is not None and policy.is_host_module(owner.__module__):  # random.random, of a hidden generator
-                self.calls.outside.host_call(site, fn, policy.HOST)
+                self.calls.outside.host_call(site, fn, Verdict.HOST)
                 return
             if owner is not None and policy.native_base(owner) is owner:
                 what = policy.verdict(owner)
-                if what != policy.PURE or self.refgraph.node(obj) is not None:  # one made inside begins in a known state
+                if what != Verdict.PURE or self.refgraph.node(obj) is not None:  # one made inside begins in a known state
                     self.calls.outside.host_call(site, fn, what)
                     return
             self.facts.roots.node_for(obj)
@@ -99,7 +98,7 @@ class MethodCalls(Tracker):
             self.access.arguments.read(site, args, kwargs)
             return
         if module in ("_io", "io"):
-            self.calls.outside.host_call(site, fn, policy.IO)
+            self.calls.outside.host_call(site, fn, Verdict.IO)
         elif hasattr(type(obj), "__next__"):
             if name == "__next__":
                 self.calls.container_calls.advance(obj, site)
@@ -107,11 +106,11 @@ class MethodCalls(Tracker):
                 self.calls.container_calls.read_iterator(obj, site)
         elif module.startswith("torch"):
             self.stack.torch = (site, fn)
-        elif policy.verdict(fn) in (policy.HOST, policy.IO):
+        elif policy.verdict(fn) in (Verdict.HOST, Verdict.IO):
             self.calls.outside.host_call(site, fn, policy.verdict(fn))
         elif module == "numpy" and (kinds.is_numpy_value(type(obj)) or self.arrays.is_plain_array(obj)):
             self.calls.outside.call_numpy(site, fn, args, kwargs)
         elif (self.refgraph.node(obj) is not None or module == "numpy") and not (
             module == "numpy" and self.journal.graph_incomplete
         ):
-            self.calls.outside.host_call(site, fn, policy.UNKNOWN)
+            self.calls.outside.host_call(site, fn, Verdict.UNKNOWN)

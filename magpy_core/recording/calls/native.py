@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import collections
 import functools
-import itertools
 import types
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,9 +12,10 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core._compat.torch.settings import changes_setting
-from magpy_core.monitor import policy
-from magpy_core.opgraph.scalars import CARRYING
-from magpy_core.recording.access.callbacks import _BLIND_CALLS, _FIRST_CALLS, _TAKES_KEY
+from magpy_core.knowledge import policy
+from magpy_core.knowledge.callables import entry
+from magpy_core.knowledge.methods import CLASS_METHODS
+from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.calls.rules import RULES
 from magpy_core.recording.numbers import Numbers
@@ -28,15 +27,6 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls
 
 
-# Class methods that read only their arguments.
-_CLASS_METHODS = frozenset({
-    "__new__", "fromkeys", "fromhex", "from_bytes", "maketrans", "__subclasscheck__", "__instancecheck__", "mro",
-    "__prepare__", "__init_subclass__", "__subclasshook__", "from_iterable", "__class_getitem__",
-})  # fmt: skip
-# Pure but for the containers they are given: heappush, insort, Counter's counting, operator.setitem.
-_MUTATING_MODULES = frozenset({"_heapq", "_bisect", "_collections", "_operator"})
-HIGHER = _FIRST_CALLS | _BLIND_CALLS | _TAKES_KEY | {itertools.starmap, iter, collections.defaultdict}
-"""Native callables that may call what they are given."""
 CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
 
 
@@ -51,7 +41,7 @@ class NativeCalls(Tracker):
 
     def class_method(self, site: Any, fn: Any, owner: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         name = fn.__name__
-        if name in _CLASS_METHODS:
+        if name in CLASS_METHODS:
             self.access.arguments.read(site, args, kwargs)
             self.numbers.escape_all(site, args, kwargs)
         elif name == "__call__" and is_a(fn, types.MethodWrapperType):
@@ -60,23 +50,23 @@ class NativeCalls(Tracker):
             self.stack.torch = (site, fn)
         else:
             self.calls.outside.host_call(
-                site, fn, policy.verdict(fn) if policy.verdict(fn) != policy.PURE else policy.UNKNOWN
+                site, fn, policy.verdict(fn) if policy.verdict(fn) != Verdict.PURE else Verdict.UNKNOWN
             )
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        rule = RULES.get(fn)
-        if fn in HIGHER:
+        rule, known = RULES.get(fn), entry(fn)
+        if known.calls is not None:
             self.access.callbacks.guard(site, fn, args, kwargs)
         if rule is not None:
             rule(self.calls.rules, site, fn, args, kwargs)
             return
-        what = policy.verdict(fn) if not self.access.natives.pickles(fn, args) else policy.UNKNOWN
-        if what == policy.TORCH and changes_setting(fn) and not self.ledger.ops.op_depth:
+        what = policy.verdict(fn) if not self.access.natives.pickles(fn, args) else Verdict.UNKNOWN
+        if what == Verdict.TORCH and changes_setting(fn) and not self.ledger.ops.op_depth:
             self.calls.outside.setting_written(site)
-        elif what == policy.TORCH:
+        elif what == Verdict.TORCH:
             self.calls.torch.expected(site, fn, args)
-        elif what == policy.PURE:
-            if fn in CARRYING and self.numbers.carries(args, kwargs):
+        elif what == Verdict.PURE:
+            if known.computes and self.numbers.carries(args, kwargs):
                 self.numbers.escape_raising(fn, args, site)
                 self.numbers.expect_computed(self.stack, site, fn, args)
                 return
@@ -84,11 +74,11 @@ class NativeCalls(Tracker):
             if self.ledger.scalars and any(is_a(a, CALLBACKS) for a in (*args, *kwargs.values())):
                 self.numbers.escape_hidden(site)
             self.access.arguments.read(site, args, kwargs)
-            if getattr(fn, "__module__", None) in _MUTATING_MODULES:
+            if policy.fills_arguments(fn):
                 for a in args:
                     if kinds.kind_of(a) in kinds.CONTAINERS:
                         self.access.writes.before_write(a, site)
-        elif what == policy.UNKNOWN and (getattr(fn, "__module__", None) or "").startswith("numpy"):
+        elif what == Verdict.UNKNOWN and (getattr(fn, "__module__", None) or "").startswith("numpy"):
             self.calls.outside.call_numpy(site, fn, args, kwargs)
         else:
             self.calls.outside.host_call(site, fn, what)

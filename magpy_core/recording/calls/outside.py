@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextvars
 import copy
-import functools
 import threading
 import types
 from dataclasses import dataclass, field
@@ -19,7 +18,9 @@ import torch.utils.checkpoint
 
 from magpy_core.findings import HERE, Value
 from magpy_core.guards import kinds as guard
-from magpy_core.monitor import policy
+from magpy_core.knowledge import policy
+from magpy_core.knowledge.callables import LRU_CACHE
+from magpy_core.knowledge.modules import Verdict
 from magpy_core.opgraph.functions import (
     opaque_hint,
     opaque_read,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 _SETTINGS = (bool, int, float, str, type(None), torch.dtype)
 _HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
-_CACHED = type(functools.lru_cache(lambda: None))
 
 
 @dataclass(eq=False)
@@ -125,7 +125,7 @@ class Outside(Tracker):
         """Numbers are drawn from a random stream; False when it is one of the region's own, or their number is not plain."""
         stream = fn.__self__
         if self.ledger.ops.op_depth:  # the node draws again, after all that are drawn ahead of the graph
-            self.host_call(site, fn, policy.HOST)
+            self.host_call(site, fn, Verdict.HOST)
             return True
         if is_hidden(stream):
             module = "random" if type(stream).__module__ == "random" else "numpy.random"
@@ -157,7 +157,7 @@ class Outside(Tracker):
         if type(result) in (int, float):
             self.ledger.draws.append(source)
             return self.ledger.scalars.bind(result, self.ledger.scalars.source(source, result))
-        self.host_call(site, fn, policy.HOST)
+        self.host_call(site, fn, Verdict.HOST)
         return result
 
     def context_variable(self, var: contextvars.ContextVar[Any], name: str, args: tuple[Any, ...], site: Any) -> None:
@@ -189,15 +189,15 @@ class Outside(Tracker):
     def lock_used(self, site: Any, obj: Any, name: str, checks: bool, fn: Any) -> None:
         """A lock changes no result unless the program checks whether it is held (threading checks only locks it holds).
         Nor does a cache's count of its calls unless it is read: a replay keeps no count."""
-        if name in ("cache_info", "cache_clear") and is_a(obj, _CACHED):
-            self.host_call(site, fn, policy.UNKNOWN)
+        if name in ("cache_info", "cache_clear") and is_a(obj, LRU_CACHE):
+            self.host_call(site, fn, Verdict.UNKNOWN)
             return
         name = name.removesuffix("_lock")  # the names of old
         checks = name in ("locked", "_is_owned") or (name == "acquire" and checks)
         if type(obj).__module__ != "_thread" or site.code.co_filename == threading.__file__:
             return
         if checks:
-            self.host_call(site, fn, policy.UNKNOWN)
+            self.host_call(site, fn, Verdict.UNKNOWN)
         elif name in ("acquire", "release"):
             count, _, _ = self._locks.get(id(obj), (0, obj, site))
             self._locks[id(obj)] = count + (1 if name == "acquire" else -1), obj, site
@@ -208,7 +208,7 @@ class Outside(Tracker):
             if count:
                 self.journal.refuse("MP110", f"{HERE} leaves a lock held or released; replay can't repeat that.", site=site)
 
-    def host_call(self, site: Any, fn: Any, what: str) -> None:
+    def host_call(self, site: Any, fn: Any, what: Verdict) -> None:
         if self.ledger.ops.op_depth and policy.is_decimal(fn):
             return  # inside of what is one node: computed again, with the context of then
         name = policy.shown_name(fn)
@@ -216,9 +216,9 @@ class Outside(Tracker):
             self.journal.skip_call("the subclasses of a class were listed, which no guard can watch")
             return
         values = (Value("call", name),)
-        if what == policy.IO and name.endswith(".__exit__") and self.journal.refused:
+        if what == Verdict.IO and name.endswith(".__exit__") and self.journal.refused:
             return  # the file was opened here: that has been said
-        if what == policy.IO:
+        if what == Verdict.IO:
             self.journal.refuse(
                 "MP113",
                 f"{HERE} performs input or output inside the region, which replay can't repeat.",
@@ -226,7 +226,7 @@ class Outside(Tracker):
                 values=values,
                 site=site,
             )
-        elif what == policy.UNKNOWN or what == policy.PURE:
+        elif what == Verdict.UNKNOWN or what == Verdict.PURE:
             self.journal.refuse(
                 "MP104",
                 f"{HERE} calls the native function `{name}`, which MagPy doesn't know: its effects can't be guarded.",

@@ -24,11 +24,12 @@ import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.monitor import policy
+from magpy_core.knowledge import policy
+from magpy_core.knowledge.callables import entry
+from magpy_core.knowledge.modules import Verdict
 from magpy_core.monitor.record import as_set
 from magpy_core.opgraph.scalars import (
     BINARY,
-    CARRYING,
 )
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack, TensorLength
@@ -189,7 +190,7 @@ class Rules(Tracker):
         if is_a(given.get("name"), str) and not given.get("level"):
             self.imports.import_name(site, given["name"])
         else:
-            self.calls.outside.host_call(site, fn, policy.UNKNOWN)
+            self.calls.outside.host_call(site, fn, Verdict.UNKNOWN)
 
     @rule(id, hash)
     def rule_id(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -231,7 +232,7 @@ class Rules(Tracker):
 
     @rule(sorted, sum, min, max, any, all, iter, functools.reduce)
     def rule_iterate(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if fn in CARRYING and self.numbers.carries(args, kwargs):
+        if entry(fn).computes and self.numbers.carries(args, kwargs):
             self.numbers.escape_raising(fn, args, site)
             self.numbers.expect_computed(self.stack, site, fn, args)
             return
@@ -336,4 +337,4 @@ class Rules(Tracker):
     @rule(gc.enable, gc.disable)
     def rule_collector(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         self.calls.outside.collecting = fn is gc.enable  # at the recording's end
-        self.calls.outside.host_call(site, fn, policy.HOST)
+        self.calls.outside.host_call(site, fn, Verdict.HOST)

@@ -13,7 +13,7 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core.findings import HERE, Value
-from magpy_core.monitor import policy
+from magpy_core.knowledge import policy
 from magpy_core.opgraph.functions import (
     STATE_READ_PREFIXES,
 )

@@ -13,7 +13,8 @@ import torch.utils.checkpoint
 
 from magpy_core._compat.cpython.native_functions import bound_object
 from magpy_core.guards import kinds as guard
-from magpy_core.monitor.policy import module_of
+from magpy_core.knowledge.policy import module_of
+from magpy_core.recording.callees import BUILTIN_FUNCTION
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
@@ -32,7 +33,7 @@ _CLASS_TREE = frozenset({"__bases__", "__mro__", "__base__"})
 
 
 def _belongs_elsewhere(raw: Any) -> bool:
-    if is_a(raw, (types.BuiltinFunctionType, types.MethodWrapperType)):
+    if is_a(raw, BUILTIN_FUNCTION):
         return kinds.kind_of(bound_object(raw)) not in (kinds.IDENTITY, kinds.SCALAR)
     return is_a(raw, (functools.partial, types.MethodType))
 

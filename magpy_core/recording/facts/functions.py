@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import Unsupported
 from magpy_core.guards import kinds as guard
-from magpy_core.monitor.policy import module_of
+from magpy_core.knowledge.policy import module_of
 from magpy_core.recording.age import Age
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup

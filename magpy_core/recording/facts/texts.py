@@ -21,17 +21,13 @@ from magpy_core.recording.facts.classes import _CLASS_NAMES
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
-from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
 
 _MOST_IN_TEXT = 10_000  # containers in what becomes text
-_ITERATORS: dict[int, Any] = {
-    kinds.LIST: list.__iter__, kinds.TUPLE: tuple.__iter__, kinds.DEQUE: collections.deque.__iter__,
-    kinds.SET: lambda s: (frozenset if is_a(s, frozenset) else set).__iter__(s),
-}  # fmt: skip
 
 
 def numpy_print_options() -> str:
@@ -71,7 +67,7 @@ class Texts(Tracker):
                 self._address_of(obj, site)
             elif id(obj) not in seen and not is_a(lookup.class_lookup(type(obj), "__repr__")[0], types.FunctionType):
                 seen.add(id(obj))
-                todo += [*dict.keys(obj), *dict.values(obj)] if kind == kinds.DICT else _ITERATORS[kind](obj)
+                todo += [*dict.keys(obj), *dict.values(obj)] if kind == kinds.DICT else natives.elements(obj)
 
     def _address_of(self, obj: Any, site: Any) -> None:
         self.definition(obj, site)

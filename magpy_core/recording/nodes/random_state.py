@@ -13,7 +13,7 @@ import torch
 import torch.fx
 import torch.utils.checkpoint
 
-from magpy_core.monitor.record import is_own_file
+from magpy_core.monitor.positions import past_own_frames
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
@@ -38,9 +38,7 @@ class RandomState(Tracker):
     def unannounced(self, frame: Any) -> bool:
         """A frame of torch.random that no call event announced. The state that ``checkpoint`` keeps for its second run is no
         part of what the region computes."""
-        caller: types.FrameType | None = sys._getframe(1)
-        while caller is not None and is_own_file(caller.f_code.co_filename):
-            caller = caller.f_back
+        caller = past_own_frames(sys._getframe(1))
         keeps = self.nodes.checkpoints.active() and caller is not None and caller.f_code.co_filename == _CHECKPOINT_FILE
         if not keeps and not self.ledger.ops.op_depth:
             text = f"`torch.{frame.f_code.co_name}` reads or sets a random stream inside the region."

@@ -22,7 +22,7 @@ from magpy_core._compat.torch.torch_state import (
     set_function_mode_aside,
 )
 from magpy_core.findings import HERE
-from magpy_core.monitor.policy import module_of
+from magpy_core.knowledge.policy import module_of
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import lookup

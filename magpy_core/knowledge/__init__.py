@@ -1,0 +1,2 @@
+"""What is known of callables, each fact written once: ``callables`` (functions and classes), ``methods`` (of containers and
+classes), ``modules`` (verdicts of whole modules), ``policy`` (the verdict on any native callable)."""

@@ -1,0 +1,134 @@
+"""Callables: one entry for each builtin or library callable that means more to a recording than its module's verdict.
+
+To add one, add its entry here; a callable that wants code of its own also has a rule (``recording.calls.rules``).
+Key type: Entry. Key function: entry.
+"""
+
+from __future__ import annotations
+
+import _warnings
+import bisect
+import builtins
+import collections
+import functools
+import gc
+import io
+import itertools
+import math
+import os
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from magpy_core.knowledge.modules import Verdict
+
+LRU_CACHE: Any = type(functools.lru_cache(lambda: None))
+"""The type of what ``functools.lru_cache`` makes."""
+
+
+class Callback(Enum):
+    """What a native callable calls of what it is given, and with what."""
+
+    KEY = auto()  # its ``key``, with each element of its first argument
+    KEY_OF_ALL = auto()  # with each of its arguments; of an only one, with its elements
+    KEY_OF_TWO = auto()  # with each element of its first argument, and with the second
+    EACH = auto()  # its first argument, with the elements of the others
+    SPREAD = auto()  # its first argument, with the elements of each element of the second
+    FACTORY = auto()  # its first argument, with nothing
+    FIRST = auto()  # its first argument, with values that are not known beforehand
+    SECOND = auto()  # its second argument, or the keyword for it, likewise
+
+
+class Reads(Enum):
+    """What a callable reads of its arguments where other native code calls it, so that no event shows them."""
+
+    ANYTHING = auto()
+    NOTHING = auto()  # that an event or the arguments' guards would not show
+    CONTENT = auto()  # what is in a container
+    TEXT = auto()  # whatever the text of a value shows
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is known of a callable."""
+
+    verdict: Verdict | None = None  # None: that of its module
+    reads_inside: Reads = Reads.ANYTHING
+    levels: int | None = None  # how many levels down a class looks into what it is given; None: all the way
+    calls: Callback | None = None
+    judges: bool = False  # what a function returns to it decides which elements it gives
+    keeps_elements: bool = False  # a class: it holds the elements of its arguments by identity, and looks at none of them
+    returns_given: bool = False  # the program gets what Python functions return to it as it is
+    computes: bool = False  # it gives a number, computed from numbers and nothing else: a number that varies stays symbolic
+    to_text: bool = False
+    reads_attributes: bool = False  # of its argument; seen where Python calls it
+    ignores: bool = False  # a class that reads nothing of what it is given
+
+
+_COMPUTES = Entry(computes=True)
+_NUMBER = Entry(computes=True, reads_inside=Reads.NOTHING)
+_HARMLESS = Entry(reads_inside=Reads.NOTHING)
+_RULE = Entry()  # it has a rule, and nothing else is to be known
+_CONTENT = Entry(reads_inside=Reads.CONTENT)
+_EXTREME = Entry(reads_inside=Reads.CONTENT, calls=Callback.KEY_OF_ALL, computes=True)
+_BISECT = Entry(calls=Callback.KEY)
+_INSORT = Entry(calls=Callback.KEY_OF_TWO)
+_SEQUENCE = Entry(reads_inside=Reads.CONTENT, levels=0, keeps_elements=True, returns_given=True)
+_SET = Entry(reads_inside=Reads.CONTENT, levels=1)
+_CHOOSES = Entry(calls=Callback.EACH, judges=True)
+_SHALLOW = Entry(levels=1)
+_IGNORES = Entry(ignores=True)
+_TEXT = Entry(reads_inside=Reads.TEXT, to_text=True)
+_ASKS = Entry(reads_attributes=True)
+_HOST = Entry(verdict=Verdict.HOST)
+_IO = Entry(verdict=Verdict.IO)
+_PURE = Entry(verdict=Verdict.PURE)
+_UNLISTED = Entry()
+
+CALLABLES: dict[Callable[..., Any], Entry] = {
+    # numbers
+    int: _NUMBER, float: _NUMBER, abs: _NUMBER, round: _NUMBER, pow: _COMPUTES, min: _EXTREME, max: _EXTREME,
+    complex: _HARMLESS, bool: _HARMLESS, ord: _HARMLESS, chr: _HARMLESS, hex: _HARMLESS, oct: _HARMLESS, bin: _HARMLESS,
+    math.sqrt: _COMPUTES, math.exp: _COMPUTES, math.log: _COMPUTES, math.cos: _COMPUTES, math.sin: _COMPUTES,
+    math.tan: _COMPUTES, math.tanh: _COMPUTES, math.floor: _COMPUTES, math.ceil: _COMPUTES, math.pow: _COMPUTES,
+    math.fabs: _COMPUTES, math.log2: _COMPUTES, math.log10: _COMPUTES, math.log1p: _COMPUTES, math.expm1: _COMPUTES,
+    # containers
+    list: _SEQUENCE, tuple: _SEQUENCE, set: _SET, frozenset: _SET, bytes: _SHALLOW, bytearray: _SHALLOW,
+    dict: Entry(reads_inside=Reads.CONTENT, levels=1, keeps_elements=True),
+    collections.deque: _SEQUENCE, collections.OrderedDict: _SHALLOW,
+    collections.defaultdict: Entry(levels=1, calls=Callback.FACTORY),
+    # iterators and what walks through them
+    enumerate: _SEQUENCE, zip: _SEQUENCE, reversed: _SEQUENCE,
+    map: Entry(levels=1, calls=Callback.EACH, returns_given=True),
+    filter: Entry(levels=1, calls=Callback.EACH, judges=True),
+    iter: Entry(calls=Callback.FACTORY, returns_given=True), next: Entry(returns_given=True),
+    itertools.filterfalse: _CHOOSES, itertools.takewhile: _CHOOSES, itertools.dropwhile: _CHOOSES,
+    itertools.groupby: Entry(calls=Callback.SECOND, judges=True), itertools.accumulate: Entry(calls=Callback.SECOND),
+    itertools.starmap: Entry(calls=Callback.SPREAD), functools.reduce: Entry(calls=Callback.FIRST),
+    len: _CONTENT, sum: _CONTENT, any: _CONTENT, all: _CONTENT,
+    sorted: Entry(reads_inside=Reads.CONTENT, calls=Callback.KEY),
+    bisect.bisect_left: _BISECT, bisect.bisect_right: _BISECT, bisect.insort_left: _INSORT,
+    bisect.insort_right: _INSORT,
+    # objects and classes
+    type: Entry(reads_inside=Reads.NOTHING, returns_given=True), callable: _HARMLESS, object: Entry(returns_given=True),
+    super: Entry(returns_given=True, ignores=True), isinstance: _RULE, issubclass: _RULE, id: _RULE, hash: _RULE,
+    getattr: Entry(returns_given=True, reads_attributes=True), hasattr: _ASKS, vars: _ASKS, dir: _ASKS,
+    setattr: _RULE, delattr: _RULE, builtins.__build_class__: _RULE, slice: _IGNORES, types.MethodType: _IGNORES,
+    types.SimpleNamespace: _IGNORES, weakref.ref: _IGNORES,
+    # text; what `format` reads, its format specification decides
+    str: _TEXT, repr: _TEXT, ascii: _TEXT, format: Entry(to_text=True), print: _RULE, _warnings.warn: _RULE,
+    # the world outside
+    input: _IO, open: _IO, breakpoint: _IO, exec: _HOST, eval: _HOST, compile: _HOST, globals: _HOST, __import__: _RULE,
+    os.fspath: _PURE, io.text_encoding: _PURE, sys.getrecursionlimit: _RULE, sys.getswitchinterval: _RULE,
+    gc.isenabled: _RULE, gc.enable: _RULE, gc.disable: _RULE,
+}  # fmt: skip
+_BY_ID = {id(fn): known for fn, known in CALLABLES.items()}
+
+
+def entry(fn: Any) -> Entry:
+    """What is known of ``fn``. By its identity: hashing it might run code of the program's."""
+    return _BY_ID.get(id(fn), _UNLISTED)

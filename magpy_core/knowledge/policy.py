@@ -1,0 +1,137 @@
+"""Call policy: what calling a native function means to a recording, by its entry, its module and what the user adds in
+``[tool.magpy]`` (``call-policy``). Key functions: ``verdict``, ``extend``.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+from magpy_core._compat.cpython.layout import is_heap_type
+from magpy_core.knowledge.callables import entry
+from magpy_core.knowledge.modules import MODULES, UNKNOWN_MODULE, Module, Verdict
+
+_CLOCKS = frozenset({"now", "today", "utcnow"})
+
+_extra: dict[str, Verdict] = {}
+
+
+def extend(table: dict[str, str]) -> None:
+    """Add user policy: dotted name -> ``pure`` | ``torch`` | ``host``. Raises ValueError for another verdict."""
+    for name, what in table.items():
+        if what not in (Verdict.PURE, Verdict.TORCH, Verdict.HOST):
+            raise ValueError(f"call policy of {name!r} is {what!r}; it must be pure, torch or host")
+        _extra[name] = Verdict(what)
+
+
+def module_of(fn: Any) -> str:
+    """The module that a function or class says it is of; a program may have put anything there."""
+    module = getattr(fn, "__module__", None)
+    return module if type(module) is str else ""
+
+
+def dotted_name(fn: Any) -> str:
+    module = module_of(fn) or module_of(getattr(fn, "__objclass__", None))
+    if not module:
+        owner = getattr(fn, "__self__", None)
+        module = owner.__name__ if isinstance(owner, types.ModuleType) else type(owner).__module__
+    name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None) or type(fn).__name__
+    return f"{module}.{name}"
+
+
+def shown_name(fn: Any) -> str:
+    """:func:`dotted_name` as the user would write it."""
+    return dotted_name(fn).replace("._VariableFunctionsClass.", ".").removeprefix("builtins.").removeprefix("_")
+
+
+# NumPy's functions by the beginnings of their names: input and output, its own settings, the clock.
+_HOST_NUMPY = ("load", "save", "from", "gen", "mem", "set", "get", "show", "print", "info", "err", "test", "tofile", "dump",
+               "datetime", "to_device", "nested_iters", "who", "lookfor", "deprecat", "include")  # fmt: skip
+_NUMPY_MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.lib", "numpy.core", "numpy._core")
+
+
+def is_pure_numpy(fn: Any) -> bool:
+    """Whether a NumPy function, or method of an array, gives what follows from its arguments."""
+    module = module_of(fn) or "numpy"  # methods have none
+    known = module in _NUMPY_MODULES or module.startswith(("numpy._core.", "numpy.core.", "numpy.lib."))
+    return known and not getattr(fn, "__name__", "").startswith(_HOST_NUMPY)
+
+
+def is_decimal(fn: Any) -> bool:
+    """Whether this makes or computes with decimal numbers: a function of its arguments and the context in force."""
+    return fn is decimal.Decimal or decimal.Decimal in (
+        type(getattr(fn, "__self__", None)),
+        getattr(fn, "__objclass__", None),
+    )
+
+
+_NATIVE_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
+
+
+def _native_base(tp: type) -> type | None:
+    """The class among ``tp`` and its bases that is written in C and may keep state which no attribute shows (zlib's
+    compressors, classes of extension modules); None for Python's own classes and what they build on. Whether a class was
+    made by a ``class`` statement is told by its methods: extension modules make heap types too."""
+    for k in tp.__mro__:
+        if not is_heap_type(k):
+            plain = _module(k).values or _module(k).stateless or module_of(k).partition(".")[0] == "torch"
+            # streams themselves are seen to where they are called; a class of the user's that builds on one is not
+            return k if not plain and verdict(k) in (Verdict.UNKNOWN, *([Verdict.IO] if k is not tp else [])) else None
+        for v in k.__dict__.values():
+            if (type(v) in _NATIVE_METHODS and v.__objclass__ is k) or type(v).__name__ == "instancemethod":
+                return None if _module(k).stateless or module_of(k).split(".")[0] == "torch" else k
+    return None
+
+
+native_base: Callable[[type], type | None] = functools.lru_cache(maxsize=4096)(_native_base)
+
+
+def keeps_state(tp: type) -> bool:
+    """Whether objects of this class have state in C."""
+    return native_base(tp) is not None
+
+
+def is_host_module(module: str) -> bool:
+    """Whether native code of this module answers differently at every call."""
+    return MODULES.get(module, UNKNOWN_MODULE).host
+
+
+def fills_arguments(fn: Any) -> bool:
+    """Whether a native function may change the containers that it is given."""
+    return _module(fn).fills_arguments
+
+
+def _module(fn: Any) -> Module:
+    return MODULES.get(module_of(fn), UNKNOWN_MODULE)
+
+
+def verdict(fn: Any) -> Verdict:
+    """The policy of a native function that is no method of a container or tensor."""
+    if _extra:
+        found = _extra.get(dotted_name(fn))
+        if found is not None:
+            return found
+    listed = entry(fn).verdict
+    if listed is not None:
+        return listed
+    owner = getattr(fn, "__self__", None)
+    module = owner.__name__ if isinstance(owner, types.ModuleType) else getattr(fn, "__module__", None)
+    if module is None:
+        objclass = getattr(fn, "__objclass__", None)
+        module = objclass.__module__ if objclass is not None else type(owner).__module__
+    if owner is datetime.datetime or owner is datetime.date:
+        return Verdict.HOST if fn.__name__ in _CLOCKS else Verdict.UNKNOWN
+    known = MODULES.get(module, UNKNOWN_MODULE)
+    if known.functions:
+        return known.functions.get(fn.__name__, known.verdict)
+    if known.verdict is not Verdict.UNKNOWN:
+        return known.verdict
+    if dotted_name(fn).startswith("numpy.random."):
+        return Verdict.HOST
+    if isinstance(module, str) and (module == "torch" or module.startswith("torch.")):
+        return Verdict.TORCH
+    return Verdict.UNKNOWN
