@@ -38,6 +38,7 @@ Names = NewType("Names", tuple[str, ...])
 Severities = NewType("Severities", dict[str, Severity])
 Policies = NewType("Policies", dict[str, str])
 Backend = NewType("Backend", str)
+WebAddress = NewType("WebAddress", str)
 Entrypoints = NewType("Entrypoints", tuple[Entrypoint, ...])
 
 
@@ -55,6 +56,7 @@ class Settings:
     severity: Severities = attrs.field(factory=lambda: Severities({}))
     backend: Backend | None = None
     baseline: str | None = None
+    docs_url: WebAddress | None = None
     call_policy: Policies = attrs.field(factory=lambda: Policies({}))
     budgets: Budgets = attrs.field(factory=Budgets)
     entrypoints: Entrypoints = Entrypoints(())
@@ -279,12 +281,21 @@ def _backend(value: Any, _: Any) -> Backend:
     return Backend(_one_of(BACKENDS, value))
 
 
+def is_web_address(text: str) -> bool:
+    return re.fullmatch(r"https?://[^/\s]+\S*", text) is not None
+
+
+def _web_address(value: Any, _: Any) -> WebAddress:
+    expect(isinstance(value, str) and is_web_address(value), "an address that begins with https:// or http://", value)
+    return WebAddress(value)
+
+
 def _converter() -> Converter:
     converter = Converter()
     hooks: dict[Any, Callable[[Any, Any], Any]] = {
         str | None: _string, Steps | None: _steps, Seconds | None: _seconds, Codes: _codes, Names: _names,
         Severity | None: _severity, Severities: _severities, Policies: _policies, Backend | None: _backend,
-        Budgets: budgets, Entrypoints: entrypoints,
+        Budgets: budgets, Entrypoints: entrypoints, WebAddress | None: _web_address,
     }  # fmt: skip
     for kind, hook in hooks.items():
         converter.register_structure_hook_func(partial(eq, kind), hook)

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from lsp_server.links import web
 from magpy_core.findings.code import Code
 from magpy_core.findings.docs import index, markdown
 from magpy_core.findings.registry import REGISTRY, matching
@@ -56,7 +57,7 @@ def _as_json(code: Code) -> dict[str, Any]:
         "fixed": code.fixed,
         "language": code.language,
         "has_fix": code.has_fix,
-        "url": code.url,
+        "url": web(code, None),
     }
 
 
@@ -70,5 +71,6 @@ def _show(codes: list[Code], color: str, *, overview: bool) -> None:
         show_table(out, Markdown(index()))
     for code in codes:
         show_table(out, Markdown(markdown(code), code_theme="ansi_dark", hyperlinks=False))
-        out.print(code.url, style="dim", soft_wrap=True)
+        if (address := web(code, None)) is not None:
+            out.print(address, style="dim", soft_wrap=True)
         out.print()

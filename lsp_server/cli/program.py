@@ -44,7 +44,7 @@ def execute(effectives: Sequence[Effective], launch: Launch = launch_run) -> int
 def report_on(runs: list[Finished]) -> int:
     """Judges what the runs found, writes the report; returns the exit status."""
     common = runs[0].effective
-    view = View(fail_on=common.fail_on)
+    view = View(fail_on=common.fail_on, docs_url=common.docs_url)
     baseline = known.open_baseline(common)
     runs = [replace(run, outcome=_with_budgets(run)) for run in runs]
     stale = _of_no_use(runs, view) if all(run.whole for run in runs) else []

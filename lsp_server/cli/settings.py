@@ -64,6 +64,7 @@ class Effective:
     baseline: Path | None = None
     update_baseline: bool = False
     budgets: Budgets = field(default_factory=Budgets)
+    docs_url: str | None = None
     config_file: Path | None = None
     region_lines: Mapping[str, int] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -124,6 +125,7 @@ class Effective:
             "ignore": list(self.selection.ignore),
             "fail-on": self.fail_on.value,
             "baseline": str(self.baseline) if self.baseline is not None else None,
+            "docs-url": self.docs_url,
             "regions": self.regions,
             "severity": {code: s.value for code, s in self.selection.severity.items()},
             "call-policy": self.call_policy,
@@ -220,6 +222,7 @@ def _effective(mode: str, target: Target, options: Mapping[str, Any], loaded: Lo
         html=folder(options["html"], "--html"),
         baseline=_baseline(chooser, options, loaded),
         update_baseline=options["update_baseline"],
+        docs_url=chooser.pick("docs-url", None, config.docs_url, None),
         budgets=chooser.pick("budgets", None, config.budgets, Budgets()),
         config_file=loaded.file,
         region_lines=loaded.region_lines,

@@ -85,6 +85,11 @@ class Board:
     def runs(self) -> Iterable[RunFindings]:
         return tuple(self._runs.values())
 
+    @property
+    def docs_url(self) -> str | None:
+        """Where the first project that says so publishes the pages of codes."""
+        return next((run.docs_url for run in self.runs() if run.docs_url), None)
+
     def known(self) -> Iterable[RunFindings]:
         """What is shown, and what will be once its program is loaded."""
         return tuple(self._all())
@@ -155,7 +160,7 @@ class Board:
     def _entries(self, run: RunFindings) -> dict[str, list[Entry]]:
         """What does not change by edits is made once; anything else that a diagnostic depends on is in the stamp."""
         around = (run.settled, self._documents.generation, self.encoding, self.tags, self.related_information)
-        stamp = (run.version, run.settings, run.steps)
+        stamp = (run.version, run.settings, run.steps, run.docs_url)
         if run.entries is None or run.entries[0] != around:
             run.entries = around, None, {}, {}
         if run.entries[1] != stamp:

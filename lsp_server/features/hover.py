@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from lsp_server.formats.view import cost, ranks
+from lsp_server.links import in_editor, in_text
 from magpy_core.findings import Code, Finding, Severity, lookup
 
 _IN_FULL = 3
@@ -16,16 +17,17 @@ _ALIKE = 3  # as many diagnostics of one code are shown on one range, so up to h
 Rated = tuple[Finding, Severity]
 
 
-def hover_text(found: Sequence[Rated], *, markdown: bool, messages: bool = True) -> str:
+def hover_text(found: Sequence[Rated], *, markdown: bool, messages: bool = True, docs_url: str | None = None) -> str:
     """The worst codes in full with their findings, the others one line each. ``found`` must not be empty.
 
     ``messages`` is off for an editor that puts the diagnostics' messages above the hover itself.
+    ``docs_url``: where the project's pages of codes are published.
     """
     ordered = sorted(found, key=lambda pair: (pair[1].rank, pair[0].code, pair[0].message))
     groups = [list(group) for _, group in groupby(ordered, key=lambda pair: (pair[1].rank, pair[0].code))]
     write = _markdown if markdown else _text
     between = "\n\n" if markdown else "\n"
-    blocks = [between.join(write(group, messages)) for group in groups[:_IN_FULL]]
+    blocks = [between.join(write(group, messages, docs_url)) for group in groups[:_IN_FULL]]
     rest = [pair for group in groups[_IN_FULL:] for pair in group]
     if rest:
         bold = "**" if markdown else ""
@@ -34,7 +36,7 @@ def hover_text(found: Sequence[Rated], *, markdown: bool, messages: bool = True)
     return ("\n\n---\n\n" if markdown else "\n\n").join(blocks)
 
 
-def _markdown(group: Sequence[Rated], messages: bool) -> Iterator[str]:
+def _markdown(group: Sequence[Rated], messages: bool, docs_url: str | None) -> Iterator[str]:
     """The paragraphs on all findings of one code."""
     code, severity = lookup(group[0][0].code), group[0][1]
     yield f"**{code.code}** {code.name} · {severity.value}"
@@ -51,11 +53,12 @@ def _markdown(group: Sequence[Rated], messages: bool) -> Iterator[str]:
     for hint in _hints(group, code):
         yield f"*What to do:* {_plain(hint)}"
     facts = _facts(group)
-    link = [f"[{code.code} documentation]({code.url})"]
+    page = in_editor(code, docs_url)
+    link = [_code(in_text(code, docs_url)) if page is None else f"[{code.code} documentation]({page})"]
     yield " · ".join([_plain(fact) for fact in facts] + link)
 
 
-def _text(group: Sequence[Rated], messages: bool) -> Iterator[str]:
+def _text(group: Sequence[Rated], messages: bool, docs_url: str | None) -> Iterator[str]:
     """The same as plain lines."""
     code, severity = lookup(group[0][0].code), group[0][1]
     yield f"{code.code} {code.name} ({severity.value})"
@@ -72,7 +75,7 @@ def _text(group: Sequence[Rated], messages: bool) -> Iterator[str]:
     facts = _facts(group)
     if facts:
         yield " · ".join(facts)
-    yield code.url
+    yield in_text(code, docs_url)
 
 
 def _hints(group: Sequence[Rated], code: Code) -> list[str]:

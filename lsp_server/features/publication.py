@@ -21,6 +21,7 @@ from lsp_server.features.positions import to_units
 from lsp_server.features.related import Place, call_path, value_changes
 from lsp_server.features.run_findings import RunFindings, home
 from lsp_server.features.tracking import TrackedFile, Tracker
+from lsp_server.links import in_editor
 from magpy_core.findings import Finding, Location, Severity, lookup
 
 _SEVERITIES = {Severity.ERROR: 1, Severity.WARNING: 2, Severity.INFORMATION: 3, Severity.HINT: 4}
@@ -159,7 +160,7 @@ def entries_of(
             finding.path,
             message,
             json.dumps(message),
-            _fields(finding, severity, tags),
+            _fields(finding, severity, tags, run.docs_url),
             related(call_path(finding)),
             # Looked up when the run has ended: other findings of it may name the place.
             related(value_changes(finding, run)) if run.settled else (),
@@ -170,12 +171,12 @@ def entries_of(
     return found
 
 
-def _fields(finding: Finding, severity: Severity, tags: frozenset[types.DiagnosticTag]) -> str:
+def _fields(finding: Finding, severity: Severity, tags: frozenset[types.DiagnosticTag], docs_url: str | None) -> str:
     code = lookup(finding.code)
     fields: dict[str, Any] = {
         "severity": _SEVERITIES[severity],
         "code": finding.code,
-        "codeDescription": {"href": code.url},
+        **({} if (page := in_editor(code, docs_url)) is None else {"codeDescription": {"href": page}}),
         "source": "magpy",
         "data": {
             "name": code.name,

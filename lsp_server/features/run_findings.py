@@ -41,6 +41,7 @@ class RunFindings:
         self.engine = engine
         self.tracker = tracker
         self.settings = settings
+        self.configured_docs_url: str | None = None  # by the project's table
         self.findings: dict[Any, Finding] = {}
         self.regions: dict[str, RegionSummary] = {}
         self.details: Details | None = None  # captures in full, once the run has ended
@@ -49,6 +50,11 @@ class RunFindings:
         self.settled = False  # the run has ended, and this is all
         self.version = 0  # of the findings
         self.entries: tuple[Any, ...] | None = None  # what the board made of them, behind what that depends on
+
+    @property
+    def docs_url(self) -> str | None:
+        """Where the pages of codes are published: the editor's setting comes first."""
+        return self.settings.docs_url or self.configured_docs_url
 
     def add(self, finding: Finding) -> set[str]:
         """Add or replace a finding; returns the key of its file, if it is in one (generated code is not)."""

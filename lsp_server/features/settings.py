@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lsp_server.config import BACKENDS
+from lsp_server.config import BACKENDS, is_web_address
 from lsp_server.config_tables import entrypoints
 from lsp_server.config_values import Bad
 from lsp_server.entrypoints import Entrypoint
@@ -34,6 +34,7 @@ class Settings:
     run_on_save: bool = False
     run_on_save_delay: float = 1.0  # seconds
     entrypoints: tuple[Entrypoint, ...] = ()
+    docs_url: str = ""
 
     def severity_of(self, finding: Finding) -> Severity | None:
         """The severity to show ``finding`` with; None hides it."""
@@ -74,6 +75,9 @@ def parse_settings(raw: object) -> tuple[Settings, list[str]]:
     take("args", "args", strings, tuple(args) if strings and args is not None else (), "a list of strings")
     pairs = isinstance(env, Mapping) and all(isinstance(k, str) and isinstance(v, str) for k, v in env.items())
     take("env", "env", pairs, env, "an object of strings")
+    docs_url = raw.get("docsUrl")
+    address = isinstance(docs_url, str) and (docs_url == "" or is_web_address(docs_url))
+    take("docsUrl", "docs_url", address, docs_url, "an address that begins with https:// or http://")
     for name, field_name in (("codeLens", "code_lens"), ("inlayHints", "inlay_hints"), ("runOnSave", "run_on_save")):
         take(name, field_name, isinstance(raw.get(name), bool), raw.get(name), "true or false")
     milliseconds = float(delay) / 1000 if isinstance(delay, (int, float)) and number(delay) else 0.0

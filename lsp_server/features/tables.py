@@ -10,6 +10,7 @@ from lsprotocol import types
 
 from lsp_server.config import ConfigError, Problem, parse
 from lsp_server.features.positions import split_lines, to_units
+from lsp_server.links import in_editor
 from magpy_core.findings import lookup
 
 FILE = "pyproject.toml"
@@ -39,11 +40,12 @@ def _diagnostic(problem: Problem, lines: Sequence[str], encoding: str) -> types.
     line = lines[number]
     start, end = _columns(line, problem)
     ends = [types.Position(number, to_units(line, column, encoding)) for column in (start, end)]
+    page = in_editor(code, None)
     return types.Diagnostic(
         range=types.Range(*ends),
         severity=types.DiagnosticSeverity.Error,
         code=code.code,
-        code_description=types.CodeDescription(href=code.url),
+        code_description=None if page is None else types.CodeDescription(href=page),
         source="magpy",
         message=problem.sentence,
         data={"name": code.name, "hint": " ".join(code.hints[:1])},

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from lsp_server.formats import guards
 from lsp_server.formats.view import STYLES, View, clean, cost, count, first_line, shorten
+from lsp_server.links import in_text
 from magpy_core.findings import Finding, Range, Report, lookup
 
 _TAB = "    "
@@ -47,7 +48,7 @@ def _block(finding: Finding, view: View) -> Iterator[Text]:
         yield _note("hint", " ".join(hint.split()))
     if len(finding.path) > 1:
         yield _note("path", _call_path(finding, view))
-    yield _note("docs", code.url)
+    yield _note("docs", in_text(code, view.docs_url))
 
 
 def _note(label: str, text: str) -> Text:

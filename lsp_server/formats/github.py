@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from lsp_server.formats.view import View, clean
+from lsp_server.links import in_text
 from magpy_core.findings import Finding, Report, Severity, lookup
 
 COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFORMATION: "notice"}
@@ -34,7 +35,7 @@ def _command(finding: Finding, view: View) -> str:
     properties = ",".join(f"{key}={_property(value)}" for key, value in where.items())
     hint = " ".join((clean(finding.hint) or " ".join(code.hints[:1])).split())
     times = f" ({finding.count:,} times)" if finding.count > 1 else ""
-    message = "\n".join(filter(None, (clean(finding.message) + times, hint, code.url)))
+    message = "\n".join(filter(None, (clean(finding.message) + times, hint, in_text(code, view.docs_url))))
     return f"::{COMMANDS[finding.severity]} {properties}::{_data(message)}"
 
 

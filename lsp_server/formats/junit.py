@@ -9,6 +9,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 from lsp_server.formats.view import View, clean, first_line
+from lsp_server.links import in_text
 from magpy_core.findings import Finding, RegionSummary, Report, Severity, lookup
 
 
@@ -63,10 +64,12 @@ def _case(finding: Finding, failed: bool, view: View) -> ET.Element:
         line=str(start.line + 1),
     )
     hint = " ".join((clean(finding.hint) or " ".join(code.hints[:1])).split())
-    lines = [f"{path}:{start.line + 1}:{start.character + 1}: {finding.code} [{finding.severity.value}] ", "", "", code.url]
-    lines[0] += clean(finding.message)
-    lines[1] = clean(code.reason)
-    lines[2] = f"hint: {hint}"
+    lines = [
+        f"{path}:{start.line + 1}:{start.character + 1}: {finding.code} [{finding.severity.value}] {clean(finding.message)}",
+        clean(code.reason),
+        f"hint: {hint}",
+        in_text(code, view.docs_url),
+    ]
     if failed:
         inner = ET.SubElement(case, "failure", message=first_line(finding.message), type=finding.code)
     else:

@@ -15,6 +15,7 @@ from urllib.parse import quote
 from lsp_server.formats import engines
 from lsp_server.formats.regions import totals
 from lsp_server.formats.view import View, clean, count, first_line
+from lsp_server.links import web
 from magpy_core.findings import Finding, RegionSummary, Report, Severity, lookup
 
 _ROWS = 50
@@ -55,10 +56,11 @@ def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
 
 def _row(finding: Finding, view: View, environ: Mapping[str, str]) -> tuple[str, ...]:
     code = lookup(finding.code)
+    address = web(code, view.docs_url)
     times = f" ({finding.count:,} times)" if finding.count > 1 else ""
     return (
         f"{_MARKS[finding.severity]} {finding.severity.value}",
-        f'[{finding.code}]({code.url} "{code.title}")',
+        finding.code if address is None else f'[{finding.code}]({address} "{code.title}")',
         _place(finding, view, environ),
         escape(first_line(finding.message)) + times,
     )

@@ -13,8 +13,10 @@ from urllib.parse import quote
 
 from lsp_server.fingerprint import unique
 from lsp_server.formats.view import View, clean
+from lsp_server.links import web
 from magpy_core import __version__
 from magpy_core.findings import Code, Finding, Location, Range, Report, Severity, lookup
+from magpy_core.findings.docs import markdown
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFORMATION: "note", Severity.HINT: "note"}
@@ -32,8 +34,7 @@ def text(report: Report, view: View) -> str:
                 "name": "magpy",
                 "version": __version__,
                 "semanticVersion": __version__,
-                "informationUri": "https://magpy.dev",
-                "rules": [_rule(code) for code in codes],
+                "rules": [_rule(code, view.docs_url) for code in codes],
             }
         },
         "invocations": [{"executionSuccessful": not any(f.code in _FAILED for f in report.findings)}],
@@ -45,15 +46,16 @@ def text(report: Report, view: View) -> str:
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, allow_nan=False) + "\n"
 
 
-def _rule(code: Code) -> dict[str, Any]:
+def _rule(code: Code, docs_url: str | None) -> dict[str, Any]:
+    address = web(code, docs_url)
     help_text = "\n".join([code.explanation, "", *(f"- {hint}" for hint in code.hints)])
     return {
         "id": code.code,
         "name": "".join(word.capitalize() for word in code.name.split("-")),
         "shortDescription": {"text": code.title},
         "fullDescription": {"text": code.reason},
-        "help": {"text": help_text, "markdown": help_text},
-        "helpUri": code.url,
+        "help": {"text": help_text, "markdown": markdown(code)},
+        **({} if address is None else {"helpUri": address}),
         "defaultConfiguration": {"level": LEVELS[code.severity]},
         "properties": {"tags": [code.family]},
     }

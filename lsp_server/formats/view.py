@@ -56,7 +56,8 @@ class View:
     """How one report is shown: paths relative to ``base``, lines at most ``width`` cells where they may be cut.
 
     ``fail_on`` is the severity that counts as a failure, for formats that tell failures from notes. ``suppressed`` and
-    ``known`` are how many findings comments and the baseline took away.
+    ``known`` are how many findings comments and the baseline took away. ``docs_url``: where the project says that the
+    pages of codes are published.
     """
 
     base: Path = field(default_factory=Path.cwd)
@@ -66,6 +67,7 @@ class View:
     root: Path = field(default_factory=project_root)
     suppressed: int = 0
     known: int = 0
+    docs_url: str | None = None
 
     def path(self, file: str) -> str:
         """Relative to the base when below it, else as it is."""

@@ -18,6 +18,7 @@ from lsp_server.features.region_hover import guard_text, region_text
 from lsp_server.features.settings import SECTION
 from lsp_server.features.tables import FILE, is_table_file
 from lsp_server.features.views import requests as views
+from lsp_server.links import in_editor, web
 from lsp_server.server.app import CODES, TRUST, MagpyServer
 from lsp_server.server.lifetime import on_signal, watch_process
 from lsp_server.server.targets import names_for
@@ -184,7 +185,7 @@ def _register_features(server: MagpyServer) -> None:
         markdown = server.hover_markdown
         kind = types.MarkupKind.Markdown if markdown else types.MarkupKind.PlainText
         rated = [(finding, severity) for finding, severity, _ in found]
-        text = hover_text(rated, markdown=markdown, messages=not server.handles_status)
+        text = hover_text(rated, markdown=markdown, messages=not server.handles_status, docs_url=server.board.docs_url)
         narrowest = min((where for *_, where in found), key=lambda r: (r.end.line - r.start.line, r.end.character))
         other = _other_hover(server, document, params.position)
         if other is not None and isinstance(other.contents, types.MarkupContent):
@@ -228,12 +229,14 @@ def _register_features(server: MagpyServer) -> None:
         return actions_for(document, found, list(server.board.runs()), asking)
 
     @server.feature(CODES)
-    def codes(_params: Any) -> list[dict[str, str]]:
+    def codes(_params: Any) -> list[dict[str, str | None]]:
         """Every finding code with its page, for clients that show them."""
         from magpy_core.findings.docs import markdown
 
+        url = server.board.docs_url
         return [
-            {"code": c.code, "name": c.name, "title": c.title, "url": c.url, "page": markdown(c)} for c in REGISTRY.values()
+            {"code": c.code, "name": c.name, "title": c.title, "url": web(c, url), "page": markdown(c)}
+            for c in REGISTRY.values()
         ]
 
 
@@ -246,7 +249,7 @@ def _hover_in_cell(server: MagpyServer, document: Document, at: types.Position) 
             markdown = server.hover_markdown
             kind = types.MarkupKind.Markdown if markdown else types.MarkupKind.PlainText
             rated = [(finding, severity) for finding, severity, _ in found]
-            text = hover_text(rated, markdown=markdown, messages=not server.handles_status)
+            text = hover_text(rated, markdown=markdown, messages=not server.handles_status, docs_url=server.board.docs_url)
             return types.Hover(types.MarkupContent(kind, text))
     return None
 
@@ -291,11 +294,15 @@ def _register_commands(server: MagpyServer) -> None:
 
     @server.command(SHOW_DOCUMENTATION)
     async def documentation(arguments: list[Any]) -> bool:
-        """Open a code's page in a browser, for clients that show no page themselves."""
+        """Open a code's page, in a browser if it is on the web, for clients that show no page themselves."""
         code = REGISTRY.get(str(arguments[0])) if arguments else None
         if code is None:
             raise JsonRpcInvalidParams(f"{SHOW_DOCUMENTATION}: needs a finding code")
-        shown = await server.window_show_document_async(types.ShowDocumentParams(code.url, external=True))
+        page = in_editor(code, server.board.docs_url)
+        if page is None:
+            return False
+        external = not page.startswith("file:")
+        shown = await server.window_show_document_async(types.ShowDocumentParams(page, external=external))
         return bool(shown.success)
 
     @server.command(codelens.CLEAR)

@@ -245,6 +245,7 @@ class RunManager:
                 continue  # the mistakes are marked in the file; until then the last table that was right holds
             if loaded != run.loaded:
                 run.loaded, run.sieve = loaded, Sieve(selection_of(loaded), run.found.tracker)
+                run.found.configured_docs_url = loaded.settings.docs_url
                 before = run.found.keys()
                 self._sift(run)
                 self._client.changed(before | run.found.keys())
@@ -292,6 +293,7 @@ class RunManager:
         )
         worker = Worker(wishes, run.settings, lambda stream, data: self._client.output(run, stream, data))
         run.sieve, run.loaded = Sieve(worker.selection, run.found.tracker), worker.loaded
+        run.found.configured_docs_url = worker.loaded.settings.docs_url
         run.steps = worker.request.steps
         try:
             async for message in worker.start():

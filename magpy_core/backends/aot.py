@@ -19,11 +19,12 @@ from magpy_core._compat.torch.decompositions import wrongly_decomposed
 from magpy_core._compat.torch.torch_state import default_device, preserve_torch_state
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
 from magpy_core.backends.base import CompiledGraph, ShapeGuard
-from magpy_core.backends.calling import adapt, is_identity
+from magpy_core.backends.calling import UNCOUNTED, adapt, is_identity, keep_versions
 from magpy_core.backends.checks import write_checks
 from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.backends.lowering import lower_scalars, needs_lowering
 from magpy_core.backends.preparation import prepare
+from magpy_core.backends.saved import saved_and_written
 from magpy_core.findings import Unsupported
 
 
@@ -66,7 +67,8 @@ class AotBackend(ABC):
         self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, dynamic: bool, same_random: bool
     ) -> CompiledGraph:
         device = default_device()
-        fakes = [n.meta.get("example_value") for n in gm.graph.nodes if n.op == "placeholder"]
+        placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+        fakes = [n.meta.get("example_value") for n in placeholders]
         mode = fake_compat.fake_mode_of(fakes) or fake_compat.fake_mode_of(example_inputs)
         if mode is None:
             mode, _, fakes = make_fake_inputs(example_inputs, _every_dimension(example_inputs) if dynamic else None)
@@ -79,6 +81,8 @@ class AotBackend(ABC):
             if needs_lowering(graph):
                 lowered = lower_scalars(graph, fakes, mode, self._hoist())
                 graph, graph_inputs = lowered.graph, lowered.fakes
+            if torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in fakes):
+                self._refuse_saved(graph, graph_inputs, mode)
             wrong = wrongly_decomposed(graph, graph_inputs, mode)
             if wrong is not None:
                 raise Unsupported("MP902", f"This torch compiles `{wrong}` to something else: its states get another shape.")
@@ -90,7 +94,16 @@ class AotBackend(ABC):
         fn, boxed = compiled.fn, compiled.boxed
         if lowered is not None and not is_identity(lowered, len(fakes)):
             fn, boxed = adapt(lowered, len(fakes), fn, boxed), None
+        if uncounted := [i for i, node in enumerate(placeholders) if UNCOUNTED in node.meta]:
+            fn, boxed = keep_versions(fn, boxed, uncounted)
         return CompiledGraph(fn, self.name, boxed, guards, code)
+
+    def _refuse_saved(self, graph: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> None:
+        with preserve_torch_state():
+            saved = saved_and_written(graph, fakes, mode)
+        if saved is not None:
+            text = f"Autograd saves `{saved}`, which the region writes: what the backward pass takes depends on later calls."
+            raise Unsupported("MP902", text)
 
     def _complete(self, graph: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:  # noqa: B027
         """What eager does and this compiler leaves out, written into the graph: nothing, where it leaves nothing out."""

@@ -1,4 +1,8 @@
-"""The thin function around a lowered graph that turns Python numbers into its 0-d tensors and back. Key: `adapt`."""
+"""Thin functions around compiled graphs, for what the graphs themselves leave out.
+
+`adapt` turns Python numbers into a lowered graph's 0-d tensors and back. `keep_versions` keeps writes from autograd that
+autograd doesn't count in eager either.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,11 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.torch.tensor_guards import set_versions
 from magpy_core.backends.lowering import Lowered
+
+#: In the ``meta`` of a placeholder: the graph writes this input, and eager does so without counting the write.
+UNCOUNTED = "magpy_uncounted_write"
 
 
 def is_identity(lowered: Lowered, arity: int) -> bool:
@@ -51,3 +59,33 @@ def adapt(
     exec(compile("\n".join(lines), "<magpy scalar inputs>", "exec"), space)
     adapted: Callable[..., Sequence[Any]] = space["fn"]
     return adapted
+
+
+Boxed = Callable[[list[Any]], Sequence[Any]]
+
+
+def keep_versions(
+    fn: Callable[..., Sequence[Any]], boxed: Boxed | None, positions: Sequence[int]
+) -> tuple[Callable[..., Sequence[Any]], Boxed | None]:
+    """``fn`` and ``boxed``, whose writes to the inputs at ``positions`` leave the version counters as they are.
+
+    Batch normalisation updates its running statistics this way, so that a module can be called several times before a
+    backward pass. A compiled graph copies them back, which counts: tensors that an eager call has saved for its backward
+    pass would seem modified.
+    """
+
+    def with_versions(inputs: Sequence[Any], call: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+        written = [inputs[i] for i in positions]
+        versions = [t._version for t in written]
+        try:
+            return call()
+        finally:
+            set_versions(written, versions)
+
+    def flat(*inputs: Any) -> Sequence[Any]:
+        return with_versions(inputs, lambda: fn(*inputs))
+
+    if boxed is None:
+        return flat, None
+    run = boxed
+    return flat, lambda inputs: with_versions(inputs, lambda: run(inputs))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-DOCS_URL = "https://magpy.dev/codes"
-
 FAMILIES = {
     "1": "graph break", "2": "guard", "3": "side effect", "4": "performance", "5": "budget", "9": "tool",
     "D1": "torch.compile: graph break", "D2": "torch.compile: recompile", "D3": "torch.compile: skipped",
@@ -56,7 +54,3 @@ class Code:
     @property
     def family(self) -> str:
         return FAMILIES[self.family_key]
-
-    @property
-    def url(self) -> str:
-        return f"{DOCS_URL}/{self.code}"

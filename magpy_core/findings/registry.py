@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from magpy_core.findings.code import DOCS_URL, FAMILIES, Code, Severity
+from magpy_core.findings.code import FAMILIES, Code, Severity
 from magpy_core.findings.codes import budgets, dynamo, graph_breaks, guards, performance, side_effects, tool
 
-__all__ = ["DOCS_URL", "FAMILIES", "REGISTRY", "Code", "Severity", "lookup", "matching"]
+__all__ = ["FAMILIES", "REGISTRY", "Code", "Severity", "lookup", "matching"]
 
 REGISTRY: dict[str, Code] = {
     c.code: c for family in (graph_breaks, guards, side_effects, performance, budgets, tool, dynamo) for c in family.CODES

@@ -47,7 +47,7 @@ def report_schema() -> Schema:
     """The schema of version ``SCHEMA_VERSION`` of the report."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"https://magpy.dev/report-{SCHEMA_VERSION}.schema.json",
+        "$id": f"urn:magpy:report:{SCHEMA_VERSION}",
         "title": "MagPy report",
         **_object(
             "Everything one run of an entrypoint found. Contains paths and excerpts of values of the program.",

@@ -12,9 +12,11 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.torch.tensor_guards import no_torch_function, storage_key
+from magpy_core._compat.torch.tensor_guards import no_torch_function, storage_key, version_of
+from magpy_core.backends.calling import UNCOUNTED
 from magpy_core.findings import Finding, Unsupported
 from magpy_core.guards.explain import TensorFacts
+from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Decision, Ledger
@@ -154,6 +156,7 @@ def freeze(
         except Unsupported as unsupported:  # counts only where a graph may have to be undone
             changed, error = True, unsupported
         inputs.append(GraphInput(node, source, TensorFacts.of(at_entry), id(tensor) in mutated, shares, changed, error))
+    _mark_uncounted_writes(ops)
     writes = TensorWrites(
         tuple(mutated.values()), tuple((source, site) for _, source, site in ledger.tensor_writes),
         frozenset(ledger.with_history), ops.first_change, ops.drew_random,
@@ -177,6 +180,17 @@ def freeze(
         findings=tuple(journal.findings),
     )
     return trace, live
+
+
+def _mark_uncounted_writes(ops: OpRecorder) -> None:
+    """Marks the placeholders of inputs that were written though their version counters stayed: running statistics, and
+    what is written through ``.data``."""
+    with no_torch_function():
+        counted = {storage_key(t) for n, _, t in ops.inputs if version_of(t) != n.meta["magpy_version"]}
+        for node, _, tensor in ops.inputs:
+            known = version_of(tensor) is not None
+            if known and id(tensor) in ops.mutated and storage_key(tensor) not in counted:
+                node.meta[UNCOUNTED] = True
 
 
 def _distinct(refgraph: RefGraph) -> list[tuple[Source, ...]]:

@@ -54,7 +54,7 @@ async def test_a_diagnostic_has_everything(client: Client, lab: Lab) -> None:
     # The smiley before the range is one code point and two UTF-16 units.
     assert found["range"] == {"start": {"line": 5, "character": 30}, "end": {"line": 5, "character": 44}}
     assert found["code"] == "MP102" and found["source"] == "magpy" and found["severity"] == 2
-    assert found["codeDescription"]["href"].endswith("/MP102")
+    assert found["codeDescription"]["href"].endswith("/MP102.md")
     assert found["message"] == "`x.sum().item()` is read by Python"
     (related,) = found["relatedInformation"]
     assert related["location"]["uri"] == uri and related["location"]["range"]["start"] == {"line": 11, "character": 4}

@@ -59,7 +59,7 @@ async def test_mistakes_in_the_table_are_marked_while_it_is_written(client: Clie
         "tool.magpy.severity.MP102": '"loud"', "tool.magpy.budgets.漢": '"漢"',
         "tool.magpy.entrypoints.0.args": "{ a = 1 }",
     }  # fmt: skip
-    assert found[0]["codeDescription"]["href"].endswith("/MP910") and "did you mean `steps`?" in found[0]["message"]
+    assert found[0]["codeDescription"]["href"].endswith("/MP910.md") and "did you mean `steps`?" in found[0]["message"]
     client.change(uri, 2, (4, 4, 4, 5, "s"))
     await client.diagnostics_where(uri, lambda d: len(d) == 5, "one less")
     client.change(uri, 3, (4, 0, 4, 5, "steps = ["))

@@ -128,7 +128,10 @@ def call(world: World, fn: Callable[..., Any], i: int, args: tuple[Any, ...], kw
     out.text = _ONCE.sub("", text.getvalue())
     out.warned = [(w.category.__name__, str(w.message), *_place(w)) for w in warned]
     if "nograd" not in world.program.options and out.error is None:
-        out.grad_error = _backward(out.result)
+        world.results.append(out.result)
+        if len(world.results) >= (together := world.program.option("together", 1)):
+            out.grad_error = _backward(world.results if together > 1 else out.result)
+            world.results.clear()
     return out
 
 

@@ -111,6 +111,32 @@ def test_aot_eager(name: str) -> None:
         assert not report.differences, text_of(report)
 
 
+TOGETHER = [p for p in PROGRAMS if p.file.endswith("several_calls.py")]
+
+
+@pytest.mark.parametrize("program", TOGETHER, ids=str)
+def test_several_calls_under_aot_eager(program: Program) -> None:
+    for _, schedule in standard_schedules(program):
+        report = run(program, schedule, backend="aot_eager")
+        count(report)
+        assert not report.differences, text_of(report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", TOGETHER, ids=str)
+def test_several_calls_under_inductor(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    _quiet(monkeypatch)
+    report = run(program, standard_schedules(program)[0][1], backend="inductor")
+    count(report)
+    assert not report.differences, text_of(report)
+
+
+def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What compiling logs is not the program's."""
+    for library in ("filelock", "torch", "asyncio", "concurrent.futures"):
+        monkeypatch.setattr(logging.getLogger(library), "propagate", False)
+
+
 COMPILED = [p for p in PROGRAMS if not p.options & {"alone", "refused", "plain"}]
 
 
@@ -125,8 +151,7 @@ def test_aot_eager_of_all(part: int) -> None:
 
 @pytest.mark.slow
 def test_inductor_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    for library in ("filelock", "torch", "asyncio", "concurrent.futures"):  # what compiling logs is not the program's
-        monkeypatch.setattr(logging.getLogger(library), "propagate", False)
+    _quiet(monkeypatch)
     for program in [p for p in COMPILED if "autocast" not in p.name][20::60]:  # kernels round half precision elsewhere
         report = run(program, standard_schedules(program)[0][1], backend="inductor")
         count(report)

@@ -33,8 +33,8 @@ _PRELUDE_END = "# === "
 @dataclass(frozen=True)
 class Program:
     """One section. Options: ``refused`` (must not be captured: sound, but no capture is possible), ``nograd`` (results
-    are not differentiated), ``plain`` (not captured today, and no loss), ``calls=N``, ``quick`` (run with the compiled
-    backends too)."""
+    are not differentiated), ``plain`` (not captured today, and no loss), ``calls=N``, ``together=N`` (N calls before
+    each backward pass, through all their results), ``quick`` (run with the compiled backends too)."""
 
     name: str
     source: str
@@ -110,6 +110,7 @@ class World:
         self.namespace["__file__"] = program.file
         self.half_differentiated = False  # a backward pass has raised: which gradients it had added by then is its order's
         self.next_hook = 0
+        self.results: list[Any] = []  # of calls whose backward pass is still to come
         torch.manual_seed(0)
         random.seed(0)
         self.enter()

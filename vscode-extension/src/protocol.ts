@@ -35,7 +35,8 @@ export interface CodeInfo {
   code: string;
   name: string;
   title: string;
-  url: string;
+  /** Of the page on the web, where it is published. */
+  url: string | null;
   /** Markdown. */
   page: string;
 }

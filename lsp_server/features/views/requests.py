@@ -134,7 +134,7 @@ def _page(shown: Shown) -> str:
     steps = shown.run.step if shown.run else 0
     report = Report(entrypoint, list(found.regions.values()), findings, steps=steps, details=found.details)
     own = path_of(found.uri)
-    return page.text(report, View(base=Path(own).parent) if own else View())
+    return page.text(report, View(base=Path(own).parent if own else Path.cwd(), docs_url=found.docs_url))
 
 
 def _entrypoints(params: Mapping[str, Any]) -> list[Json]:

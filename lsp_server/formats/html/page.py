@@ -12,7 +12,7 @@ from html import escape
 
 from lsp_server.formats.html import graph, timeline
 from lsp_server.formats.html.assets import SCRIPT, STYLE
-from lsp_server.formats.html.source import Sheets, marked_up
+from lsp_server.formats.html.source import Sheets, linked, marked_up
 from lsp_server.formats.regions import totals
 from lsp_server.formats.view import View, clean, count, ranks
 from magpy_core import __version__
@@ -48,7 +48,7 @@ def text(report: Report, view: View) -> str:
             f"<title>{title}</title><style>{STYLE}</style></head><body>",
             f"<header><h1>{title}</h1>{_verdict(report, view)}{_navigation(report)}</header><main>",
             f"<h2 id='regions'>Regions</h2>{_regions(report, sheets)}",
-            f"<h2 id='findings'>Findings</h2>{_findings(report, sheets)}",
+            f"<h2 id='findings'>Findings</h2>{_findings(report, sheets, view)}",
             f"<h2 id='source'>Source</h2>{sheets.html()}",
             *_captures(report, sheets),
             _timeline(report),
@@ -105,12 +105,12 @@ def _region(region: RegionSummary, sheets: Sheets) -> str:
     return f"<tr>{name}<td class='{style}'>{state}</td>{numbers}</tr>"
 
 
-def _findings(report: Report, sheets: Sheets) -> str:
+def _findings(report: Report, sheets: Sheets, view: View) -> str:
     rows = []
     for f in sorted(report.findings, key=lambda f: f.severity.rank):
         place = sheets.place(f.location.file, f.location.range.start.line + 1)
         severity = f"<td class='{f.severity.value}'>{f.severity.value}</td>"
-        code = f"<td><a href='{lookup(f.code).url}' title='{escape(lookup(f.code).title, quote=True)}'>{f.code}</a></td>"
+        code = f"<td>{linked(lookup(f.code), view.docs_url)}</td>"
         times = f" <span class='soft'>({f.count:,} times)</span>" if f.count > 1 else ""
         times += f" <span class='soft'>(only {ranks(f)})</span>" if f.ranks else ""
         rows.append(f"<tr>{severity}{code}<td>{place}</td><td>{marked_up(f.message)}{times}</td></tr>")

@@ -12,7 +12,8 @@ from pathlib import PurePath
 
 from lsp_server.formats.guards import GUARD
 from lsp_server.formats.view import View, clean, cost, count
-from magpy_core.findings import Finding, Report, lookup
+from lsp_server.links import web
+from magpy_core.findings import Code, Finding, Report, lookup
 
 _AROUND = 4
 _WHOLE = 160  # a file this short is shown whole
@@ -74,7 +75,9 @@ class Sheets:
             if i != last + 1:
                 body.append(f"<div class='gap'>… {count(i - last - 1, 'line')}</div>")
             body.append(self._row(file, i))
-            body += [_note(f) for f in sorted(self._notes[file].get(i, ()), key=lambda f: f.severity.rank)]
+            body += [
+                _note(f, self._view.docs_url) for f in sorted(self._notes[file].get(i, ()), key=lambda f: f.severity.rank)
+            ]
             last = i
         name = escape(self._view.path(file))
         summary = f"<summary class='mono'>{name} <span class='soft'>{told}</span></summary>"
@@ -110,11 +113,10 @@ def _underlined(text: str, line: int, findings: list[Finding]) -> str:
     return f"{escape(text[:start])}<u class='{severity.value}'>{escape(text[start:end])}</u>{escape(text[end:])}"
 
 
-def _note(finding: Finding) -> str:
+def _note(finding: Finding, docs_url: str | None) -> str:
     code = lookup(finding.code)
     times = f" <span class='soft'>({finding.count:,} times)</span>" if finding.count > 1 else ""
-    link = f"<a class='{finding.severity.value}' href='{code.url}'>{finding.code}</a>"
-    head = f"<p>{link} <b>{marked_up(finding.message)}</b>{times}</p>"
+    head = f"<p>{linked(code, docs_url, finding.severity.value)} <b>{marked_up(finding.message)}</b>{times}</p>"
     more = [f"<p class='soft'>{marked_up(code.reason)}</p>"]
     if finding.values:
         shown = ", ".join(f"{clean(v.name)} = {clean(v.repr)}" for v in finding.values)
@@ -124,6 +126,17 @@ def _note(finding: Finding) -> str:
     hint = " ".join((clean(finding.hint) or " ".join(code.hints[:1])).split())
     more.append(f"<p><span class='soft'>hint</span> {marked_up(hint)}</p>")
     return f"<div class='note {finding.severity.value}' style='white-space: normal'>{head}{''.join(more)}</div>"
+
+
+def linked(code: Code, docs_url: str | None, style: str = "") -> str:
+    """A code with its title, as a link to its page if that is published."""
+    address, shown = (
+        web(code, docs_url),
+        f"title='{escape(code.title, quote=True)}'" + (f" class='{style}'" if style else ""),
+    )
+    if address is None:
+        return f"<span {shown}>{code.code}</span>"
+    return f"<a {shown} href='{escape(address, quote=True)}'>{code.code}</a>"
 
 
 def marked_up(text: str) -> str:
