@@ -11,27 +11,17 @@ from collections.abc import Callable, Iterable
 
 import torch.fx
 
+from magpy_core.knowledge.operators import Fact, named
+from magpy_core.opgraph.functions import node_name
+
 _MOST = 24  # operations; more are work that belongs into the graph, and are not to be done twice
 
-# Quick, deterministic, without effect, independent of grad mode and the default dtype. Anything else stays in the graph.
-_QUICK = frozenset({
-    "all", "any", "sum", "amax", "amin", "max", "min", "argmax", "argmin", "cumsum", "diff", "count_nonzero", "nonzero",
-    "eq", "ne", "lt", "le", "gt", "ge", "equal", "isnan", "isinf", "isfinite", "is_nonzero", "isin", "unique",
-    "unique_consecutive", "logical_and", "logical_or", "logical_not", "logical_xor", "bitwise_and", "bitwise_or", "add",
-    "sub", "mul", "neg", "abs", "sign", "getitem", "select", "narrow", "view", "reshape", "flatten", "squeeze", "unsqueeze",
-    "transpose", "permute", "t", "expand", "expand_as", "contiguous", "clone", "detach", "to", "type", "type_as", "long",
-    "int", "bool", "float", "double", "getattr", "size", "item", "masked_fill", "where", "clamp", "flip", "tril", "triu",
-    "ravel", "numel", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__and__", "__or__", "__xor__",
-    "__rand__", "__ror__", "__rxor__", "__invert__", "__add__", "__sub__", "__mul__", "__radd__", "__rsub__", "__rmul__",
-    "__neg__", "__abs__", "__getitem__", "__bool__", "__int__", "__float__", "__index__", "__len__", "__contains__",
-})  # fmt: skip
+_EARLY = named(Fact.EARLY)
 _AUTOCAST = {"_enter_autocast": 1, "_exit_autocast": -1}
 
 
-def _is_quick(node: torch.fx.Node) -> bool:
-    target = node.target
-    name = target if isinstance(target, str) else str(getattr(target, "__name__", target))
-    return name in _QUICK and "out" not in node.kwargs
+def _may_run_early(node: torch.fx.Node) -> bool:
+    return node_name(node) in _EARLY and "out" not in node.kwargs
 
 
 def condition(
@@ -49,7 +39,7 @@ def condition(
             return None
         if node.op == "placeholder":
             continue
-        if node.op not in ("call_function", "call_method") or not _is_quick(node) or len(wanted) == _MOST:
+        if node.op not in ("call_function", "call_method") or not _may_run_early(node) or len(wanted) == _MOST:
             return None
         wanted.add(node)
         waiting.extend(node.all_input_nodes)

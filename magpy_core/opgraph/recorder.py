@@ -240,12 +240,12 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             return ("meta", None)
         if name == "requires_grad_":
             return self._before_assignment(args[0], "requires_grad", kwargs.get("requires_grad", (*args, True)[1]))
-        if name in fns.SHAPE_CALLS:
+        if name in fns.SIZE_CALLS:
             if any(is_a(a, torch.Tensor) for a in (*args[1:], *kwargs.values())):
                 raise Unsupported("MP102", f"{HERE} takes a tensor for the number of a dimension.", hint="Use `.item()`.")
             return ("shape", None)
-        if name in fns.REFUSED:
-            hint = fns.REFUSED_HINTS.get(name, "")
+        if name in REFUSED:
+            hint = REFUSED[name]
             raise Unsupported("MP106", f"{HERE} uses `{name}`, which can't be recorded safely yet.", hint=hint)
         if name in fns.FROM_DATA and args and self.host.is_plain_array(args[0]) and set(kwargs) <= {"dtype", "device"}:
             return ("array", self._array_node(args, kwargs, share=name != "tensor"))
@@ -307,11 +307,11 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
     def _before_attribute(self, name: str, args: tuple[Any, ...]) -> Any:
         action, attr = name.split(":")
         if action == "get":
-            if attr in fns.METADATA_GETTERS:
+            if attr in fns.METADATA_ATTRIBUTES:
                 return ("meta", None)
-            if attr in fns.SHAPE_GETTERS:
+            if attr in fns.SIZE_ATTRIBUTES:
                 return ("shape", None)
-            if attr in fns.FIELD_GETTERS:
+            if attr in fns.FIELDS:
                 return ("field", attr)
             if attr in fns.OPAQUE_READS:
                 raise Unsupported("MP102", f"{HERE} shows Python something of a tensor (`.{attr}`) that no guard can watch.")
@@ -347,7 +347,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         if not known:
             self.guard_tensor(tensor)
         read = fns.function_name(func).removeprefix("get:")
-        if read in fns.SIZE_READS or read == "is_contiguous":
+        if read in LAYOUT_READS or read == "is_contiguous":
             if any(id(t) in self.data_shaped for t in self._tensors(args)):
                 raise Unsupported("MP109", f"{HERE} reads `{read}` of a tensor whose shape depends on tensor data.")
             self.host.layout_read(read, args, kwargs, result)
@@ -384,7 +384,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         self._made_bytes += release.made_bytes(result)
         self._decide_numbers()
         self._decide_sameness(node, name, result, tensors)
-        if name in fns.LENGTH_FROM_SIZE:
+        if name in fns.PARTS:
             if self._took_number or any(id(t) in self.data_shaped for t in tensors[:1]):
                 self._refuse_parts(result)
             self.host.exact_sizes(tensors[:1])
@@ -400,9 +400,9 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
             if t._version != version or (silent and self.values[id(t)][1] in silent):
                 self._changed(t, node)
                 self._check_layout(name if version >= 0 else "out", t, tensors)
-        if name in fns.SCALAR_READS and type(result) in (int, float):
+        if name in fns.NUMBER_READS and type(result) in (int, float):
             return self._scalar_read(name, node, result, tensors[0])
-        if name in fns.SCALAR_READS or name in fns.TRUTH_READS or (type(result) is bool and tensors):
+        if name in fns.HOST_READS or (type(result) is bool and tensors):
             self.host.branch(self.scalars.node(node, result), result, name)
             return result
         if self._gave_back(func, name, result, versions):

@@ -1,0 +1,1 @@
+"""What is known of callables, operators and their arguments: each fact is written once."""
