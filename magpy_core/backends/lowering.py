@@ -31,7 +31,7 @@ from magpy_core.backends.scalar_math import DTYPE, ScalarType
 from magpy_core.findings import Unsupported
 from magpy_core.knowledge.operators import Fact, named
 
-#: The type of the number that an operator reads from one tensor; None: that of its dtype. No tensor stands for a complex one.
+#: The type of the number that an operator reads from one tensor; None: its dtype's. No tensor stands for a complex one.
 _HOST_READS: dict[Any, ScalarType | None] = {
     name: kind
     for facts, kind in ((Fact.READS_ITEM, None), (Fact.READS_FLOAT, float), (Fact.READS_INT, int), (Fact.READS_BOOL, bool))

@@ -1,8 +1,8 @@
 """What is known of torch's operators, by name: one entry each. Stages take the sets they need by `named`.
 
 Names are those of functions, methods and attributes as `opgraph.functions.function_name` gives them, and those of graph
-nodes (``getitem``, ``setitem``, ``iadd``). What a name is not listed for is not assumed: without `SAFE` it may raise, without
-`EARLY` it stays in the graph. Key types: Fact, OPERATORS; key function: `named`.
+nodes (``getitem``, ``setitem``, ``iadd``). A fact that is not listed is not assumed: without `SAFE` an operator may raise,
+without `EARLY` it stays in the graph. Key types: Fact, OPERATORS; key function: `named`.
 """
 
 from __future__ import annotations
@@ -183,7 +183,8 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
         copy cos erf exp expm1 fill gelu hardswish hardtanh log log10 log1p log2 mish reciprocal relu rsqrt
         sigmoid silu sin sqrt square tan tanh trunc zero
      """, Fact.SAFE | Fact.KEEPS_LAYOUT),
-    ("abs logical_and logical_not logical_or neg sign squeeze t transpose unsqueeze", Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
+    ("abs logical_and logical_not logical_or neg sign squeeze t transpose unsqueeze",
+     Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
     ("""
         all amax amin any argmax argmin bool cumsum double expand_as flip float isfinite isinf isnan max min
         permute select sum tril triu type_as

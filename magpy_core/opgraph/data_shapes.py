@@ -20,6 +20,7 @@ _OF_NUMBERS = named(Fact.OF_NUMBERS)
 _OWN = ("aten", "prims", "prim", "quantized", "_quantized", "quantized_decomposed", "mkldnn", "mkldnn_prepacked", "profiler")
 _DENSE = (torch.strided, torch._mkldnn)  # type: ignore[attr-defined]
 
+
 def shaped_by_data(func: Any, name: str, fx_args: tuple[Any, ...], fx_kwargs: dict[str, Any]) -> bool:
     """Whether the shape of an operation's result follows from data."""
 

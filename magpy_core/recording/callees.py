@@ -28,7 +28,7 @@ _PASSING_ON = frozenset(
 )
 GETTERS = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 _LRU = type(functools.lru_cache(lambda: None))
-# Native code calls `__index__` for a number that it uses itself (`range`, a subscript), and no complex number carries a symbol.
+# Native code calls `__index__` for a number that it uses itself (`range`, a subscript); no complex number carries a symbol.
 _GIVES_NUMBERS = named(Fact.READS_ITEM | Fact.READS_FLOAT | Fact.READS_INT | Fact.GIVES_LIST) - {"__index__"}
 _COPY = [f.__code__ for f in vars(copy).values() if is_a(f, types.FunctionType) and f.__module__ == "copy"]
 COPYING = frozenset([*_COPY, *(c for code in _COPY for c in code.co_consts if is_a(c, types.CodeType))])
