@@ -25,6 +25,8 @@ class Fact(enum.Flag):
     """Metadata that follows from sizes and strides, and is no size itself."""
     FIELD = enum.auto()
     """An attribute kept in the tensor object, guarded as a field of it."""
+    EMPTY_INSIDE = enum.auto()
+    """Such a field that may be read of a tensor made inside the region while it is None."""
     READS_ITEM = enum.auto()
     """Gives Python the number in a tensor; its type follows from the dtype."""
     READS_FLOAT = enum.auto()
@@ -108,7 +110,8 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("nelement storage_offset stride", Fact.SIZE_CALL),
     ("size", Fact.SIZE_CALL | Fact.SAFE | Fact.EARLY),
     ("__len__ numel", Fact.SIZE_CALL | Fact.EARLY),
-    ("_backward_hooks _base _post_accumulate_grad_hooks grad grad_fn is_leaf retains_grad", Fact.FIELD),
+    ("_base _post_accumulate_grad_hooks is_leaf", Fact.FIELD),
+    ("_backward_hooks grad grad_fn retains_grad", Fact.FIELD | Fact.EMPTY_INSIDE),
     ("__complex__", Fact.READS_COMPLEX),
     ("item", Fact.READS_ITEM | Fact.SAFE | Fact.EARLY),
     ("__float__", Fact.READS_FLOAT | Fact.EARLY),

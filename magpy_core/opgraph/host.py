@@ -26,12 +26,6 @@ class Host(Protocol):
     """The recording's side: sources of outside tensors, guards, decisions and refusals."""
 
     graph_incomplete: bool
-    branch: Callable[[Sym, Any, str], None]
-    escape: Callable[[Sym, Any], None]
-    paused: Callable[[], bool]
-    is_plain_array: Callable[[Any], bool]
-    share_array: Callable[[Any], None]
-    gives_number_to_program: Callable[[torch.Tensor], bool]
     sources: SourceTable
 
     @property
@@ -42,6 +36,12 @@ class Host(Protocol):
     def call_keeps_state(self) -> bool:
         """Whether the call that is one node keeps something between calls, so that it can't be repeated on fakes."""
 
+    def paused(self) -> bool: ...
+    def branch(self, sym: Sym, outcome: Any, what: str, /) -> None: ...
+    def escape(self, sym: Sym, site: Any, /) -> None: ...
+    def gives_number_to_program(self, tensor: torch.Tensor, /) -> bool: ...
+    def is_plain_array(self, value: Any, /) -> bool: ...
+    def share_array(self, array: Any, /) -> None: ...
     def refuse(self, code: str, message: str, *, hint: str = "", site: Any = None) -> None: ...
     def begin(self, step: Callable[..., Pending], *args: Any) -> Pending | None:
         """What ``step`` prepares; None where it failed, which refuses the capture."""

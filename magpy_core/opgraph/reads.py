@@ -21,7 +21,7 @@ from magpy_core.opgraph.values import tensors_in
 from magpy_core.refgraph.kinds import is_a
 
 _LAYOUT_READS = named(Fact.LAYOUT_READ) | {"is_contiguous"}
-_NONE_INSIDE = ("grad", "grad_fn", "_backward_hooks", "retains_grad")
+_EMPTY_INSIDE = named(Fact.EMPTY_INSIDE)
 _LONGEST_LIST = 256  # numbers that ``tolist()`` may give
 
 
@@ -87,7 +87,7 @@ class FieldRead:
     def finish(self, result: Any) -> Any:
         if not self.ops.inputs.is_inside(self.tensor):
             self.ops.host.guard_field(self.ops.inputs.guard(self.tensor), self.tensor, self.name, result)
-        elif self.name != "is_leaf" and not (self.name in _NONE_INSIDE and result is None):
+        elif self.name != "is_leaf" and not (self.name in _EMPTY_INSIDE and result is None):
             raise Unsupported("MP106", f"{HERE} reads `.{self.name}` of a tensor of the region's own.")
         return result
 

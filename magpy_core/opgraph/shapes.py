@@ -11,6 +11,7 @@ import types
 from typing import Any
 
 import torch
+import torch.fx
 
 from magpy_core._compat.torch.fake import RealLeftAlone, fakify, new_fake_mode, symbolic_shapes
 from magpy_core._compat.torch.sym_size import assumptions, hint_of, sym_expression
@@ -31,7 +32,7 @@ class ShapeTracker:
         self.dims = dims
         self._symbols: dict[Any, Sym] = {}  # sympy symbol -> leaf
         self._env: Any = None
-        self._fakes: dict[int, Any] = {}  # fx node -> fake value
+        self._fakes: dict[torch.fx.Node, Any] = {}
         self._assumed = 0  # how many of the environment's assumptions are part of the guard
 
     def read(self, host: Host, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
@@ -102,7 +103,7 @@ class ShapeTracker:
         found = [] if fake is None else [sym_expression(size) for size in fake.shape]
         return any(expr is not None and expr.free_symbols - self._symbols.keys() for expr in found)
 
-    def follow(self, host: Host, node: Any) -> bool:
+    def follow(self, host: Host, node: torch.fx.Node) -> bool:
         """The path that torch's own functions take up to ``node`` is part of the guard. False where no one can tell: an
         operation on the way has no shape function, or one that wants plain numbers."""
         try:
@@ -171,7 +172,7 @@ class ShapeTracker:
             return None
         return self._node_fake(host, inputs.node(tensor))
 
-    def _node_fake(self, host: Host, wanted: Any) -> Any:
+    def _node_fake(self, host: Host, wanted: torch.fx.Node) -> Any:
         if self._env is None:
             self._mode, self._env = new_fake_mode(dynamic=True)
         order = []
@@ -191,7 +192,7 @@ class ShapeTracker:
                 self._fakes[node] = self._execute(host, node)
         return self._fakes[wanted]
 
-    def _execute(self, host: Host, node: Any) -> Any:
+    def _execute(self, host: Host, node: torch.fx.Node) -> Any:
         if node.op == "placeholder":
             for n, source, tensor in host.ops.inputs.tensors:
                 if n is node:
@@ -205,15 +206,16 @@ class ShapeTracker:
                     return fake
             return node.meta["magpy_hint"]
         fetch: Any = self._fakes.__getitem__
+        target: Any = node.target
         args, kwargs = torch.fx.map_arg(node.args, fetch), torch.fx.map_arg(node.kwargs, fetch)
         with symbolic_shapes(), self._mode, no_warnings():
             if node.op == "call_method":
-                return getattr(args[0], node.target)(*args[1:], **kwargs)
-            if isinstance(node.target, types.BuiltinFunctionType):
-                return node.target(*args, **kwargs)
+                return getattr(args[0], target)(*args[1:], **kwargs)
+            if isinstance(target, types.BuiltinFunctionType):
+                return target(*args, **kwargs)
             with RealLeftAlone() as above:  # a custom function, a script: it may change what it was not given
                 try:
-                    result = node.target(*args, **kwargs)
+                    result = target(*args, **kwargs)
                 except Exception:
                     if not above.stopped:
                         raise
