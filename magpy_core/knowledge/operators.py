@@ -102,7 +102,7 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("nbytes", Fact.METADATA_ATTRIBUTE | Fact.LAYOUT_READ),
     ("requires_grad", Fact.METADATA_ATTRIBUTE | Fact.KEEPS_LAYOUT),
     ("""
-        dim element_size get_device has_names is_coalesced is_complex is_conj is_contiguous is_distributed
+        __hash__ dim element_size get_device has_names is_coalesced is_complex is_conj is_contiguous is_distributed
         is_floating_point is_inference is_neg is_signed ndimension type_as_
      """, Fact.METADATA_CALL),
     ("is_non_overlapping_and_dense is_same_size", Fact.METADATA_CALL | Fact.LAYOUT_READ),

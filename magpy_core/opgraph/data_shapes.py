@@ -16,7 +16,7 @@ from magpy_core.refgraph.kinds import is_a
 
 _DATA_SHAPED, _FACTORIES, _SIZED = named(Fact.DATA_SHAPED), named(Fact.FACTORY), named(Fact.SIZED)
 _OF_NUMBERS = named(Fact.OF_NUMBERS)
-# Operators of torch's own: those of other libraries, of which nothing is known, may look at data.
+# Namespaces of torch's own operators; those of other libraries may read data.
 _OWN = ("aten", "prims", "prim", "quantized", "_quantized", "quantized_decomposed", "mkldnn", "mkldnn_prepacked", "profiler")
 _DENSE = (torch.strided, torch._mkldnn)  # type: ignore[attr-defined]
 
@@ -78,7 +78,7 @@ def _numbers_in(value: Any) -> list[torch.Tensor]:
 
 def numbers_among(name: str, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     """The tensors among an operation's arguments that it may read as numbers which decide more than values: a dimension, a
-    kernel's size. Of those in a subscript, and where sizes are given, ``sizes_among`` tells."""
+    kernel's size. ``sizes_among`` covers those in a subscript or given as sizes."""
     known = name in ("__getitem__", "__setitem__") or name in _FACTORIES or name in _SIZED
     if known or name in HOST_READS or not may_size(name):
         return []

@@ -28,10 +28,10 @@ STATE_READ_PREFIXES = (
     "_autograd_is",
 )  # fmt: skip
 
-# Settings that the global guard watches already, and what is not a setting: it differs while a call is recorded.
+# Parts of names: settings that the global guard already covers, and state that differs while a call is recorded.
 _NO_SETTINGS = ("autocast", "grad", "default_dtype", "num_threads", "tracing", "dispatch", "function", "functorch", "mode",
                 "stack", "stream", "device", "rng", "nested", "deterministic_algorithms")  # fmt: skip
-# Those that the global guard does not watch, or watches only while they count.
+# Settings that the global guard doesn't cover, or only while they matter.
 _SETTINGS = frozenset({
     "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "is_autocast_cache_enabled", "get_autocast_dtype",
     "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "_is_multithreading_enabled",
@@ -39,7 +39,7 @@ _SETTINGS = frozenset({
 
 
 def reads_setting(fn: Any) -> bool:
-    """Whether a function of torch tells how torch is set up (``torch._C._get_cudnn_enabled``), as no other guard does."""
+    """Whether a function of torch reads a setting that no other guard covers (``torch._C._get_cudnn_enabled``)."""
     name = getattr(fn, "__name__", "")
     return name in _SETTINGS or (name.startswith(("_get_", "get_")) and not any(part in name for part in _NO_SETTINGS))
 
@@ -150,9 +150,8 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def note(node: torch.fx.Node, result: Any, **meta: Any) -> None:
-    """Keep ``meta`` with a recorded call and, of a plain tensor that it gave, dtype and shape: for whoever shows the graph.
-
-    A subclass's properties may be the program's own code."""
+    """Keep ``meta`` with a node, and the dtype and shape of its result for display, if that is a plain tensor: a subclass's
+    properties may be the program's own code."""
     node.meta.update(meta)
     if type(result) in _PLAIN:
         node.meta["magpy_tensor"] = (result.dtype, tuple(result.shape))

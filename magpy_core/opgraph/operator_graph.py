@@ -20,7 +20,7 @@ from magpy_core.opgraph.writes import Writes
 
 class OperatorGraph:
     """``op_depth``: how many recorded calls are running; what happens inside of one belongs to it.
-    ``read_inside``: tensors that native code has read as numbers in the call at hand."""
+    ``read_inside``: tensors that native code has read as numbers in the running call."""
 
     def __init__(self, scalars: ScalarTable, host: Host) -> None:
         self.host = host

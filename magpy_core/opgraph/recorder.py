@@ -81,7 +81,8 @@ def begin(
         return _attribute(ops, func, name, args)
     if str(getattr(func, "_qualified_op_name", func)).startswith(("profiler::", "profiler.")):
         return Unrecorded()
-    if name in fns.METADATA_CALLS or name == "__hash__" or _reads_type(name, args, kwargs):
+    reads_type = name == "type" and len(args) == 1 and not kwargs  # ``x.type()`` names dtype and device
+    if reads_type or name in fns.METADATA_CALLS:
         return MetadataRead(ops, name, args, kwargs)
     if name == "requires_grad_":
         return _assignment(ops, args[0], "requires_grad", kwargs.get("requires_grad", (*args, True)[1]))
@@ -104,11 +105,6 @@ def begin(
         host.graph_incomplete = host.graph_incomplete or name in fns.GIVES_ARRAY
         raise Unsupported("MP102", fns.opaque_read(name), hint=fns.opaque_hint(name))
     return Operation.prepare(ops, func, args, kwargs)
-
-
-def _reads_type(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """``x.type()`` names dtype and device."""
-    return name == "type" and len(args) == 1 and not kwargs
 
 
 def _holds_number_of_numpy(value: Any) -> bool:

@@ -179,7 +179,7 @@ class ScalarTable:
         return sym
 
     def forget_addresses(self) -> None:
-        """Let go of the objects whose addresses were asked for."""
+        """Drop the objects whose addresses the program has read."""
         for sym in self._leaves.values():
             if sym.kind == "address":
                 sym.payload = None

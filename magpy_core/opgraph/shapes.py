@@ -66,7 +66,7 @@ class ShapeTracker:
         return self.scalars.bind(int(value), expression) if isinstance(expression, Sym) else int(value)
 
     def expressions(self, host: Host, tensor: torch.Tensor) -> list[Any] | None:
-        """One Sym or int per dimension."""
+        """One Sym or int for each dimension."""
         fake = self.fake_of(host, tensor)
         if fake is None:
             return None
@@ -92,7 +92,7 @@ class ShapeTracker:
         return real if found is None else found
 
     def from_data(self, host: Host, tensor: torch.Tensor) -> bool:
-        """Whether sizes of an operation's result follow from data, or no one can tell what they follow from."""
+        """Whether sizes of an operation's result follow from data, or it isn't known what they follow from."""
         if host.call_keeps_state:
             host.ops.inputs.node(tensor).meta["magpy_keeps_state"] = True
             return True
@@ -104,7 +104,7 @@ class ShapeTracker:
         return any(expr is not None and expr.free_symbols - self._symbols.keys() for expr in found)
 
     def follow(self, host: Host, node: torch.fx.Node) -> bool:
-        """The path that torch's own functions take up to ``node`` is part of the guard. False where no one can tell: an
+        """The path that torch's own functions take up to ``node`` becomes part of the guard. False where it isn't known: an
         operation on the way has no shape function, or one that wants plain numbers."""
         try:
             self._node_fake(host, node)
@@ -114,7 +114,7 @@ class ShapeTracker:
         return True
 
     def contiguous(self, host: Host, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | None:
-        """``args[0].is_contiguous(...)`` by the symbolic sizes, part of the guard now; None where they can't tell."""
+        """``args[0].is_contiguous(...)`` by the symbolic sizes, which become part of the guard; None if unknown."""
         node = host.ops.values.node(args[0])
         if node is None or not self.follow(host, node):
             return None
@@ -123,8 +123,8 @@ class ShapeTracker:
         return found
 
     def _assume(self, host: Host) -> None:
-        """Sizes were computed on a path of torch's own that hangs on sizes (a pooling's last window, a transform that wants
-        a plain int): they hold where those relations do."""
+        """Sizes were computed on a path of torch's own that depends on sizes (a pooling's last window, a transform that
+        wants a plain int): they hold where those relations do."""
         found = assumptions(self._env, self._assumed)
         self._assumed += len(found)
         for relation in found:

@@ -1,4 +1,4 @@
-"""OperatorHost: what the operator recorder and the shape tracker need of the recording they belong to.
+"""OperatorHost: the recording as the operator recorder and the shape tracker see it.
 
 Key type: OperatorHost.
 """
@@ -177,7 +177,7 @@ class OperatorHost:
         return self._tensor_length(number) if what == "__len__" else number
 
     def _tensor_length(self, number: Any) -> Any:
-        """``len`` makes a number of its own: the copy that carries the symbol must be handed out when it returns."""
+        """``len`` makes a number of its own: the program must get the copy that carries the symbol when it returns."""
         sym = self.ledger.scalars.get(number)
         if sym is not None:
             receive = self.stack.frames[-1].receive if self.stack.frames else None
@@ -210,7 +210,7 @@ class OperatorHost:
             self._hold_all_sizes()
 
     def layout_read(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """Python is told something of a layout, which may hang on sizes that vary."""
+        """Python reads a layout, which may depend on sizes that vary."""
         if name != "is_contiguous":
             self.hold_sizes(tensors_in(args))
         elif self._shapes is not None and self._shapes.contiguous(self, args, kwargs) != result:
@@ -259,5 +259,5 @@ class OperatorHost:
         )
 
     def annotate(self, node: torch.fx.Node, result: Any) -> None:
-        """Where an operation stands, and what it gave, for whoever shows it later."""
+        """Where an operation was called, and what it gave, for display."""
         note(node, result, magpy_site=self.journal.site, magpy_user=self.journal.places.user_line(self.journal.site))
