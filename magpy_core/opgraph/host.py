@@ -26,10 +26,11 @@ class Host(Protocol):
     """The recording's side: sources of outside tensors, guards, decisions and refusals."""
 
     graph_incomplete: bool
-    sources: SourceTable
 
     @property
     def ops(self) -> OperatorGraph: ...
+    @property
+    def sources(self) -> SourceTable: ...
     @property
     def site(self) -> Any: ...
     @property

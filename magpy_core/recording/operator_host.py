@@ -31,7 +31,7 @@ from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.pauses import Pauses
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source import Source, SourceTable
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
@@ -50,8 +50,6 @@ class OperatorHost:
         decisions: Decisions, arrays: Arrays, facts: Facts, access: Access, calls: Calls,
     ) -> None:  # fmt: skip
         self.ledger = ledger
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
         self.journal = journal
         self.stack = stack
         self.age = age
@@ -73,6 +71,10 @@ class OperatorHost:
     @property
     def ops(self) -> OperatorGraph:
         return self.ledger.ops
+
+    @property
+    def sources(self) -> SourceTable:
+        return self.ledger.sources
 
     @property
     def site(self) -> Any:
@@ -141,7 +143,7 @@ class OperatorHost:
                     self.journal.refuse("MP902", text, site=self.journal.site)
 
     def source_of_outside(self, tensor: torch.Tensor) -> Source:
-        node = self.refgraph.node(tensor)
+        node = self.ledger.refgraph.node(tensor)
         if node is not None:
             if type(tensor) is not torch.Tensor:
                 self.facts.classes.tensor_class(type(tensor), self.journal.site)
@@ -159,7 +161,7 @@ class OperatorHost:
         self.facts.values.read(self.sources.make("field", source, name), value, self.journal.site)
 
     def guard_contents(self, value: Any) -> None:
-        node = self.refgraph.node(value)
+        node = self.ledger.refgraph.node(value)
         if node is not None:
             self.facts.contents.whole(node, self.journal.site)
 
