@@ -1,4 +1,4 @@
-"""What each torch function means to the recorder: metadata read, host read, random, mutation of state, or plain op."""
+"""Names of torch functions, and what follows from them: reads, writes, settings, messages."""
 
 from __future__ import annotations
 
