@@ -29,8 +29,14 @@ from magpy_core.backends import scalar_math, scalar_ops
 from magpy_core.backends.emitter import Emitter, Scalar, Value, fakes_of, find
 from magpy_core.backends.scalar_math import DTYPE, ScalarType
 from magpy_core.findings import Unsupported
+from magpy_core.knowledge.operators import Fact, named
 
-_HOST_READS: dict[Any, ScalarType | None] = {"item": None, "__float__": float, "__int__": int, "__bool__": bool}
+#: The type of the number that an operator reads from one tensor; None: its dtype's. No tensor stands for a complex one.
+_HOST_READS: dict[Any, ScalarType | None] = {
+    name: kind
+    for facts, kind in ((Fact.READS_ITEM, None), (Fact.READS_FLOAT, float), (Fact.READS_INT, int), (Fact.READS_BOOL, bool))
+    for name in named(facts)
+}
 _CONVERSIONS: dict[Any, ScalarType] = {builtins.float: float, builtins.int: int, builtins.bool: bool}
 _ON_SYMBOLS: dict[Any, Any] = {
     math.sqrt: torch.sym_sqrt, builtins.float: torch.sym_float, builtins.max: torch.sym_max, builtins.min: torch.sym_min,

@@ -1,2 +1,5 @@
-"""What is known of callables, each fact written once: ``callables`` (functions and classes), ``methods`` (of containers and
-classes), ``modules`` (verdicts of whole modules), ``policy`` (the verdict on any native callable)."""
+"""What is known of callables and operators, each fact written once.
+
+``callables`` (functions and classes), ``methods`` (of containers and classes), ``modules`` (verdicts of whole modules),
+``policy`` (the verdict on any native callable), ``operators`` (operations of torch).
+"""

@@ -1,6 +1,6 @@
-"""Conditions that follow from a graph's inputs alone: looked at before the graph runs, as a guard, so that nothing is cut.
+"""Conditions that follow from a graph's inputs alone: checked before the graph runs, like a guard, so that nothing is cut.
 
-``if mask.all():`` on a mask that the caller passed asks for nothing that the graph computes. The few operations between the
+``if mask.all():`` on a mask that the caller passed needs nothing that the graph computes. The few operations between the
 inputs and the answer run ahead of the graph, on the inputs as the call brings them, exactly as they did when they were
 recorded; another answer is a guard that fails, found before anything has happened. Key functions: condition, only_for.
 """
@@ -11,36 +11,26 @@ from collections.abc import Callable, Iterable
 
 import torch.fx
 
-_MOST = 24  # operations; more are work that belongs into the graph, and are not to be done twice
+from magpy_core.knowledge.operators import Fact, named
+from magpy_core.opgraph.functions import node_name
 
-# Quick, deterministic, without effect, independent of grad mode and the default dtype. Anything else stays in the graph.
-_QUICK = frozenset({
-    "all", "any", "sum", "amax", "amin", "max", "min", "argmax", "argmin", "cumsum", "diff", "count_nonzero", "nonzero",
-    "eq", "ne", "lt", "le", "gt", "ge", "equal", "isnan", "isinf", "isfinite", "is_nonzero", "isin", "unique",
-    "unique_consecutive", "logical_and", "logical_or", "logical_not", "logical_xor", "bitwise_and", "bitwise_or", "add",
-    "sub", "mul", "neg", "abs", "sign", "getitem", "select", "narrow", "view", "reshape", "flatten", "squeeze", "unsqueeze",
-    "transpose", "permute", "t", "expand", "expand_as", "contiguous", "clone", "detach", "to", "type", "type_as", "long",
-    "int", "bool", "float", "double", "getattr", "size", "item", "masked_fill", "where", "clamp", "flip", "tril", "triu",
-    "ravel", "numel", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__and__", "__or__", "__xor__",
-    "__rand__", "__ror__", "__rxor__", "__invert__", "__add__", "__sub__", "__mul__", "__radd__", "__rsub__", "__rmul__",
-    "__neg__", "__abs__", "__getitem__", "__bool__", "__int__", "__float__", "__index__", "__len__", "__contains__",
-})  # fmt: skip
+_LIMIT = 24  # operations; more are work that belongs in the graph, and should not be done twice
+
+_EARLY = named(Fact.EARLY)
 _AUTOCAST = {"_enter_autocast": 1, "_exit_autocast": -1}
 
 
-def _is_quick(node: torch.fx.Node) -> bool:
-    target = node.target
-    name = target if isinstance(target, str) else str(getattr(target, "__name__", target))
-    return name in _QUICK and "out" not in node.kwargs
+def _may_run_early(node: torch.fx.Node) -> bool:
+    return node_name(node) in _EARLY and "out" not in node.kwargs
 
 
 def condition(
-    asked: Iterable[torch.fx.Node], graph: torch.fx.Graph, unchanged: Callable[[torch.fx.Node], bool]
+    decided_by: Iterable[torch.fx.Node], graph: torch.fx.Graph, unchanged: Callable[[torch.fx.Node], bool]
 ) -> tuple[torch.fx.Node, ...] | None:
-    """The operations that lead from the graph's inputs to the values ``asked`` for, in order; None if that has to be left
-    to the graph. ``unchanged``: whether a value's memory has not been written to so far."""
+    """The operations that lead from the graph's inputs to the values of ``decided_by``, in order; None if they belong in
+    the graph. ``unchanged``: whether a value's memory has not been written to so far."""
     wanted: set[torch.fx.Node] = set()
-    waiting = list(asked)
+    waiting = list(decided_by)
     while waiting:
         node = waiting.pop()
         if node in wanted:
@@ -49,7 +39,7 @@ def condition(
             return None
         if node.op == "placeholder":
             continue
-        if node.op not in ("call_function", "call_method") or not _is_quick(node) or len(wanted) == _MOST:
+        if node.op not in ("call_function", "call_method") or not _may_run_early(node) or len(wanted) == _LIMIT:
             return None
         wanted.add(node)
         waiting.extend(node.all_input_nodes)
@@ -59,7 +49,7 @@ def condition(
         autocast += _AUTOCAST.get(getattr(node.target, "__name__", ""), 0)
         if node in wanted:
             if autocast:
-                return None  # it was computed in other types than it would be ahead of the graph
+                return None  # ahead of the graph it would be computed in other types
             order.append(node)
     return tuple(order)
 
@@ -67,11 +57,11 @@ def condition(
 def only_for(conditions: Iterable[tuple[torch.fx.Node, ...]], used: Iterable[torch.fx.Node]) -> set[torch.fx.Node]:
     """The operations of these conditions that nothing else needs: neither the rest of the graph nor what is ``used``."""
     kept = set(used)
-    gone: set[torch.fx.Node] = set()
+    dropped: set[torch.fx.Node] = set()
     order = {node: None for nodes in conditions for node in nodes}
     changed = True
     while changed:
-        found = {n for n in order if n not in gone and n not in kept and all(user in gone for user in n.users)}
+        found = {n for n in order if n not in dropped and n not in kept and all(user in dropped for user in n.users)}
         changed = bool(found)
-        gone |= found
-    return gone
+        dropped |= found
+    return dropped

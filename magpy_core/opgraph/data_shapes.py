@@ -10,34 +10,15 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core.opgraph.functions import SCALAR_READS, TRUTH_READS, may_size
+from magpy_core.knowledge.operators import Fact, named
+from magpy_core.opgraph.functions import HOST_READS, may_size, node_name
 from magpy_core.refgraph.kinds import is_a
 
-_DATA_SHAPED = frozenset({
-    "nonzero", "masked_select", "unique", "_unique", "_unique2", "unique_dim", "unique_consecutive", "argwhere", "bincount",
-    "repeat_interleave", "nonzero_static", "histc_", "one_hot", "index", "_pack_padded_sequence", "_pad_packed_sequence",
-})  # fmt: skip
-# Operators of torch's own: those of other libraries, of which nothing is known, may look at data.
+_DATA_SHAPED, _FACTORIES, _SIZED = named(Fact.DATA_SHAPED), named(Fact.FACTORY), named(Fact.SIZED)
+_OF_NUMBERS = named(Fact.OF_NUMBERS)
+# Namespaces of torch's own operators; those of other libraries may read data.
 _OWN = ("aten", "prims", "prim", "quantized", "_quantized", "quantized_decomposed", "mkldnn", "mkldnn_prepacked", "profiler")
 _DENSE = (torch.strided, torch._mkldnn)  # type: ignore[attr-defined]
-# Operations that take sizes or a count: a 0-d tensor among them is read as a number.
-_FACTORIES = frozenset({
-    "zeros", "ones", "empty", "full", "rand", "randn", "randint", "arange", "range", "linspace", "logspace", "eye",
-    "randperm", "tril_indices", "triu_indices", "hann_window", "hamming_window", "blackman_window", "bartlett_window",
-    "kaiser_window",
-})  # fmt: skip
-_SIZED = frozenset({
-    "expand", "broadcast_to", "view", "reshape", "repeat", "tile", "narrow", "unflatten", "new_zeros", "new_ones",
-    "new_empty", "new_full", "unfold", "chunk", "split", "split_with_sizes", "tensor_split", "unsafe_split", "unsafe_chunk",
-    "pad", "interpolate", "upsample", "topk", "diagonal", "diag", "diag_embed", "as_strided", "multinomial", "slice_scatter",
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
-})  # fmt: skip
-
-# What keeps a tensor made of plain numbers one that follows from them.
-_OF_NUMBERS = frozenset({
-    "tensor", "scalar_tensor", "div", "true_divide", "floor_divide", "remainder", "add", "sub", "mul", "clone", "detach",
-    "long", "int", "to", "ceil", "floor", "round", "maximum", "minimum",
-})  # fmt: skip
 
 
 def shaped_by_data(func: Any, name: str, fx_args: tuple[Any, ...], fx_kwargs: dict[str, Any]) -> bool:
@@ -81,8 +62,7 @@ def is_constant(node: torch.fx.Node) -> bool:
         if not waiting:
             return True
         node = waiting.pop()
-        name = node.target if is_a(node.target, str) else getattr(node.target, "__name__", "")
-        if node.op == "placeholder" or name not in _OF_NUMBERS:
+        if node.op == "placeholder" or node_name(node) not in _OF_NUMBERS:
             return False
         waiting += node.all_input_nodes
     return False
@@ -98,9 +78,9 @@ def _numbers_in(value: Any) -> list[torch.Tensor]:
 
 def numbers_among(name: str, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     """The tensors among an operation's arguments that it may read as numbers which decide more than values: a dimension, a
-    kernel's size. Of those in a subscript, and where sizes are given, ``sizes_among`` tells."""
+    kernel's size. ``sizes_among`` covers those in a subscript or given as sizes."""
     known = name in ("__getitem__", "__setitem__") or name in _FACTORIES or name in _SIZED
-    if known or name in SCALAR_READS or name in TRUTH_READS or not may_size(name):
+    if known or name in HOST_READS or not may_size(name):
         return []
     return [t for t in tensors if t.dim() == 0 and not t.is_floating_point() and not t.is_complex()]
 

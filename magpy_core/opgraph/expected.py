@@ -1,7 +1,7 @@
-"""Calls that are one node of a graph, and what is known of their results: whatever runs inside may decide on data.
+"""Calls that are one node of a graph, and what is known of their results, since the code inside may branch on data.
 
-The program has seen the result's dtype and shape, and goes on accordingly; so a replay whose call gives something else is no
-replay of that path. Key type: OtherResult; key function: ``expecting``.
+The program has seen the result's dtype and shape and continued accordingly, so a replay whose call gives something else has
+left the recorded path. Key type: OtherResult; key function: ``expecting``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
 class OtherResult(Exception):
-    """A node's call gives a result that the recorded path does not fit."""
+    """A node's call gives a result that doesn't fit the recorded path."""
 
 
 def _facts(value: Any, sizes: bool) -> Any:
@@ -46,7 +46,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _is_real(value: Any) -> bool:
-    """No tensor of a compiler that traces the graph: it finds out for itself what follows from data."""
+    """Whether these aren't stand-ins of a compiler that traces the graph: it works out for itself what follows from data."""
     if type(value) in (tuple, list):
         return all(map(_is_real, value))
     if type(value) is dict:
@@ -56,7 +56,7 @@ def _is_real(value: Any) -> bool:
 
 def expecting(call: Callable[..., Any], result: Any, sizes: bool) -> Callable[..., Any]:
     """``call`` with the check that it gives what it has given: the same kinds, dtypes and plain values, and with ``sizes``
-    the same shapes. Raises Unsupported for a result of which that can't be told."""
+    the same shapes. Raises Unsupported for a result that can't be compared."""
     with no_torch_function():
         facts = _facts(result, sizes)
 

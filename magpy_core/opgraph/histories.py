@@ -10,10 +10,10 @@ import torch
 
 def out_of_reach(inputs: Iterable[torch.Tensor], made: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     """Those of ``inputs`` that take part in autograd, while nothing in ``made`` has them in its history."""
-    asked = [t for t in inputs if t.requires_grad]
-    if not asked:
+    tracked = [t for t in inputs if t.requires_grad]
+    if not tracked:
         return []
-    ends = {t.grad_fn for t in asked if t.grad_fn is not None}
+    ends = {t.grad_fn for t in tracked if t.grad_fn is not None}
     left: list[Any] = [t.grad_fn for t in made if t.grad_fn is not None and t.grad_fn not in ends]
     seen, leaves, met = set(left), set(), set()
     while left:
@@ -27,4 +27,4 @@ def out_of_reach(inputs: Iterable[torch.Tensor], made: Iterable[torch.Tensor]) -
                 met.add(node)
             else:
                 left.append(node)
-    return [t for t in asked if (id(t) not in leaves if t.grad_fn is None else t.grad_fn not in met)]
+    return [t for t in tracked if (id(t) not in leaves if t.grad_fn is None else t.grad_fn not in met)]

@@ -1,8 +1,8 @@
-"""Memory of values that the program has let go of while it is recorded.
+"""Memory of values that the program has dropped while it is recorded.
 
 A recording knows the values of operations by the identity of their tensors, so it keeps the tensors. Without a gradient
-graph eager would have freed their memory long ago, and a model that fits would not fit while it is recorded. What nobody but
-the recording refers to can be seen by no one again: its storage is emptied, the tensor stays, and with it every identity.
+graph eager would have freed their memory, and a model that fits would not fit while it is recorded. What only the recording
+refers to can't be seen again: its storage is emptied, and the tensor stays, so that no other object gets its identity.
 Key function: release_unreachable.
 """
 
@@ -17,7 +17,7 @@ import torch
 from magpy_core._compat.torch.autograd import is_view
 from magpy_core._compat.torch.tensor_guards import no_torch_function, tensor_users, tensors_in_storage
 
-#: Bytes that operations may make before the values are looked through.
+#: Bytes that operations may make before the next search.
 EVERY = 32 * 2**20
 
 
@@ -32,8 +32,8 @@ def release_unreachable(
     values: Mapping[int, tuple[torch.Tensor, Any]], outside: Container[int], *, histories: bool = False
 ) -> int:
     """Empty the storages of those tensors of ``values`` that only it refers to; ``outside``: ids of tensors to leave alone.
-    ``histories``: take them off autograd's graph too, which would keep what it noted of a leaf's shape. Returns how many
-    bytes were freed."""
+    ``histories``: detach them from autograd's graph too, which keeps the old shape of a leaf. Returns how many bytes were
+    freed."""
     reached = _references(values)
     for key, (tensor, _) in values.items() if histories else ():
         if reached[key] == _OURS and key not in outside and tensor.grad_fn is not None and not is_view(tensor):
@@ -60,7 +60,7 @@ def release_unreachable(
 
 
 def made_bytes(result: Any) -> int:
-    """Bytes of what an operation gave; of a view too, which is looked at once more and no worse."""
+    """Bytes of an operation's result. Views count too: at worst, a search comes too early."""
     if type(result) is torch.Tensor:
         return result.nbytes if result.layout is torch.strided else 0
     return sum(made_bytes(r) for r in result) if type(result) in (tuple, list) else 0

@@ -52,23 +52,28 @@ def can_raise(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     return getattr(fn, "__module__", "") == "math" and fn is not math.fabs
 
 
-def _is_decay(value: Any) -> bool:
-    """``beta ** step``, with a ``beta`` of at most 1."""
-    if not isinstance(value, Sym) or value.payload not in _POWERS:
-        return False
-    base = value.args[0]
+def cannot_overflow(base: Any) -> bool:
+    """Whether ``base ** step`` is a number for every step count from 0 on: an optimizer's ``beta ** step``."""
     return type(base) is float and 0.0 < base <= 1.0
+
+
+def is_decay(fn: Any, args: tuple[Any, ...]) -> bool:
+    """Whether this is ``beta ** step`` with a ``beta`` below 1, so that ``1 - beta ** step`` is not 0 from step 1 on."""
+    return fn in _POWERS and cannot_overflow(args[0]) and args[0] < 1.0
 
 
 def is_bias_correction(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     """An optimizer's ``beta ** step``, ``lr / (1 - beta ** step)`` and ``(1 - beta ** step) ** 0.5``, which raise for step
     counts below 1 only. Where these come from tensors, being ready for it would mean a copy of every parameter a step."""
     if fn in _POWERS and type(args[0]) is float:
-        return 0.0 < args[0] <= 1.0
+        return cannot_overflow(args[0])
     number = args[1] if fn is operator.truediv else args[0]
-    if not isinstance(number, Sym) or number.payload is not operator.sub or not _is_decay(number.args[1]):
+    if not isinstance(number, Sym) or number.payload is not operator.sub or number.args[0] != 1:
         return False
-    return number.args[0] == 1 and (fn in (operator.truediv, math.sqrt) or (fn in _POWERS and args[1] == 0.5))
+    power = number.args[1]
+    if not isinstance(power, Sym) or not is_decay(power.payload, power.args):
+        return False
+    return fn in (operator.truediv, math.sqrt) or (fn in _POWERS and args[1] == 0.5)
 
 
 def _type(value: Any) -> type:
@@ -174,7 +179,7 @@ class ScalarTable:
         return sym
 
     def forget_addresses(self) -> None:
-        """Let go of the objects whose addresses were asked for."""
+        """Drop the objects whose addresses the program has read."""
         for sym in self._leaves.values():
             if sym.kind == "address":
                 sym.payload = None

@@ -60,8 +60,8 @@ def split(
         start = end
     home = {n: i for i, s in enumerate(segments) for n in s.nodes}
     needed: list[dict[torch.fx.Node, None]] = [{} for _ in segments]
-    for asked in wanted:
-        for node in asked:
+    for group in wanted:
+        for node in group:
             if node in home:
                 needed[home[node]].setdefault(node)
     for i, segment in enumerate(segments):

@@ -11,11 +11,13 @@ import types
 from typing import Any
 
 import torch
+import torch.fx
 
 from magpy_core._compat.torch.fake import RealLeftAlone, fakify, new_fake_mode, symbolic_shapes
 from magpy_core._compat.torch.sym_size import assumptions, hint_of, sym_expression
 from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.findings import HERE, Unsupported
+from magpy_core.opgraph.host import Host
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 
 _RELATIONS = {"Equality": operator.eq, "Unequality": operator.ne, "StrictLessThan": operator.lt, "LessThan": operator.le,
@@ -30,17 +32,17 @@ class ShapeTracker:
         self.dims = dims
         self._symbols: dict[Any, Sym] = {}  # sympy symbol -> leaf
         self._env: Any = None
-        self._fakes: dict[int, Any] = {}  # fx node -> fake value
+        self._fakes: dict[torch.fx.Node, Any] = {}
         self._assumed = 0  # how many of the environment's assumptions are part of the guard
 
-    def read(self, host: Any, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
+    def read(self, host: Host, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
         """``tensor.shape``, ``.size(d)``, ``len(t)``, ``.numel()`` with the varying sizes as private copies."""
         expressions = self.expressions(host, tensor)
         if expressions is None or what in ("stride", "storage_offset"):
             if expressions is not None and any(isinstance(e, Sym) for e in expressions):
-                raise Unsupported("MP109", f"{HERE} reads `{what.removeprefix('get:')}` of a tensor whose shape varies.")
+                raise Unsupported("MP109", f"{HERE} reads `{what}` of a tensor whose shape varies.")
             return result
-        if what in ("get:shape", "shape") or (what == "size" and not args):
+        if what == "shape" or (what == "size" and not args):
             return torch.Size([self._number(e, int(n)) for e, n in zip(expressions, result, strict=True)])
         if what == "size":
             return self._number(expressions[int(args[0])], result)
@@ -63,8 +65,8 @@ class ShapeTracker:
     def _number(self, expression: Any, value: int) -> int:
         return self.scalars.bind(int(value), expression) if isinstance(expression, Sym) else int(value)
 
-    def expressions(self, host: Any, tensor: torch.Tensor) -> list[Any] | None:
-        """One Sym or int per dimension."""
+    def expressions(self, host: Host, tensor: torch.Tensor) -> list[Any] | None:
+        """One Sym or int for each dimension."""
         fake = self.fake_of(host, tensor)
         if fake is None:
             return None
@@ -80,7 +82,7 @@ class ShapeTracker:
             out.append(int(real) if expr is None or not expr.free_symbols else self._size(host, expr, int(real)))
         return out
 
-    def _size(self, host: Any, expr: Any, real: int) -> Any:
+    def _size(self, host: Host, expr: Any, real: int) -> Any:
         """A size as a Sym; one that no Sym can say is a plain int, for the very sizes that it is computed from."""
         if expr.free_symbols - self._symbols.keys():
             raise Unsupported("MP109", f"{HERE} gives Python a size that follows from data.")
@@ -89,10 +91,10 @@ class ShapeTracker:
             self._hold(host, expr)
         return real if found is None else found
 
-    def from_data(self, host: Any, tensor: torch.Tensor) -> bool:
-        """Whether sizes of an operation's result follow from data, or no one can tell what they follow from."""
-        if host.alone:
-            host.ops.values[id(tensor)][1].meta["magpy_alone"] = True
+    def from_data(self, host: Host, tensor: torch.Tensor) -> bool:
+        """Whether sizes of an operation's result follow from data, or it isn't known what they follow from."""
+        if host.call_keeps_state:
+            host.ops.inputs.node(tensor).meta["magpy_keeps_state"] = True
             return True
         try:
             fake = self.fake_of(host, tensor)
@@ -101,8 +103,8 @@ class ShapeTracker:
         found = [] if fake is None else [sym_expression(size) for size in fake.shape]
         return any(expr is not None and expr.free_symbols - self._symbols.keys() for expr in found)
 
-    def follow(self, host: Any, node: Any) -> bool:
-        """The path that torch's own functions take up to ``node`` is part of the guard. False where no one can tell: an
+    def follow(self, host: Host, node: torch.fx.Node) -> bool:
+        """The path that torch's own functions take up to ``node`` becomes part of the guard. False where it isn't known: an
         operation on the way has no shape function, or one that wants plain numbers."""
         try:
             self._node_fake(host, node)
@@ -111,18 +113,18 @@ class ShapeTracker:
         self._assume(host)
         return True
 
-    def contiguous(self, host: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | None:
-        """``args[0].is_contiguous(...)`` by the symbolic sizes, part of the guard now; None where they can't tell."""
-        node = host.ops.values.get(id(args[0]), (None, None))[1]
+    def contiguous(self, host: Host, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | None:
+        """``args[0].is_contiguous(...)`` by the symbolic sizes, which become part of the guard; None if unknown."""
+        node = host.ops.values.node(args[0])
         if node is None or not self.follow(host, node):
             return None
         found = bool(self._fakes[node].is_contiguous(*args[1:], **kwargs))
         self._assume(host)
         return found
 
-    def _assume(self, host: Any) -> None:
-        """Sizes were computed on a path of torch's own that hangs on sizes (a pooling's last window, a transform that wants
-        a plain int): they hold where those relations do."""
+    def _assume(self, host: Host) -> None:
+        """Sizes were computed on a path of torch's own that depends on sizes (a pooling's last window, a transform that
+        wants a plain int): they hold where those relations do."""
         found = assumptions(self._env, self._assumed)
         self._assumed += len(found)
         for relation in found:
@@ -133,7 +135,7 @@ class ShapeTracker:
             else:
                 self._hold(host, relation)
 
-    def _hold(self, host: Any, expr: Any) -> None:
+    def _hold(self, host: Host, expr: Any) -> None:
         """The sizes in an expression can't vary in this capture."""
         for symbol in expr.free_symbols & self._symbols.keys():
             host.escape(self._symbols[symbol], host.site)
@@ -163,17 +165,14 @@ class ShapeTracker:
             total = self._combine(fn, total, a, hint)
         return total
 
-    def fake_of(self, host: Any, tensor: torch.Tensor) -> Any:
+    def fake_of(self, host: Host, tensor: torch.Tensor) -> Any:
         """The fake of a recorded tensor: an input's own, or the operation repeated on fakes."""
-        found = host.ops.values.get(id(tensor))
-        if found is None:
-            source = host.ops.guard_tensor(tensor)
-            if source.path not in self.dims:
-                return None
-            found = (tensor, host.ops.node_of(tensor))
-        return self._node_fake(host, found[1])
+        inputs = host.ops.inputs
+        if tensor not in host.ops.values and inputs.guard(tensor).path not in self.dims:
+            return None
+        return self._node_fake(host, inputs.node(tensor))
 
-    def _node_fake(self, host: Any, wanted: Any) -> Any:
+    def _node_fake(self, host: Host, wanted: torch.fx.Node) -> Any:
         if self._env is None:
             self._mode, self._env = new_fake_mode(dynamic=True)
         order = []
@@ -182,7 +181,7 @@ class ShapeTracker:
             node = stack.pop()
             if node in self._fakes or node in order:
                 continue
-            if "magpy_alone" in node.meta:
+            if "magpy_keeps_state" in node.meta:
                 raise Unsupported("MP109", f"{HERE} gives a size from a call that keeps something of its own.")
             missing = [n for n in node.all_input_nodes if n not in self._fakes]
             if missing:
@@ -193,9 +192,9 @@ class ShapeTracker:
                 self._fakes[node] = self._execute(host, node)
         return self._fakes[wanted]
 
-    def _execute(self, host: Any, node: Any) -> Any:
+    def _execute(self, host: Host, node: torch.fx.Node) -> Any:
         if node.op == "placeholder":
-            for n, source, tensor in host.ops.inputs:
+            for n, source, tensor in host.ops.inputs.tensors:
                 if n is node:
                     dims = {d for d in self.dims.get(source.path, ()) if d < tensor.dim()}
                     fake = fakify(self._mode, tensor, f"x{len(self._fakes)}", dims)
@@ -207,15 +206,16 @@ class ShapeTracker:
                     return fake
             return node.meta["magpy_hint"]
         fetch: Any = self._fakes.__getitem__
+        target: Any = node.target
         args, kwargs = torch.fx.map_arg(node.args, fetch), torch.fx.map_arg(node.kwargs, fetch)
         with symbolic_shapes(), self._mode, no_warnings():
             if node.op == "call_method":
-                return getattr(args[0], node.target)(*args[1:], **kwargs)
-            if isinstance(node.target, types.BuiltinFunctionType):
-                return node.target(*args, **kwargs)
+                return getattr(args[0], target)(*args[1:], **kwargs)
+            if isinstance(target, types.BuiltinFunctionType):
+                return target(*args, **kwargs)
             with RealLeftAlone() as above:  # a custom function, a script: it may change what it was not given
                 try:
-                    result = node.target(*args, **kwargs)
+                    result = target(*args, **kwargs)
                 except Exception:
                     if not above.stopped:
                         raise

@@ -19,7 +19,7 @@ def _refuse(cls: type, method: str) -> Unsupported:
 
 
 def refuse_own_functions(types: Any) -> None:
-    """Refuse an operation on classes (``types`` of ``__torch_function__``) one of which has an answer of its own to it."""
+    """Refuse an operation on classes (``types`` of ``__torch_function__``) one of which handles it with its own code."""
     for cls in types:
         if has_own_functions(cls):
             raise _refuse(cls, "__torch_function__")

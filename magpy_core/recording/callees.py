@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from magpy_core.knowledge.callables import LRU_CACHE, entry
-from magpy_core.opgraph.functions import SCALAR_READS
+from magpy_core.knowledge.operators import Fact, named
 from magpy_core.recording.call_stack import Consumer
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
@@ -24,7 +24,8 @@ BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
 MEMBER = (types.MemberDescriptorType, types.GetSetDescriptorType)
 DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
 GETTERS = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
-_NUMBERS = SCALAR_READS | {"tolist"}
+# Native code calls `__index__` for a number that it uses itself (`range`, a subscript); no complex number carries a symbol.
+_GIVES_NUMBERS = named(Fact.READS_ITEM | Fact.READS_FLOAT | Fact.READS_INT | Fact.GIVES_LIST) - {"__index__"}
 _COPY = [f.__code__ for f in vars(copy).values() if is_a(f, types.FunctionType) and f.__module__ == "copy"]
 COPYING = frozenset([*_COPY, *(c for code in _COPY for c in code.co_consts if is_a(c, types.CodeType))])
 
@@ -51,5 +52,5 @@ def number_read_from(fn: Any, args: tuple[Any, ...]) -> Any:
     if fn is int or fn is float:
         return args[0] if len(args) == 1 else None
     if type(fn) is types.BuiltinFunctionType:
-        return fn.__self__ if fn.__name__ in _NUMBERS and is_a(fn.__self__, torch.Tensor) else None
-    return args[0] if args and type(fn) is types.MethodDescriptorType and fn.__name__ in _NUMBERS else None
+        return fn.__self__ if fn.__name__ in _GIVES_NUMBERS and is_a(fn.__self__, torch.Tensor) else None
+    return args[0] if args and type(fn) is types.MethodDescriptorType and fn.__name__ in _GIVES_NUMBERS else None

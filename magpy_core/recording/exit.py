@@ -43,7 +43,8 @@ class Exit(Tracker):
         self._left_open()
         self.age.check_assumptions()
         self.host.hooks_out_of_reach()
-        self.ledger.ops.settle_history()
+        ops = self.ledger.ops
+        ops.entry.keep_changed(tensor for tensor, _ in ops.inputs.guarded.values())
         if error is not None:
             return self._raised(error)
         self._outside_errors_raised()

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from magpy_core.findings import Location
-from magpy_core.opgraph.recorder import OpRecorder
+from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.source import Source, SourceTable
@@ -62,9 +62,9 @@ class Ledger:
     """Shared by the trackers of one recording. ``undo`` runs when the call has returned, last first."""
 
     learned: Learned
-    ops: OpRecorder
     scalars: ScalarTable
     fullgraph: bool = False
+    ops: OperatorGraph = field(init=False)  # set when the parts that it reports to are there
     refgraph: RefGraph = field(default_factory=RefGraph)
     decisions: list[Decision] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""OperatorHost: what the operator recorder and the shape tracker need of the recording they belong to.
+"""OperatorHost: the recording as the operator recorder and the shape tracker see it.
 
 Key type: OperatorHost.
 """
@@ -17,11 +17,11 @@ from magpy_core.findings import HERE, Unsupported
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.opgraph.functions import note
 from magpy_core.opgraph.histories import out_of_reach
-from magpy_core.opgraph.recorder import OpRecorder
-from magpy_core.opgraph.scalars import (
-    Sym,
-)
+from magpy_core.opgraph.host import Pending
+from magpy_core.opgraph.operator_graph import OperatorGraph
+from magpy_core.opgraph.scalars import Sym
 from magpy_core.opgraph.shapes import ShapeTracker
+from magpy_core.opgraph.values import tensors_in
 from magpy_core.recording.age import Age
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack, TensorLength
@@ -31,7 +31,7 @@ from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.pauses import Pauses
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source import Source, SourceTable
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
@@ -50,18 +50,18 @@ class OperatorHost:
         decisions: Decisions, arrays: Arrays, facts: Facts, access: Access, calls: Calls,
     ) -> None:  # fmt: skip
         self.ledger = ledger
-        self.refgraph = ledger.refgraph
-        self.sources = ledger.sources
         self.journal = journal
         self.stack = stack
         self.age = age
-        self.numbers = numbers
-        self.arrays = arrays
         self.facts = facts
         self.access = access
         self.calls = calls
         self.branch = decisions.branch
+        self.escape = numbers.escape
         self.paused = pauses.paused
+        self.is_plain_array = arrays.is_plain_array
+        self.share_array = arrays.mark_shared
+        self.gives_number_to_program = stack.reads_number_of
         dims = ledger.learned.dims
         self._shapes = ShapeTracker(ledger.scalars, dims) if dims else None
         self._written_inside: set[str] = set()
@@ -69,15 +69,19 @@ class OperatorHost:
     # -- the recording, as the operator recorder and the shape tracker see it ----------------------------------
 
     @property
-    def ops(self) -> OpRecorder:
+    def ops(self) -> OperatorGraph:
         return self.ledger.ops
+
+    @property
+    def sources(self) -> SourceTable:
+        return self.ledger.sources
 
     @property
     def site(self) -> Any:
         return self.journal.site
 
     @property
-    def alone(self) -> bool:
+    def call_keeps_state(self) -> bool:
         return self.calls.torch.alone
 
     @property
@@ -91,44 +95,31 @@ class OperatorHost:
     def refuse(self, code: str, message: str, *, hint: str = "", site: Any = None) -> None:
         self.journal.refuse(code, message, hint=hint, site=site)
 
-    def site_mark(self) -> Any:
-        return self.journal.site
-
-    def escape(self, sym: Sym, site: Any) -> None:
-        self.numbers.escape(sym, site)
-
-    def handed(self, tensor: torch.Tensor) -> bool:
-        return self.stack.reads_number_of(tensor)
-
-    def torch_call_seen(self) -> None:
+    def torch_call_started(self) -> None:
         self.stack.torch = None
-
-    def is_plain_array(self, value: Any) -> bool:
-        return self.arrays.is_plain_array(value)
-
-    def share_array(self, array: Any) -> None:
-        self.arrays.mark_shared(array)
 
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None:
         self.access.writes.field_written(tensor, name, value)
 
-    def guarded_call(self, step: Callable[..., Any], *args: Any) -> Any:
-        return self.journal.contained(step, *args)
+    def begin(self, step: Callable[..., Pending], *args: Any) -> Pending | None:
+        """What ``step`` prepares; None where it failed, which refuses the capture."""
+        prepared = self.journal.contained(step, *args)
+        return None if prepared is FAILED else prepared
 
-    def guarded_result(self, step: Callable[..., Any], result: Any, before: Any, *args: Any) -> Any:
-        """What ``step`` makes of the result of an operation; the result itself where a step was refused."""
-        if before is not FAILED:
-            after = self.journal.contained(step, result, before, *args)
-            if after is not FAILED:
-                return after
-        self.adopt(result)
+    def finish(self, pending: Pending | None, result: Any) -> Any:
+        """What the program gets of ``result``: ``result`` itself where a step failed."""
+        if pending is not None:
+            given = self.journal.contained(pending.finish, result)
+            if given is not FAILED:
+                return given
+        self.name_result(result)
         return result
 
-    def adopt(self, result: Any) -> None:
-        """Name the tensors of a refused operation in the graph, so that later operations are not refused for them."""
-        for tensor in self.ledger.ops._tensors(result):
-            if id(tensor) not in self.ledger.ops.values:
-                self.ledger.ops.values[id(tensor)] = (tensor, self.ledger.ops.graph.call_function(_unrecorded, ()))
+    def name_result(self, result: Any) -> None:
+        """Name the tensors of a call without a node in the graph, so that later operations are not refused for them."""
+        for tensor in tensors_in(result):
+            if tensor not in self.ops.values:
+                self.ops.values.add(tensor, self.ops.graph.call_function(_unrecorded, ()))
 
     # -- tensors -----------------------------------------------------------------------------------------------
 
@@ -137,12 +128,12 @@ class OperatorHost:
         region (``torch.autograd.grad``) calls none."""
         if not torch.is_grad_enabled():
             return
-        inputs = {id(tensor): (tensor, source) for _, source, tensor in self.ledger.ops.inputs}
+        inputs = {id(tensor): (tensor, source) for _, source, tensor in self.ops.inputs.tensors}
         with no_torch_function():
-            if any(node.target is torch.autograd.grad for node in self.ledger.ops.graph.nodes):
+            if any(node.target is torch.autograd.grad for node in self.ops.graph.nodes):
                 apart = [t for t, _ in inputs.values() if t.requires_grad]
             else:
-                apart = out_of_reach([t for t, _ in inputs.values()], [t for t, _ in self.ledger.ops.values.values()])
+                apart = out_of_reach([t for t, _ in inputs.values()], [t for t, _ in self.ops.values])
             for tensor in apart:
                 source = inputs[id(tensor)][1]
                 if tensor._backward_hooks is None:
@@ -151,8 +142,8 @@ class OperatorHost:
                     text = f"`{source.describe()}` has hooks, which a compiled backward pass calls otherwise."
                     self.journal.refuse("MP902", text, site=self.journal.site)
 
-    def outside_tensor(self, tensor: torch.Tensor) -> Source:
-        node = self.refgraph.node(tensor)
+    def source_of_outside(self, tensor: torch.Tensor) -> Source:
+        node = self.ledger.refgraph.node(tensor)
         if node is not None:
             if type(tensor) is not torch.Tensor:
                 self.facts.classes.tensor_class(type(tensor), self.journal.site)
@@ -163,39 +154,39 @@ class OperatorHost:
             raise Unsupported("MP105", f"{HERE} uses a tensor that no recorded operation produced.")
         raise Unsupported("MP111", f"{HERE} uses a tensor that was reached in a way the monitor can't follow.")
 
-    def read_field(self, source: Source, tensor: torch.Tensor, name: str, value: Any) -> None:
+    def guard_field(self, source: Source, tensor: torch.Tensor, name: str, value: Any) -> None:
         for written, field_name, _, _ in self.ledger.field_writes:
             if written is tensor and field_name == name:
                 return
         self.facts.values.read(self.sources.make("field", source, name), value, self.journal.site)
 
-    def read_container(self, value: Any) -> None:
-        node = self.refgraph.node(value)
+    def guard_contents(self, value: Any) -> None:
+        node = self.ledger.refgraph.node(value)
         if node is not None:
             self.facts.contents.whole(node, self.journal.site)
 
-    def read_offset(self, source: Source, value: int) -> None:
+    def guard_offset(self, source: Source, value: int) -> None:
         self.facts.values.read(self.sources.make("offset", source, None), value, self.journal.site)
 
     def operation_raised(self, name: str) -> None:
         # whether it raises may depend on data that no guard watches
         self.journal.skip_call(f"`{name}` raised")
 
-    def tensor_shape_read(self, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
+    def size_read(self, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
         if self._shapes is None:
             return result
         number = self._shapes.read(self, tensor, what, result, args)
-        return self.tensor_length(number) if what == "__len__" else number
+        return self._tensor_length(number) if what == "__len__" else number
 
-    def tensor_length(self, number: Any) -> Any:
-        """``len`` makes a number of its own: the copy that carries the symbol must be handed out when it returns."""
+    def _tensor_length(self, number: Any) -> Any:
+        """``len`` makes a number of its own: the program must get the copy that carries the symbol when it returns."""
         sym = self.ledger.scalars.get(number)
         if sym is not None:
             receive = self.stack.frames[-1].receive if self.stack.frames else None
             if isinstance(receive, TensorLength):
                 receive.sym = sym
             else:
-                self.numbers.escape(sym, self.journal.site)
+                self.escape(sym, self.journal.site)
         return number
 
     def sizes_vary(self) -> bool:
@@ -203,33 +194,33 @@ class OperatorHost:
 
     def sizes_from_data(self, result: Any) -> None:
         shapes = self._shapes
-        for tensor in self.ledger.ops._tensors(result) if shapes is not None else ():
-            if shapes is not None and id(tensor) in self.ledger.ops.values and shapes.from_data(self, tensor):
-                self.ledger.ops.data_shaped.add(id(tensor))
+        for tensor in tensors_in(result) if shapes is not None else ():
+            if shapes is not None and tensor in self.ops.values and shapes.from_data(self, tensor):
+                self.ops.values.mark_shaped_by_data(tensor)
 
-    def exact_sizes(self, tensors: list[torch.Tensor]) -> None:
+    def hold_sizes(self, tensors: list[torch.Tensor]) -> None:
         """Python sees something that follows from the sizes of these: they can't vary in this capture."""
         if self._shapes is not None:
             for tensor in tensors:
                 for size in self._shapes.expressions(self, tensor) or ():
                     if is_a(size, Sym):
-                        self.numbers.escape(size, self.journal.site)
+                        self.escape(size, self.journal.site)
 
-    def shape_path(self, node: torch.fx.Node) -> None:
+    def guard_shape_path(self, node: torch.fx.Node) -> None:
         """What an operation gave follows from sizes beyond its shape: from whether its input was contiguous, say."""
         if self._shapes is not None and not self._shapes.follow(self, node):
-            self._hold_sizes()
+            self._hold_all_sizes()
 
     def layout_read(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Python reads a layout, which may depend on sizes that vary."""
         if name != "is_contiguous":
-            self.exact_sizes(self.ledger.ops._tensors(args))
+            self.hold_sizes(tensors_in(args))
         elif self._shapes is not None and self._shapes.contiguous(self, args, kwargs) != result:
-            self._hold_sizes()
+            self._hold_all_sizes()
 
-    def _hold_sizes(self) -> None:
+    def _hold_all_sizes(self) -> None:
         """No size of an input can vary in this capture."""
-        self.exact_sizes([tensor for tensor, _ in self.ledger.ops.guarded.values()])
+        self.hold_sizes([tensor for tensor, _ in self.ops.inputs.guarded.values()])
 
     def free_dims(self, source: Source, tensor: torch.Tensor) -> set[int]:
         """Dimensions of an input that may vary.
@@ -269,6 +260,6 @@ class OperatorHost:
             "constructors like FloatTensor do with tensors and arrays can't be seen.",
         )
 
-    def mark_operation(self, node: torch.fx.Node, result: Any) -> None:
-        """Where an operation stands, and what it gave, for whoever shows it later."""
+    def annotate(self, node: torch.fx.Node, result: Any) -> None:
+        """Where an operation was called, and what it gave, for display."""
         note(node, result, magpy_site=self.journal.site, magpy_user=self.journal.places.user_line(self.journal.site))

@@ -10,7 +10,7 @@ from typing import Any
 
 from magpy_core.findings import Location
 from magpy_core.monitor.events import Observer
-from magpy_core.opgraph.recorder import OpRecorder
+from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.recording.access.arguments import Arguments
 from magpy_core.recording.access.callbacks import Callbacks
@@ -68,7 +68,7 @@ class Recording(Observer):
     def __init__(self, learned: Learned, region_id: str, location: Location, fullgraph: bool = False) -> None:
         scalars = ScalarTable()
         self.journal = journal = Journal(region_id, location, learned.set_up)
-        self.ledger = ledger = Ledger(learned, OpRecorder(scalars), scalars, fullgraph)
+        self.ledger = ledger = Ledger(learned, scalars, fullgraph)
         self.facts, self.access, self.calls, self.nodes = facts, access, calls, nodes = Facts(), Access(), Calls(), Nodes()
         stack, pauses, age, arrays = CallStack(), Pauses(journal), Age(ledger, journal), Arrays(ledger, journal)
         decisions = Decisions(ledger, journal)
@@ -79,7 +79,7 @@ class Recording(Observer):
         self.host = host = OperatorHost(
             ledger, journal, stack, pauses, age, numbers, decisions, arrays, facts, access, calls
         )
-        ledger.ops.host = host
+        ledger.ops = OperatorGraph(scalars, host)
         ledger.refgraph.watch = lifetimes.on_snapshot
 
         facts.roots = Roots(ledger, journal, age, facts)

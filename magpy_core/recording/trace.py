@@ -16,6 +16,7 @@ from magpy_core._compat.torch.tensor_guards import no_torch_function, storage_ke
 from magpy_core.backends.calling import UNCOUNTED
 from magpy_core.findings import Finding, Unsupported
 from magpy_core.guards.explain import TensorFacts
+from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Decision, Ledger
@@ -136,36 +137,36 @@ def freeze(
     ops = ledger.ops
     live = Live(objects={id(node.source): node.obj for node in ledger.refgraph.nodes.values()})
     tensors = []
-    for tensor, source in ops.guarded.values():
-        at_entry = ops.entry_memory.get(id(tensor), tensor)  # as it was, if its `.data` was assigned
+    for tensor, source in ops.inputs.guarded.values():
+        at_entry = ops.entry.of(tensor)  # as it was, if its `.data` was assigned
         live.tensors.append(at_entry)
         dims = frozenset(free_dims(source, at_entry))
         offset = int(at_entry.storage_offset()) if at_entry.layout is torch.strided else 0
         tensors.append(GuardedTensor(source, TensorFacts.of(at_entry), dims, storage_key(at_entry), offset))
-    mutated = {id(t): s for t, s in ops.mutated.values()}
-    memory = {storage_key(t) for t, _ in ops.mutated.values()}
+    mutated = {id(t): s for t, s in ops.writes.mutated.values()}
+    memory = {storage_key(t) for t, _ in ops.writes.mutated.values()}
     inputs = []
-    for node, source, tensor in ops.inputs:
-        at_entry = ops.entry_memory.get(id(tensor), tensor)
+    for node, source, tensor in ops.inputs.tensors:
+        at_entry = ops.entry.of(tensor)
         live.inputs[node] = at_entry
         shares = storage_key(tensor) in memory
         error = None
         try:
-            changed = ops.new_history(tensor)
+            changed = ops.entry.has_new_history(tensor)
         except Unsupported as unsupported:  # counts only where a graph may have to be undone
             changed, error = True, unsupported
         inputs.append(GraphInput(node, source, TensorFacts.of(at_entry), id(tensor) in mutated, shares, changed, error))
-    _mark_uncounted_writes(ledger)
+    _mark_uncounted_writes(ops)
     writes = TensorWrites(
         tuple(mutated.values()), tuple((source, site) for _, source, site in ledger.tensor_writes),
-        frozenset(ledger.with_history), ops.first_change, ops.drew_random,
+        frozenset(ledger.with_history), ops.writes.first, ops.drew_random,
     )  # fmt: skip
     trace = Trace(
         region_id=journal.region_id,
         refgraph=ledger.refgraph,
         graph=ops.graph,
         inputs=tuple(inputs),
-        numbers=tuple(ops.scalar_inputs),
+        numbers=tuple(ops.inputs.numbers),
         tensors=tuple(tensors),
         decisions=tuple(ledger.decisions),
         plan=plan,
@@ -181,15 +182,14 @@ def freeze(
     return trace, live
 
 
-def _mark_uncounted_writes(ledger: Ledger) -> None:
-    """Mark the placeholders of inputs that were written though their version counters stayed: running statistics, and what
-    is written through ``.data``."""
-    ops = ledger.ops
+def _mark_uncounted_writes(ops: OperatorGraph) -> None:
+    """Marks the placeholders of inputs that were written though their version counters stayed: running statistics, and
+    what is written through ``.data``."""
     with no_torch_function():
-        counted = {storage_key(t) for n, _, t in ops.inputs if version_of(t) != n.meta["magpy_version"]}
-        for node, _, tensor in ops.inputs:
+        counted = {storage_key(t) for n, _, t in ops.inputs.tensors if version_of(t) != n.meta["magpy_version"]}
+        for node, _, tensor in ops.inputs.tensors:
             known = version_of(tensor) is not None
-            if known and id(tensor) in ops.mutated and storage_key(tensor) not in counted:
+            if known and id(tensor) in ops.writes.mutated and storage_key(tensor) not in counted:
                 node.meta[UNCOUNTED] = True
 
 
@@ -214,8 +214,8 @@ def _doubtful_results(ledger: Ledger) -> dict[torch.fx.Node, str]:
     """Why the values of some nodes may not be a compiled graph's results."""
     ops = ledger.ops
     with no_torch_function():
-        found = {node: _COMPLEX for t, node in ops.values.values() if t.is_complex() and t.requires_grad}
+        found = {node: _COMPLEX for t, node in ops.values if t.is_complex() and t.requires_grad}
         if torch.is_inference_mode_enabled():
-            outside = {storage_key(t) for _, _, t in ops.inputs if not t.is_inference()}
-            found |= {n: _VIEW for t, n in ops.values.values() if n.op != "placeholder" and storage_key(t) in outside}
+            outside = {storage_key(t) for _, _, t in ops.inputs.tensors if not t.is_inference()}
+            found |= {n: _VIEW for t, n in ops.values if n.op != "placeholder" and storage_key(t) in outside}
     return found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from magpy_core.findings.details import CaptureDetail, GuardDetail, NodeDetail, RegionDetail
+from magpy_core.opgraph.functions import node_name, reads_value
 from magpy_core.refgraph.printer import full_place, to_details
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 _NODES = _OBJECTS = 4000
 _CODE = 400_000
-_HOST_READS = frozenset({"item", "__bool__", "__int__", "__float__", "__index__", "__complex__"})
 
 
 def region_detail(region: Region) -> RegionDetail:
@@ -60,8 +60,8 @@ def _node(node: torch.fx.Node, segment: int) -> NodeDetail:
         source = node.meta.get("magpy_source")
         label = source.describe() if source is not None else node.name
         return NodeDetail(node.name, "placeholder", label, [], segment, tensor=_tensor(node))
-    label = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
-    kind = "read" if node.op == "call_method" and node.target in _HOST_READS else "call"
+    label = node_name(node)
+    kind = "read" if reads_value(node) else "call"
     inputs = [n.name for n in node.all_input_nodes]
     place = full_place(node.meta.get("magpy_site"))
     user_file, user_line = node.meta.get("magpy_user") or ("", 0)

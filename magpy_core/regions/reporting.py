@@ -14,7 +14,7 @@ from magpy_core.findings import Finding, Location, Severity, Value
 from magpy_core.guards.explain import Failure
 from magpy_core.guards.kinds import TRUTH
 from magpy_core.monitor.positions import is_user_file, site_location
-from magpy_core.opgraph.functions import SCALAR_READS
+from magpy_core.opgraph.functions import reads_value
 from magpy_core.recording.places import Place
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Outside
@@ -170,9 +170,6 @@ def _recompile_hint(failure: Failure) -> str:
     return "If the value differs at every call, keep it out of the region or give it few distinct values: each is a capture."
 
 
-_VALUE_READS = SCALAR_READS | {"__bool__"}
-
-
 _OPTIMIZERS = os.path.join("torch", "optim") + os.sep
 
 
@@ -186,8 +183,7 @@ def host_reads(region: Region) -> int:
 
 def _is_read(node: Any) -> bool:
     site = node.meta.get("magpy_site")
-    asks = node.op == "call_method" and node.target in _VALUE_READS
-    return asks and (site is None or _OPTIMIZERS not in site.code.co_filename)
+    return reads_value(node) and (site is None or _OPTIMIZERS not in site.code.co_filename)
 
 
 def _read_at(node: Any) -> Any:

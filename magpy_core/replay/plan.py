@@ -16,7 +16,7 @@ import torch
 
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph.arrays import array_like, view_parts
-from magpy_core.opgraph.recorder import OpRecorder
+from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.fields import ABSENT, instance_dict, slot_names, slot_value
@@ -58,7 +58,7 @@ class Planner:
     """Builds the plan of one recording. ``is_internal(obj)``: whether the region created the object."""
 
     def __init__(
-        self, refgraph: RefGraph, ops: OpRecorder, scalars: ScalarTable, is_internal: Callable[[Any], bool | None]
+        self, refgraph: RefGraph, ops: OperatorGraph, scalars: ScalarTable, is_internal: Callable[[Any], bool | None]
     ) -> None:
         self.refgraph = refgraph
         self.ops = ops
@@ -122,7 +122,7 @@ class Planner:
         return built
 
     def tensor(self, value: torch.Tensor) -> Expr:
-        found = self.ops.values.get(id(value))
+        found = self.ops.values.node(value)
         node = self.refgraph.node(value)
         if node is not None:
             return Outside(node.source)
@@ -130,8 +130,8 @@ class Planner:
             raise Unsupported("MP105", "A tensor that leaves the region was made by an operation that was not recorded.")
         if type(value) not in (torch.Tensor, torch.nn.Parameter):
             raise Unsupported("MP110", _not_rebuildable(f"A `{type(value).__name__}`"))
-        self.outputs.setdefault(found[1])
-        return GraphValue(found[1])
+        self.outputs.setdefault(found)
+        return GraphValue(found)
 
     def build(self, value: Any, kind: int) -> Build:
         tp = type(value)

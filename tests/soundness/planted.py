@@ -24,11 +24,11 @@ from magpy_core.capture.build import Capture
 from magpy_core.guards import kinds as guard
 from magpy_core.guards.codegen import GuardWriter
 from magpy_core.guards.first_level import FirstLevel
-from magpy_core.opgraph.python_reads import PythonReads
-from magpy_core.opgraph.recorder import OpRecorder
+from magpy_core.opgraph.operation import Operation
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.opgraph.segments import Segment
 from magpy_core.opgraph.shapes import ShapeTracker
+from magpy_core.opgraph.writes import Writes
 from magpy_core.recording import run as recording_run
 from magpy_core.recording import trace as traces
 from magpy_core.refgraph.graph import RefGraph
@@ -241,11 +241,11 @@ BUGS = [
     Bug("a shared result split", ((ReplayWriter, "build", _built_twice),), ("aliasing_result",)),
     Bug("operations of a graph reordered", ((Segment, "module", _reordered),), ("inplace_views",)),
     Bug("a branch on data not asked again", ((Capture, "__init__", _without_branches),), ("branch_item",)),
-    Bug("changes in place not seen (versions)", ((OpRecorder, "_changed", _unseen_change),), ("branch_inplace_before",)),
+    Bug("changes in place not seen (versions)", ((Writes, "record", _unseen_change),), ("branch_inplace_before",)),
     Bug("inputs not put back before a branch", ((capture, "restore_input", _NOTHING),), ("branch_inplace_before",)),
     Bug("random stream not put back", ((capture, "restore_streams", _NOTHING),), ("branch_random_before",)),
     Bug("ways of shape functions not guarded", ((ShapeTracker, "_assume", _NOTHING),), ("sizes_that_pass_a_window",)),
-    Bug("rates of zero not told apart", ((PythonReads, "_decide_sameness", _NOTHING),), (
+    Bug("rates of zero not told apart", ((Operation, "_guard_identity", _NOTHING),), (
         "dropout_whose_rate_starts_at_zero",)),
     Bug("entry state taken after the write", ((RefGraph, "snapshot", _late_snapshot),), ("snapshot_after_mutation",)),
 ]  # fmt: skip

@@ -93,7 +93,7 @@ class Items(Tracker):
         obj = node.obj
         key_kind = kinds.kind_of(key)
         if key_kind not in (kinds.SCALAR, kinds.IDENTITY) and self.refgraph.node(key) is None and key_kind != kinds.TUPLE:
-            if key_kind == kinds.TENSOR and id(key) in self.ledger.ops.values:
+            if key_kind == kinds.TENSOR and key in self.ledger.ops.values:
                 return  # a tensor made inside can't be a key from outside
             if key_kind == kinds.OBJECT:
                 self.facts.roots.node_for(key)

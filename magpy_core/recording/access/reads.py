@@ -350,7 +350,7 @@ class Reads(Tracker):
         elif name in d:
             if node is not None:
                 self.facts.values.read(self.sources.attr(node.source, name), d[name], site, None)
-            elif id(obj) not in self.ledger.ops.values:
+            elif obj not in self.ledger.ops.values:
                 self.journal.refuse(
                     "MP111", f"{HERE} reads `.{name}` of a tensor that the monitor can't trace to a source.", site=site
                 )

@@ -119,7 +119,7 @@ class Writes(Tracker):
             raw, owner = lookup.class_lookup(type(obj), name)
             if owner is None or not lookup.is_data_descriptor(raw):
                 node = self.refgraph.node(obj)
-                if node is not None or id(obj) not in self.ledger.ops.values:
+                if node is not None or obj not in self.ledger.ops.values:
                     self.journal.refuse(
                         "MP110",
                         f"{HERE} sets an attribute of a tensor that existed before the region; replay can't repeat that.",
@@ -295,7 +295,7 @@ class Writes(Tracker):
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None:
         """``tensor.grad = value``: an effect on a tensor from outside."""
         node = self.refgraph.node(tensor)
-        if node is None and id(tensor) in self.ledger.ops.values:
+        if node is None and tensor in self.ledger.ops.values:
             self.journal.refuse("MP106", f"{HERE} assigns the gradient of a tensor made inside the region.")
             return
         self.ledger.field_writes.append((tensor, name, value, self.journal.site))

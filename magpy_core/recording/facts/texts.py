@@ -117,7 +117,7 @@ class Texts(Tracker):
         seen = [node.obj for node in self.refgraph.nodes.values()]
         for obj in seen:
             if is_a(obj, torch.Tensor) and type(obj).__name__ in text:
-                self.ledger.ops.guard_tensor(obj)  # its type is a part of its guard
+                self.ledger.ops.inputs.guard(obj)  # its type is a part of its guard
         for cls in {c for obj in seen for c in (type(obj), obj) if is_a(c, type) and kinds.is_heap_type(c)}:
             if type.__getattribute__(cls, "__name__") in text:
                 for name in _CLASS_NAMES:

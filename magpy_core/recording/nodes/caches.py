@@ -81,7 +81,7 @@ class Caches(Tracker):
             else:  # the run filled the cache: the next one finds the value there
                 self.journal.skip_call(f"`{name}` filled its cache in this call.")
             return
-        if kinds.kind_of(result) == kinds.TENSOR and self.ledger.ops.values.get(id(result)) is not None:
+        if kinds.kind_of(result) == kinds.TENSOR and result in self.ledger.ops.values:
             return
         for a in (*args, *kwargs.values()):
             kind = kinds.kind_of(a)

@@ -86,8 +86,8 @@ class Checkpoints(Tracker):
         start = nodes.index(begun.last) + 1 if begun.last is not None else 0
         self._count += 1
         for tensor in begun.args:
-            if is_a(tensor, torch.Tensor) and (known := self.ledger.ops.values.get(id(tensor))) is not None:
-                known[1].meta[GIVEN] = {*known[1].meta.get(GIVEN, ()), self._count}
+            if is_a(tensor, torch.Tensor) and (node := self.ledger.ops.values.node(tensor)) is not None:
+                node.meta[GIVEN] = {*node.meta.get(GIVEN, ()), self._count}
         for node in nodes[start:]:
             if node.op != "placeholder":
                 node.meta[CHECKPOINT] = self._count

@@ -19,7 +19,10 @@ import torch.utils.checkpoint
 from magpy_core._compat.torch.function_apply import starts_custom_function
 from magpy_core.findings import HERE
 from magpy_core.opgraph.expected import expecting
+from magpy_core.opgraph.host import Pending
+from magpy_core.opgraph.operation import Operation
 from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.journal import FAILED
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.operator_host import OperatorHost
 from magpy_core.recording.tracker import Tracker
@@ -39,7 +42,7 @@ class _Applied:
     """A call that is one node: what was prepared for it, and how many effects there were before it."""
 
     target: Callable[..., Any]
-    before: Any
+    operation: Pending | None
     args: tuple[Any, ...]
     effects: int
     checked: bool = False  # whether what it gives may follow from data
@@ -132,10 +135,11 @@ class OneNode(Tracker):
     ) -> None:
         """The call about to run is one node of the graph, ``target(*args, **kwargs)``; what runs inside is part of it."""
         self.ledger.ops.op_depth += 1
-        before = self.journal.contained(self.ledger.ops.prepare, target, args, kwargs)
+        operation = self.host.begin(Operation.prepare, self.ledger.ops, target, args, kwargs)
         self.stack.torch = None
-        self.ledger.ops._numbers = []  # the node reads them again itself
-        self.active = applied = _Applied(target, before, args, self._effects(), checked, _held(args) if checked else [])
+        if type(operation) is Operation:
+            operation.numbers = []  # the node reads them again itself
+        self.active = applied = _Applied(target, operation, args, self._effects(), checked, _held(args) if checked else [])
         self.calls.torch.alone = False
         self.stack.on_return(lambda result: self._returned(applied, result))
 
@@ -145,11 +149,11 @@ class OneNode(Tracker):
             self.journal.refuse("MP107", f"{HERE} changes a container passed as an argument.")
         if self._effects() != applied.effects:
             self.journal.refuse("MP107", "The forward of an autograd.Function changes state outside the region.")
-        target = applied.target
         if applied.checked:
-            made = self.journal.contained(expecting, target, result, not self.host.sizes_vary())
-            target = made if callable(made) else target
-        after = self.host.guarded_result(self.ledger.ops._after, result, applied.before, target, applied.args, {})
+            checked = self.journal.contained(expecting, applied.target, result, not self.host.sizes_vary())
+            if checked is not FAILED and type(applied.operation) is Operation:
+                applied.operation.target = checked
+        after = self.host.finish(applied.operation, result)
         if applied.checked and not self.journal.refused:
             self.journal.contained(self.host.sizes_from_data, after)
         self.ledger.ops.op_depth -= 1

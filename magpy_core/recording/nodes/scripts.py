@@ -85,7 +85,7 @@ class Scripts(Tracker):
             put_back(self.ledger.ops.shadow)
         if self._without_functions:
             self._without_functions = False
-            put_function_mode_back(self.ledger.ops)
+            put_function_mode_back(self.ledger.ops.recorder)
 
     def compiles_itself(self, frame: Any) -> NoReturn:
         """torch.cond and its like give their arguments to a torch.compile of their own, in this frame. That works only
@@ -100,7 +100,7 @@ class Scripts(Tracker):
 
     def _leave_alone(self, text: str, hint: str) -> NoReturn:
         self._without_shadow = self._without_shadow or set_aside(self.ledger.ops.shadow)
-        self._without_functions = set_function_mode_aside(self.ledger.ops)
+        self._without_functions = set_function_mode_aside(self.ledger.ops.recorder)
         self.journal.abort(text, None, "MP106", hint)
 
 

@@ -1,0 +1,226 @@
+"""What is known of torch's operators, by name: one entry each. Stages take the sets they need by `named`.
+
+Names are those of functions, methods and attributes as `opgraph.functions.function_name` gives them, and those of graph
+nodes (``getitem``, ``setitem``, ``iadd``). A fact that is not listed is not assumed: without `SAFE` an operator may raise,
+without `EARLY` it stays in the graph. Key types: Fact, OPERATORS; key function: `named`.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class Fact(enum.Flag):
+    """One fact about an operator."""
+
+    METADATA_ATTRIBUTE = enum.auto()
+    """An attribute that follows from what tensor guards check: type, dtype, device, sizes, strides, requires_grad."""
+    METADATA_CALL = enum.auto()
+    """The same of a method or function."""
+    SIZE_ATTRIBUTE = enum.auto()
+    """An attribute that gives Python sizes."""
+    SIZE_CALL = enum.auto()
+    """A call that gives Python sizes, strides or an offset."""
+    LAYOUT_READ = enum.auto()
+    """Metadata that follows from sizes and strides, and is no size itself."""
+    FIELD = enum.auto()
+    """An attribute kept in the tensor object, guarded as a field of it."""
+    EMPTY_INSIDE = enum.auto()
+    """Such a field that may be read of a tensor made inside the region while it is None."""
+    READS_ITEM = enum.auto()
+    """Gives Python the number in a tensor; its type follows from the dtype."""
+    READS_FLOAT = enum.auto()
+    READS_INT = enum.auto()
+    READS_COMPLEX = enum.auto()
+    READS_BOOL = enum.auto()
+    """Gives Python the truth of the number in a tensor."""
+    COMPARES = enum.auto()
+    """Gives Python a bool that follows from several values."""
+    GIVES_TEXT = enum.auto()
+    """Puts values into text."""
+    GIVES_ARRAY = enum.auto()
+    """Gives NumPy the data."""
+    GIVES_LIST = enum.auto()
+    """Gives Python all numbers at once."""
+    SHOWS_MEMORY = enum.auto()
+    """Shows Python the tensor's memory, or how often it was written."""
+    REFUSED = enum.auto()
+    """Can't be recorded safely yet."""
+    FROM_DATA = enum.auto()
+    """Makes a tensor of data; of NumPy numbers the dtype too."""
+    FACTORY = enum.auto()
+    """Takes sizes or counts as any argument: a 0-d tensor among them is read as a number."""
+    SIZED = enum.auto()
+    """Takes sizes or counts as any argument but the first."""
+    DATA_SHAPED = enum.auto()
+    """The shape of the result follows from data."""
+    PARTS = enum.auto()
+    """Gives as many results as a size of the input says."""
+    INPUT_BY_NUMBER = enum.auto()
+    """Returns its input itself for some numbers it takes, dropouts aside."""
+    INPUT_BY_LAYOUT = enum.auto()
+    """Returns its input itself for some layouts."""
+    IN_PLACE = enum.auto()
+    """Writes its first argument, though the name doesn't end in one underscore."""
+    VALUES = enum.auto()
+    """Takes numbers as values: whatever the number, the result has the same shape."""
+    OF_NUMBERS = enum.auto()
+    """Of plain numbers, gives a tensor that follows from them alone."""
+    SAFE = enum.auto()
+    """Raises for shapes, types and devices only, whatever the data."""
+    KEEPS_LAYOUT = enum.auto()
+    """Written in place, its compiled form has the written tensor's strides, whichever they are."""
+    EARLY = enum.auto()
+    """Quick, deterministic, without effect, independent of grad mode and default dtype: may run ahead of the graph."""
+
+    NUMBER_READ = READS_ITEM | READS_FLOAT | READS_INT | READS_COMPLEX
+    HOST_READ = NUMBER_READ | READS_BOOL | COMPARES
+    """Python waits for a value that follows from a tensor's data."""
+    OPAQUE_READ = GIVES_TEXT | GIVES_ARRAY | GIVES_LIST | SHOWS_MEMORY
+    """Gives Python data or memory where neither graph nor guard can follow."""
+
+
+_NEW_TENSOR = "Make a new tensor and assign it: `self.work = x.new_zeros(x.shape)`."
+_GRADIENT = "Put it on the region's result, outside of it; `x * s + (x - x * s).detach()` scales a gradient inside."
+_OUTSIDE = "Do it once, outside the region."
+#: Operators that are refused, and what to do instead.
+REFUSED: dict[str, str] = {
+    "backward": "Let the region end before it: `backward()` of a region's result works as ever.",
+    "register_hook": _GRADIENT, "retain_grad": _GRADIENT, "set_": _NEW_TENSOR, "resize_": _NEW_TENSOR,
+    "resize_as_": _NEW_TENSOR, "share_memory_": _OUTSIDE, "pin_memory": _OUTSIDE, "register_multi_grad_hook": "",
+    "register_post_accumulate_grad_hook": "", "__deepcopy__": "", "as_subclass": "", "_make_subclass": "",
+    "sparse_resize_": "", "module_load": "", "_set_grad_fn": "",
+}  # fmt: skip
+
+_ROWS: tuple[tuple[str, Fact], ...] = (
+    ("""
+        _has_symbolic_sizes_strides device dtype is_cpu is_cuda is_hpu is_ipu is_maia is_meta is_mkldnn is_mps
+        is_mtia is_nested is_quantized is_sparse is_sparse_csr is_vulkan is_xla is_xpu itemsize layout name
+        names ndim
+     """, Fact.METADATA_ATTRIBUTE),
+    ("__cuda_array_interface__", Fact.METADATA_ATTRIBUTE | Fact.SHOWS_MEMORY),
+    ("nbytes", Fact.METADATA_ATTRIBUTE | Fact.LAYOUT_READ),
+    ("requires_grad", Fact.METADATA_ATTRIBUTE | Fact.KEEPS_LAYOUT),
+    ("""
+        __hash__ dim element_size get_device has_names is_coalesced is_complex is_conj is_contiguous is_distributed
+        is_floating_point is_inference is_neg is_signed ndimension type_as_
+     """, Fact.METADATA_CALL),
+    ("is_non_overlapping_and_dense is_same_size", Fact.METADATA_CALL | Fact.LAYOUT_READ),
+    ("shape", Fact.SIZE_ATTRIBUTE),
+    ("nelement storage_offset stride", Fact.SIZE_CALL),
+    ("size", Fact.SIZE_CALL | Fact.SAFE | Fact.EARLY),
+    ("__len__ numel", Fact.SIZE_CALL | Fact.EARLY),
+    ("_base _post_accumulate_grad_hooks is_leaf", Fact.FIELD),
+    ("_backward_hooks grad grad_fn retains_grad", Fact.FIELD | Fact.EMPTY_INSIDE),
+    ("__complex__", Fact.READS_COMPLEX),
+    ("item", Fact.READS_ITEM | Fact.SAFE | Fact.EARLY),
+    ("__float__", Fact.READS_FLOAT | Fact.EARLY),
+    ("__index__ __int__", Fact.READS_INT | Fact.EARLY),
+    ("allclose", Fact.COMPARES),
+    ("__bool__ is_nonzero", Fact.READS_BOOL | Fact.EARLY),
+    ("__contains__ equal", Fact.COMPARES | Fact.EARLY),
+    ("__format__ __repr__ __str__", Fact.GIVES_TEXT),
+    ("__array__ numpy", Fact.GIVES_ARRAY),
+    ("tolist", Fact.GIVES_LIST),
+    ("__dlpack__ __reduce_ex__ _version data_ptr storage untyped_storage", Fact.SHOWS_MEMORY),
+    ("as_tensor asarray", Fact.FROM_DATA),
+    ("tensor", Fact.FROM_DATA | Fact.VALUES | Fact.OF_NUMBERS | Fact.SAFE),
+    ("""
+        bartlett_window blackman_window eye hamming_window hann_window kaiser_window linspace logspace randint
+        randperm range tril_indices triu_indices
+     """, Fact.FACTORY),
+    ("arange empty full ones rand randn zeros", Fact.FACTORY | Fact.SAFE),
+    ("""
+        adaptive_avg_pool1d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d as_strided broadcast_to
+        diag diag_embed diagonal interpolate multinomial new_empty new_full new_ones new_zeros slice_scatter
+        tile topk unfold upsample
+     """, Fact.SIZED),
+    ("split_with_sizes tensor_split unsafe_chunk unsafe_split", Fact.SIZED | Fact.PARTS),
+    ("chunk split", Fact.SIZED | Fact.PARTS | Fact.SAFE),
+    ("adaptive_avg_pool2d pad repeat unflatten", Fact.SIZED | Fact.SAFE),
+    ("expand narrow reshape view", Fact.SIZED | Fact.SAFE | Fact.EARLY),
+    ("""
+        _pack_padded_sequence _pad_packed_sequence _unique _unique2 argwhere bincount histc_ index masked_select
+        nonzero_static one_hot repeat_interleave unique_dim
+     """, Fact.DATA_SHAPED),
+    ("nonzero unique unique_consecutive", Fact.DATA_SHAPED | Fact.EARLY),
+    ("__iter__ __reversed__ dsplit hsplit meshgrid vsplit", Fact.PARTS),
+    ("unbind", Fact.PARTS | Fact.SAFE),
+    ("sum_to_size", Fact.INPUT_BY_NUMBER | Fact.INPUT_BY_LAYOUT),
+    ("flatten", Fact.INPUT_BY_NUMBER | Fact.SAFE | Fact.EARLY),
+    ("contiguous", Fact.INPUT_BY_LAYOUT | Fact.SAFE | Fact.EARLY),
+    ("ravel", Fact.INPUT_BY_LAYOUT | Fact.EARLY),
+    ("""
+        __iadd__ __iand__ __ifloordiv__ __ilshift__ __imod__ __imul__ __ior__ __ipow__ __irshift__ __isub__
+        __itruediv__ __ixor__ __setitem__
+     """, Fact.IN_PLACE),
+    ("""
+        __floordiv__ __mod__ __pow__ __rfloordiv__ __rmod__ __rpow__ __rtruediv__ __truediv__ float_power
+        isclose rsub
+     """, Fact.VALUES),
+    ("floor_divide scalar_tensor", Fact.VALUES | Fact.OF_NUMBERS),
+    ("maximum minimum", Fact.VALUES | Fact.OF_NUMBERS | Fact.SAFE),
+    ("div", Fact.VALUES | Fact.OF_NUMBERS | Fact.SAFE | Fact.KEEPS_LAYOUT),
+    ("add mul sub", Fact.VALUES | Fact.OF_NUMBERS | Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
+    ("remainder true_divide", Fact.VALUES | Fact.OF_NUMBERS | Fact.KEEPS_LAYOUT),
+    ("dropout full_like lerp softplus", Fact.VALUES | Fact.SAFE),
+    ("addcdiv addcmul clamp_max clamp_min clip elu leaky_relu", Fact.VALUES | Fact.SAFE | Fact.KEEPS_LAYOUT),
+    ("clamp eq ge gt le lt ne", Fact.VALUES | Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
+    ("masked_fill where", Fact.VALUES | Fact.SAFE | Fact.EARLY),
+    ("bitwise_xor divide fmod multiply nan_to_num pow subtract threshold", Fact.VALUES | Fact.KEEPS_LAYOUT),
+    ("bitwise_and bitwise_or", Fact.VALUES | Fact.KEEPS_LAYOUT | Fact.EARLY),
+    ("""
+        __add__ __and__ __eq__ __ge__ __gt__ __le__ __lt__ __mul__ __ne__ __or__ __radd__ __rmul__ __rsub__
+        __sub__ __xor__
+     """, Fact.VALUES | Fact.EARLY),
+    ("ceil floor round", Fact.OF_NUMBERS | Fact.SAFE | Fact.KEEPS_LAYOUT),
+    ("detach", Fact.OF_NUMBERS | Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
+    ("clone int long to", Fact.OF_NUMBERS | Fact.SAFE | Fact.EARLY),
+    ("""
+        addmm and_ avg_pool2d baddbmm batch_norm bfloat16 bmm cat concat conv1d conv2d conv3d dot einsum
+        empty_like group_norm half instance_norm invert l1_loss layer_norm linear log_softmax matmul max_pool2d
+        mean mm mse_loss mv norm ones_like or_ outer rand_like randn_like relu_ requires_grad_ rms_norm roll
+        scaled_dot_product_attention smooth_l1_loss softmax stack std truediv var zeros_like
+     """, Fact.SAFE),
+    ("""
+        copy cos erf exp expm1 fill gelu hardswish hardtanh log log10 log1p log2 mish reciprocal relu rsqrt
+        sigmoid silu sin sqrt square tan tanh trunc zero
+     """, Fact.SAFE | Fact.KEEPS_LAYOUT),
+    ("abs logical_and logical_not logical_or neg sign squeeze t transpose unsqueeze",
+     Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
+    ("""
+        all amax amin any argmax argmin bool cumsum double expand_as flip float isfinite isinf isnan max min
+        permute select sum tril triu type_as
+     """, Fact.SAFE | Fact.EARLY),
+    ("""
+        absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2
+        atanh bitwise_left_shift bitwise_not bitwise_right_shift celu conj_physical cosh deg2rad digamma erfc
+        erfinv exp2 fix frac greater greater_equal hardsigmoid hypot i0 iadd iand ilshift imod imul index_put
+        ior ipow irshift isub itruediv ixor ldexp less less_equal lgamma logit negative not_equal polygamma
+        rad2deg relu6 selu setitem sgn sinc sinh swapaxes swapdims
+     """, Fact.KEEPS_LAYOUT),
+    ("logical_xor", Fact.KEEPS_LAYOUT | Fact.EARLY),
+    ("""
+        __abs__ __getitem__ __invert__ __neg__ __rand__ __ror__ __rxor__ count_nonzero diff getattr getitem isin
+        type
+     """, Fact.EARLY),
+    (" ".join(REFUSED), Fact.REFUSED),
+)  # fmt: skip
+
+
+def _entries() -> dict[str, Fact]:
+    found: dict[str, Fact] = {}
+    for names, facts in _ROWS:
+        for name in names.split():
+            if name in found:
+                raise ValueError(f"the operator {name} has two entries")
+            found[name] = facts
+    return found
+
+
+OPERATORS: dict[str, Fact] = _entries()
+
+
+def named(facts: Fact) -> frozenset[str]:
+    """The names of operators of which at least one of these facts is known."""
+    return frozenset(name for name, known in OPERATORS.items() if known & facts)

@@ -1,0 +1,52 @@
+"""EntryState: tensors from outside as they were when the region began, for guards and undo. Key type: EntryState."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from magpy_core._compat.torch.autograd import is_view
+from magpy_core._compat.torch.tensor_guards import no_torch_function
+from magpy_core.findings import Unsupported
+from magpy_core.opgraph.made import as_it_is
+
+
+class EntryState:
+    """By id of tensors from outside: whether each required a gradient and what had computed it."""
+
+    def __init__(self) -> None:
+        self._history: dict[int, tuple[bool, Any]] = {}
+        self._changed: dict[int, torch.Tensor] = {}  # where `requires_grad` has changed: the tensor as it was
+
+    def remember(self, tensor: torch.Tensor) -> None:
+        """How a tensor stands with autograd when the program first uses it."""
+        with no_torch_function():
+            self._history[id(tensor)] = (tensor.requires_grad, tensor.grad_fn)
+
+    def keep_changed(self, tensors: Iterable[torch.Tensor]) -> None:
+        """At the end: what requires a gradient now and did not, or the other way round, is guarded as it was."""
+        with no_torch_function():
+            for tensor in tensors:
+                required = self._history[id(tensor)][0]
+                if tensor.requires_grad != required and id(tensor) not in self._changed:
+                    self._changed[id(tensor)] = as_it_is(tensor, required)
+
+    def of(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor that guards take for ``tensor`` as it was."""
+        return self._changed.get(id(tensor), tensor)
+
+    def has_new_history(self, tensor: torch.Tensor) -> bool:
+        """Whether autograd sees a tensor from outside differently now. Raises Unsupported where that can't be undone."""
+        required, made_by = self._history[id(tensor)]
+        with no_torch_function():
+            if tensor.requires_grad == required and tensor.grad_fn is made_by:
+                return False
+            if made_by is None and (tensor.grad_fn is None or not is_view(tensor)):
+                return True
+        raise Unsupported(
+            "MP110",
+            "A tensor from outside that autograd follows is changed in place, which could not be undone if it had to be.",
+            hint="Change a copy of it (`x = x.clone()`), or use the operation that is not in place.",
+        )

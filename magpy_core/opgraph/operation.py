@@ -1,0 +1,201 @@
+"""Operation: a torch call that is a node of the graph, from its arguments to its result. Key type: Operation."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.fx
+
+from magpy_core.findings import HERE, Unsupported
+from magpy_core.knowledge.operators import Fact, named
+from magpy_core.opgraph import functions as fns
+from magpy_core.opgraph.arguments import Arguments
+from magpy_core.opgraph.data_shapes import masked, numbers_among, shaped_by_data, sizes_among, sparse
+from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array
+from magpy_core.opgraph.operator_graph import OperatorGraph
+from magpy_core.opgraph.raising import MAY_RAISE
+from magpy_core.opgraph.scalars import Sym
+from magpy_core.opgraph.values import tensors_in
+from magpy_core.refgraph.kinds import is_a
+
+_INPUT_BY_NUMBER, _INPUT_BY_LAYOUT = named(Fact.INPUT_BY_NUMBER), named(Fact.INPUT_BY_LAYOUT)
+_NODE_TARGETS: dict[str, Callable[..., Any]] = {"__getitem__": operator.getitem, "__setitem__": operator.setitem}
+
+
+@dataclass(slots=True)
+class Operation:
+    """``versions``: the tensors it takes with their version counters. ``numbers``: those that it may read as numbers which
+    decide more than values. ``varying``: symbolic scalars that it takes. ``out``: ids of the tensors given as ``out=``:
+    under a dispatch mode some operations (`matrix_rank`, `unbind_copy`) do not write these, or do not count it, so nothing
+    is observed inside such a call."""
+
+    ops: OperatorGraph
+    target: Callable[..., Any]
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    tensors: list[torch.Tensor]
+    versions: list[tuple[torch.Tensor, int]] = field(default_factory=list)
+    numbers: list[torch.Tensor] = field(default_factory=list)
+    varying: list[tuple[Sym, Any]] = field(default_factory=list)
+    out: frozenset[int] = frozenset()
+    takes_number: bool = False
+    """Whether a number that it takes varies: one that may decide the shape of its result."""
+    writes_view: bool = False
+
+    @staticmethod
+    def prepare(ops: OperatorGraph, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operation:
+        """The arguments as graph values, and what changes in place are found by."""
+        name = fns.function_name(target)
+        tensors = tensors_in(args, kwargs)
+        out = frozenset(id(t) for t in tensors_in(kwargs.get("out")))
+        numbers = [t for t in numbers_among(name, tensors) if id(t) not in out and ops.is_data(t)]
+        versions = [(t, -1 if id(t) in out else t._version) for t in tensors if not t.is_inference()]
+        takes_number = any(map(ops.is_data, sizes_among(name, args, kwargs)))
+        given = Arguments(ops)
+        fx_args = tuple(given.convert(a) for a in args)
+        fx_kwargs = {k: given.convert(v) for k, v in kwargs.items()}
+        in_place = fns.writes_in_place(name) or "out" in kwargs
+        if in_place:
+            ops.writes.prepare(tensors)
+        writes_view = (
+            (in_place or kwargs.get("inplace") is True)
+            and torch.is_grad_enabled()
+            and ops.writes.guard_history([*args[:1], kwargs.get("out")])
+        )
+        return Operation(
+            ops, target, name, fx_args, fx_kwargs, tensors, versions, numbers, given.varying, out,
+            takes_number or given.vary_beyond_sizes, writes_view,
+        )  # fmt: skip
+
+    @property
+    def is_observed_inside(self) -> bool:
+        """Whether the second recorder sees what runs inside: which tensors are read as numbers."""
+        return bool(self.numbers) and not self.out
+
+    def finish(self, result: Any) -> Any:
+        ops, name = self.ops, self.name
+        if result is NotImplemented:  # ``x == "text"``: Python goes on to the other side, or to identity
+            return result
+        node = self._node()
+        ops.host.annotate(node, result)
+        if self.writes_view:
+            node.meta[MAY_RAISE] = True
+        ops.values.note_made(result)
+        self._guard_numbers()
+        self._guard_identity(node, result)
+        if name in fns.PARTS:
+            self._guard_parts(result)
+        from_data = self._is_shaped_by_data(result)
+        self._record_writes(node)
+        if name in fns.NUMBER_READS and type(result) in (int, float):
+            return self._number_read(node, result)
+        if name in fns.HOST_READS or (type(result) is bool and self.tensors):
+            ops.host.branch(ops.scalars.node(node, result), result, name)
+        elif not self._gave_back(result):
+            ops.values.bind(result, node, ops.inputs.guarded, from_data)
+        return result
+
+    def _node(self) -> torch.fx.Node:
+        graph, name = self.ops.graph, self.name
+        if name.startswith("get:"):
+            return graph.call_function(getattr, self.args)
+        if name in _NODE_TARGETS:
+            return graph.call_function(_NODE_TARGETS[name], self.args)
+        if fns.is_tensor_method(self.target):
+            return graph.call_method(name, self.args, self.kwargs)
+        return graph.call_function(self.target, self.args, self.kwargs)
+
+    def _guard_numbers(self) -> None:
+        """Native code has read tensors as numbers: the path holds for these very numbers."""
+        ops = self.ops
+        hidden = self.out or torch.is_inference_mode_enabled()  # what the operation does inside can't be seen then
+        for tensor in self.numbers:
+            if hidden or any(read is tensor for read in ops.read_inside):
+                number = tensor.item()
+                ops.host.branch(ops.read_number(ops.inputs.node(tensor), number), number, "item")
+
+    def _guard_identity(self, node: torch.fx.Node, result: Any) -> None:
+        """Whether an operation returns its own input may depend on a number it takes (`dropout` with 0.0 does) or on a
+        layout, and with that what the result is, and what a write to it changes. The path holds where that is so, and
+        where the operation gives as many parts."""
+        name, host = self.name, self.ops.host
+        if fns.writes_in_place(name):
+            return
+        if name in _INPUT_BY_LAYOUT or "memory_format" in node.kwargs or fns.gives_parts(name, result):
+            host.guard_shape_path(node)
+        drops = "dropout" in name
+        if not (drops or name in _INPUT_BY_NUMBER or any(result is t for t in self.tensors)):
+            return
+        for sym, value in self.varying:
+            for rate in (0.0, 1.0) if drops else ():  # of the rate, only whether it is zero or one
+                host.branch(self.ops.scalars.call(operator.eq, (sym, rate), value == rate), value == rate, "truth")
+            if not drops:
+                host.branch(sym, value, "value")
+
+    def _guard_parts(self, result: Any) -> None:
+        """Python sees how many parts there are: not as many as a size that only the graph knows."""
+        host, first = self.ops.host, self.tensors[:1]
+        if (self.takes_number or self.ops.values.is_shaped_by_data(first)) and type(result) in (tuple, list):
+            text = f"{HERE} gives as many parts as a shape that depends on tensor data says."
+            host.refuse("MP109", text, site=host.site)
+        host.hold_sizes(first)
+
+    def _is_shaped_by_data(self, result: Any) -> bool:
+        return (
+            self.ops.values.is_shaped_by_data(self.tensors)
+            or shaped_by_data(self.target, self.name, self.args, self.kwargs)
+            or sparse(self.tensors, tensors_in(result))
+            or masked(self.name, self.tensors)
+            or (self.takes_number and fns.may_size(self.name))
+        )
+
+    def _record_writes(self, node: torch.fx.Node) -> None:
+        silent = fns.silently_written(self.target, self.args, self.kwargs)
+        for tensor, version in self.versions:
+            if tensor._version != version or (silent and self.ops.values.node(tensor) in silent):
+                self.ops.writes.record(tensor, node)
+                self.ops.writes.check_layout(self.name if version >= 0 else "out", tensor, self.tensors)
+
+    def _number_read(self, node: torch.fx.Node, result: Any) -> Any:
+        ops = self.ops
+        sym = ops.scalars.node(node, result)
+        if self.name != "__index__" and ops.host.gives_number_to_program(self.tensors[0]):
+            return ops.scalars.bind(result, sym)
+        ops.host.branch(sym, result, "item")
+        return result
+
+    def _gave_back(self, result: Any) -> bool:
+        """Whether an operation of torch's only returned a tensor it took (dropout out of training): that stays what it was
+        in the graph. Compilers take some of these operations for a copy, and a write would be missing."""
+        if fns.writes_in_place(self.name) or is_a(self.target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+            return False
+        return any(result is t and t._version == version for t, version in self.versions)
+
+
+@dataclass(slots=True)
+class FromArray:
+    """``torch.tensor(array, dtype=..., device=...)`` of an array that the region made: its numbers are constants."""
+
+    ops: OperatorGraph
+    node: torch.fx.Node
+
+    @staticmethod
+    def prepare(ops: OperatorGraph, args: tuple[Any, ...], kwargs: dict[str, Any], share: bool) -> FromArray:
+        array = args[0]
+        if len(args) > 1 or array.size > LARGEST_ARRAY:
+            raise Unsupported("MP106", f"{HERE} makes a tensor of a NumPy array in a way that a graph can't hold.")
+        if share:
+            ops.host.share_array(array)
+        node = ops.graph.call_function(from_array, array_parts(array))
+        node.meta["magpy_site"] = ops.host.site
+        given = {k: Arguments(ops).convert(v) for k, v in kwargs.items() if v is not None}
+        return FromArray(ops, ops.graph.call_method("to", (node,), given) if given else node)
+
+    def finish(self, result: Any) -> Any:
+        self.ops.values.bind(result, self.node, self.ops.inputs.guarded)
+        return result

@@ -1,0 +1,110 @@
+"""Values: the tensors that an operator graph knows, by identity, each with its node. Key type: Values."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Container, Iterable, Iterator
+from typing import Any
+
+import torch
+import torch.fx
+
+from magpy_core.findings import Unsupported
+from magpy_core.opgraph import release
+from magpy_core.refgraph import kinds
+from magpy_core.refgraph.kinds import is_a
+
+_PARTS = (torch.Tensor, tuple, list, dict)
+
+
+def tensors_in(*trees: Any) -> list[torch.Tensor]:
+    """The tensors in nested lists, tuples and dicts."""
+    out: list[torch.Tensor] = []
+    stack: list[Any] = list(trees)
+    while stack:
+        v = stack.pop()
+        if is_a(v, torch.Tensor):
+            out.append(v)
+        elif is_a(v, (list, tuple)):
+            stack.extend(v)
+        elif is_a(v, dict):
+            stack.extend(v.values())
+    return out
+
+
+class Values:
+    """Tensors of one graph. They are kept alive, so that no other object gets their identity."""
+
+    def __init__(self, graph: torch.fx.Graph) -> None:
+        self.graph = graph
+        self.reshaped_leaf = False
+        """Whether a tensor that requires a gradient has just been given memory of another shape."""
+        self._known: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}
+        self._shaped_by_data: set[int] = set()
+        self._containers: list[Any] = []
+        self._made_bytes = 0  # since the last search for unreachable values
+
+    def __contains__(self, tensor: Any) -> bool:
+        return id(tensor) in self._known
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.fx.Node]]:
+        return iter(self._known.values())
+
+    def node(self, tensor: Any) -> torch.fx.Node | None:
+        found = self._known.get(id(tensor))
+        return None if found is None else found[1]
+
+    def add(self, tensor: torch.Tensor, node: torch.fx.Node) -> None:
+        self._known[id(tensor)] = (tensor, node)
+
+    def mark_shaped_by_data(self, tensor: torch.Tensor) -> None:
+        self._shaped_by_data.add(id(tensor))
+
+    def is_shaped_by_data(self, tensors: Iterable[Any]) -> bool:
+        """Whether the shape of any of these follows from data."""
+        return any(id(t) in self._shaped_by_data for t in tensors)
+
+    def bind(self, result: Any, node: torch.fx.Node, outside: Container[int], from_data: bool = False) -> None:
+        """``result`` is what ``node`` computes; ``outside``: ids of tensors that keep the node they have. Raises Unsupported
+        for what can't be part of a graph."""
+        if is_a(result, torch.Tensor):
+            if kinds.kind_of(result) == kinds.TENSOR and type(result) not in (torch.Tensor, torch.nn.Parameter):
+                raise Unsupported("MP106", f"An operation gives a {type(result).__name__}, a tensor subclass.")
+            if id(result) not in outside:  # an operation that returns its own input leaves the input's node in force
+                self.add(result, node)
+            if from_data:
+                self.mark_shaped_by_data(result)
+        elif is_a(result, (tuple, list)):
+            if result and not any(is_a(r, _PARTS) for r in result):
+                raise Unsupported("MP102", "An operation gives Python values that depend on tensor data.")
+            self._bind_parts(enumerate(result), node, outside, from_data)
+            self._containers.append(result)
+        elif type(result) is dict and all(is_a(r, _PARTS) for r in result.values()):
+            self._bind_parts(result.items(), node, outside, from_data)
+        elif not (
+            result is None
+            or is_a(result, (torch.dtype, torch.device, torch.layout))
+            or (is_a(result, (bool, int, float, complex)) and not node.all_input_nodes)
+        ):
+            text = f"An operation gives a {type(result).__name__}, which can't be part of an operator graph."
+            raise Unsupported("MP106", text)
+
+    def _bind_parts(
+        self, parts: Iterable[tuple[Any, Any]], node: torch.fx.Node, outside: Container[int], from_data: bool
+    ) -> None:
+        for key, part in parts:
+            if is_a(part, _PARTS):
+                self.bind(part, self.graph.call_function(operator.getitem, (node, key)), outside, from_data)
+
+    def note_made(self, result: Any) -> None:
+        self._made_bytes += release.made_bytes(result)
+
+    def release_unreachable(self, outside: Container[int]) -> None:
+        """Free the memory of values that the program no longer has, once enough has been made."""
+        if self._made_bytes > release.EVERY or self.reshaped_leaf:
+            release.release_unreachable(self._known, outside, histories=self.reshaped_leaf)
+            self._made_bytes, self.reshaped_leaf = 0, False
+
+    def clear(self) -> None:
+        self._known.clear()
+        self._containers.clear()
