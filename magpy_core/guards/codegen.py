@@ -158,6 +158,11 @@ class GuardWriter:
         self.lines.append(f"{name} = {expression}")
         return name
 
+    def take(self) -> list[str]:
+        """The lines written so far; what is written next begins anew."""
+        lines, self.lines = self.lines, []
+        return lines
+
     # -- checks ------------------------------------------------------------------------------------------------
 
     def fail_if(self, condition: str, site: Any) -> None:

@@ -60,7 +60,6 @@ class Trace:
     ``distinct``: groups of sources that must lead to different objects. ``doubtful``: nodes that compilers may get wrong,
     with the reason."""
 
-    region_id: str
     refgraph: RefGraph
     graph: torch.fx.Graph
     inputs: tuple[GraphInput, ...]
@@ -159,7 +158,6 @@ def freeze(
         frozenset(ledger.with_history), ops.first_change, ops.drew_random,
     )  # fmt: skip
     trace = Trace(
-        region_id=journal.region_id,
         refgraph=ledger.refgraph,
         graph=ops.graph,
         inputs=tuple(inputs),

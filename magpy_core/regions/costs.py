@@ -104,7 +104,7 @@ def timed(captures: Iterable[Capture], costs: Costs) -> Iterator[None]:
 
 def _runner(capture: Capture, costs: Costs) -> Callable[[Any, Any], Any]:
     """``capture.run`` as it was generated (no first level), with the graphs' begins and ends noted."""
-    names, me = capture._namespace, threading.get_ident()
+    names, me = capture.namespace, threading.get_ident()
     marks: list[tuple[int, float, float]] = []
 
     def noted(index: int, graph: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,8 +14,9 @@ from typing import Any
 from magpy_core._compat.torch.eval_frame import hide, never_intercept
 from magpy_core._compat.torch.surroundings import foreign
 from magpy_core._compat.versions import UnsupportedVersion
-from magpy_core.capture.build import AGAIN, MISS, Capture
-from magpy_core.capture.parts import CaptureFailed
+from magpy_core.capture.build import Capture
+from magpy_core.capture.graphs import Settings
+from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed
 from magpy_core.findings import (
     CaptureSummary,
     Finding,
@@ -138,8 +139,8 @@ class Region:
                     result = capture.run(args, kwargs)
                 except CaptureFailed as failure:
                     self._drop(capture, failure)
-                    result = AGAIN  # not from here: what the program raises must have no context of ours
-                if result is AGAIN:
+                    result = RERUN_PLAIN  # not from here: what the program raises must have no context of ours
+                if result is RERUN_PLAIN:
                     return self.target(*args, **kwargs)
                 if result is not MISS:
                     self.hits += 1
@@ -277,9 +278,9 @@ class Region:
         """Turn a monitored run into a capture and findings."""
         capture = None
         if recorded.trace is not None:
-            options = (self._backend(), len(args), tuple(kwargs), self.options.same_random)
+            settings = Settings(self.id, len(args), tuple(kwargs), self._backend(), self.options.same_random)
             try:
-                capture = Capture(recorded.trace, recorded.live, *options)
+                capture = Capture(recorded.trace, recorded.live, settings)
             except Unsupported as error:
                 recorded.refuse(error)
         told = [*recorded.findings, *(capture_findings(self, capture) if capture else [])]
