@@ -91,10 +91,10 @@ def _without_guard(*kinds: GuardKind) -> tuple[Patch, ...]:
 
         return checked
 
-    def put_off(original: Callable[..., bool]) -> Callable[..., bool]:
+    def deferred(original: Callable[..., bool]) -> Callable[..., bool]:
         return lambda self, read: read.kind not in kinds and original(self, read)
 
-    return ((GuardWriter, "check", make), (GuardWriter, "_defer_to_entry_loop", put_off))
+    return ((GuardWriter, "check", make), (GuardWriter, "_defer_to_entry_loop", deferred))
 
 
 def _always(value: Any) -> Callable[[Any], Any]:
