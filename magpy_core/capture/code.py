@@ -30,8 +30,8 @@ from magpy_core.replay.prefetch import prefetch
 
 
 class CodeWriter:
-    """Writes one capture's statements. Afterwards ``lines`` has them, ``names`` what they refer to (but for the graphs), ``w``
-    the variables of the guard, and ``undo`` says what is put back."""
+    """Writes one capture's statements. Afterwards ``lines`` has them, ``names`` what they refer to (except the graphs), ``w``
+    the guard's variables, and ``undo`` what is put back."""
 
     def __init__(self, trace: Trace, live: Live, structure: Structure, settings: Settings) -> None:
         self._trace, self._live, self._structure, self._settings = trace, live, structure, settings
@@ -167,7 +167,7 @@ class CodeWriter:
         return graph, [*replay, f"{undo}return RERUN_PLAIN" if plan.raises else f"return {result}"]
 
     def _segments(self, values: dict[torch.fx.Node, str]) -> None:
-        """The calls of the compiled segments, whose results are added to ``values``, and the tests of the decisions on them."""
+        """The calls of the compiled segments, whose results go into ``values``, and the tests of the decisions on them."""
         w, structure = self.w, self._structure
         last = len(structure.segments) - 1
         for i, segment in enumerate(structure.segments):

@@ -39,8 +39,8 @@ class Settings:
 
 
 class CompiledGraphs:
-    """Puts ``graph0``, ``graph1``, ... into the namespace of the generated functions: first a stub, which compiles its segment
-    for the inputs at hand, then the compiled callable. Backends may add checks of shapes, which become ``shapes_ok``."""
+    """Puts ``graph0``, ``graph1``, ... into the namespace of the generated functions: first a stub, which compiles its
+    segment for the inputs at hand, then the compiled callable. Checks that backends add become ``shapes_ok``."""
 
     def __init__(
         self, trace: Trace, structure: Structure, settings: Settings, names: dict[str, Any], kept: frozenset[torch.fx.Node]
@@ -116,7 +116,9 @@ class CompiledGraphs:
         for i, (node, value) in enumerate(zip(placeholders, inputs, strict=True)):
             if self._trace.dims and is_a(value, torch.Tensor):
                 inner = segment.inputs[i].op != "placeholder"
-                varying = {d for d, n in enumerate(value.shape) if n > 1} if inner else dynamic_dims(self._trace, node, value)
+                varying = (
+                    {d for d, n in enumerate(value.shape) if n > 1} if inner else dynamic_dims(self._trace, node, value)
+                )
                 if varying:
                     dims[i] = varying
         return dims

@@ -1,4 +1,4 @@
-"""How a trace is cut: which decisions are tested ahead of the graph, between its segments and after it. Key type: Structure."""
+"""How a trace is cut: decisions are tested ahead of the graph, between its segments and after it. Key type: Structure."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests of single entries of namespaces and tables, put together: dicts with the same tests share one loop, as code that runs
-once a call costs more than what it does. Key type: EntryLoop."""
+"""Tests of single entries of namespaces and tables. Dicts with the same tests share one loop: code that runs only once is
+slower than the tests it makes. Key type: EntryLoop."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ class EntryLoop:
             if left:
                 alike.setdefault(left, []).append(name)
         lines: list[str] = []
-        for tests, names in alike.items():
-            lines += [f"for d in ({', '.join(names)},):", f"    if {' or '.join(tests)}: {miss}"]
+        for shared, names in alike.items():
+            lines += [f"for d in ({', '.join(names)},):", f"    if {' or '.join(shared)}: {miss}"]
         return lines

@@ -1,11 +1,11 @@
 """The first level of a guard: the part of it that holds as long as no watched dict is written to.
 
-Most of what a deep model's guard reads lies in the ``__dict__`` of its modules and in their tables, in the names of Python's
-modules and classes, and in the code, defaults and cells of functions. Once checked, it stays true until one of those dicts is
-written to, an object gets another class or ``__dict__``, or a function, class or cell gets another value; dict version tags
-and words of memory (``dict_tags.py``, ``slot_words.py`` in ``_compat/cpython``) show this. The rest of the guard remains: the
-paths to the roots (which must be the same objects), and lists, sets, slots and tensors' own properties, which have no tags.
-When a tag has changed, the full guard decides. Key type: FirstLevel.
+Most of what a deep model's guard reads lies in the ``__dict__`` of its modules and in their tables, in the names of modules
+and classes, and in the code, defaults and cells of functions. Once checked, it stays true until one of those dicts is written
+to, an object gets another class or ``__dict__``, or a function, class or cell gets another value; dict version tags and words
+of memory (``dict_tags.py``, ``slot_words.py`` in ``_compat/cpython``) show this. The rest of the guard remains: the paths to
+the roots (which must be the same objects), and lists, sets, slots and tensors' own properties, which have no tags. When a tag
+has changed, the full guard decides. Key type: FirstLevel.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ CHANGED: Any = type("CHANGED", (), {"__repr__": lambda self: "CHANGED"})()
 
 
 class FirstLevel:
-    """Which of ``reads`` the tags cover, given the objects as they are now (``args`` and ``kwargs`` of a call whose full guard
-    holds). ``volatile``: paths of namespaces, tables and roots that have changed too often."""
+    """Which of ``reads`` the tags cover, given the objects as they are now (``args`` and ``kwargs`` of a call whose full
+    guard holds). ``volatile``: paths of namespaces, tables and roots that have changed too often."""
 
     def __init__(
         self, reads: Sequence[Read], args: tuple[Any, ...], kwargs: dict[str, Any], volatile: frozenset[str]
@@ -157,8 +157,8 @@ class FirstLevel:
         return (source.kind == "const" or is_plain_key(source.key)) and source.step_kind.held(self, source)
 
     def slot(self, source: Source) -> bool:
-        """Whether a word of memory shows that a function, class or cell holds the same value. The guard has to keep the value
-        alive, or its address could become another's; a dict's tag would change then too."""
+        """Whether a word of memory shows that a function, class or cell holds the same value. The guard has to keep the
+        value alive, or its address could become another's; a dict's tag would change then too."""
         base = source.parent
         found = slot(base.key, source.key or "cell_contents") if base.kind == "const" else None
         if found is None:
@@ -217,8 +217,8 @@ class FirstLevel:
         return True
 
     def table(self, source: Source, *, keys: bool = True) -> bool:
-        """Whether the dict at ``source`` is directly in a fixed namespace, and its contents are fixed. ``keys``: in their order
-        too, which an OrderedDict can change without a new tag."""
+        """Whether the dict at ``source`` is directly in a fixed namespace, and its contents are fixed. ``keys``: so is their
+        order, which an OrderedDict can change without a new tag."""
         return self._once("table", source) and (not keys or type(self.value(source)) is dict)
 
     def _table_now(self, source: Source) -> bool:
@@ -237,8 +237,8 @@ class FirstLevel:
         return all(self.add_table(f"{source.path}.attr({name!r})", own[name]) for name in HOOK_DICTS)
 
     def _tensor_tables(self, reads: Sequence[Read]) -> list[tuple[Source, dict[Any, Any]]]:
-        """Tables of tensors only, which the fast guard refers to directly instead of by their paths. They keep no model alive
-        (the death of a module ends the watch), and no tensor that was taken out of one of them."""
+        """Tables of tensors only, which the fast guard refers to directly instead of by their paths. They keep no model
+        alive (the death of a module ends the watch), and no tensor that was taken out of one of them."""
         out: dict[int, tuple[Source, dict[Any, Any]]] = {}
         for read in reads:
             base = read.source.base
