@@ -15,8 +15,9 @@ import torch.fx
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.examples import Examples
 from magpy_core.capture.fast_guard import FastGuard
-from magpy_core.capture.graphs import CompiledGraphs, Settings
+from magpy_core.capture.graphs import CompiledGraphs
 from magpy_core.capture.parts import Guards, Replay
+from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure
 from magpy_core.findings import Finding, Location
 from magpy_core.opgraph.segments import Segment

@@ -13,8 +13,8 @@ from magpy_core._compat.torch.autograd import get_modes, set_modes
 from magpy_core._compat.torch.tensor_guards import storage_key, tensor_check
 from magpy_core._compat.torch.torch_state import random_streams, restore_streams
 from magpy_core.capture.conditions import evaluator
-from magpy_core.capture.graphs import Settings
 from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed
+from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure, decided_by
 from magpy_core.capture.text import Lines
 from magpy_core.capture.undo import Undo, restore_history, restore_input, write_undo
@@ -30,8 +30,8 @@ from magpy_core.replay.prefetch import prefetch
 
 
 class CodeWriter:
-    """Writes one capture's statements. Afterwards ``lines`` has them, ``names`` what they refer to (except the graphs), ``w``
-    the guard's variables, and ``undo`` what is put back."""
+    """Writes one capture's statements. Afterwards ``lines`` has them, ``names`` what they refer to (except the graphs),
+    ``w`` the guard's variables, and ``undo`` what is put back."""
 
     def __init__(self, trace: Trace, live: Live, structure: Structure, settings: Settings) -> None:
         self._trace, self._live, self._structure, self._settings = trace, live, structure, settings

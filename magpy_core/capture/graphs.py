@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from magpy_core.capture.compilers import compiled_wrongly
 from magpy_core.capture.examples import dynamic_dims
 from magpy_core.capture.first_run import first_run
 from magpy_core.capture.outcome import CaptureFailed
+from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph.segments import Segment
@@ -25,17 +25,6 @@ from magpy_core.recording.trace import Trace
 from magpy_core.refgraph.kinds import is_a
 
 _COMPILING = threading.RLock()
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a capture is made for: one form of call (``n_args`` positional arguments and these keywords), one backend."""
-
-    region_id: str
-    n_args: int
-    kwarg_names: tuple[str, ...]
-    backend: str
-    same_random: bool = False
 
 
 class CompiledGraphs:

@@ -1,17 +1,17 @@
 """The first level of a guard: the part of it that holds as long as no watched dict is written to.
 
-Most of what a deep model's guard reads lies in the ``__dict__`` of its modules and in their tables, in the names of modules
-and classes, and in the code, defaults and cells of functions. Once checked, it stays true until one of those dicts is written
-to, an object gets another class or ``__dict__``, or a function, class or cell gets another value; dict version tags and words
-of memory (``dict_tags.py``, ``slot_words.py`` in ``_compat/cpython``) show this. The rest of the guard remains: the paths to
-the roots (which must be the same objects), and lists, sets, slots and tensors' own properties, which have no tags. When a tag
-has changed, the full guard decides. Key type: FirstLevel.
+Most of what a deep model's guard reads lies in the ``__dict__`` of its modules and in their tables, in the names of
+modules and classes, and in the code, defaults and cells of functions. Once checked, it stays true until one of those dicts
+is written to, an object gets another class or ``__dict__``, or a function, class or cell gets another value; dict version
+tags and words of memory (``dict_tags.py``, ``slot_words.py`` in ``_compat/cpython``) show this. The rest of the guard
+remains: the paths to the roots (which must be the same objects), and lists, sets, slots and tensors' own properties, which
+have no tags. When a tag has changed, the full guard decides. Key type: FirstLevel.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -141,17 +141,17 @@ class FirstLevel:
         except _UNREACHABLE:
             return False
 
-    def _once(self, what: str, source: Source) -> bool:
-        key = (what, id(source))
+    def _once(self, find: Callable[[Source], bool], source: Source) -> bool:
+        key = (find.__name__, id(source))
         known = self._known.get(key)
         if known is None:
             self._known[key] = False  # a path that leads back to itself
-            known = self._known[key] = getattr(self, f"_{what}_now")(source)
+            known = self._known[key] = find(source)
         return known
 
     def held(self, source: Source) -> bool:
         """Whether this is one and the same value while the tags are unchanged."""
-        return self._once("held", source)
+        return self._once(self._held_now, source)
 
     def _held_now(self, source: Source) -> bool:
         return (source.kind == "const" or is_plain_key(source.key)) and source.step_kind.held(self, source)
@@ -174,7 +174,7 @@ class FirstLevel:
         """Whether what is at ``source`` is one object while the tags, and the roots found so far, are unchanged."""
         if source.kind == "dict":
             return id(source.base) in self._namespaces
-        return self.held(source) or self._known.get(("watched", id(source)), False)
+        return self.held(source) or self._known.get(("_watched_now", id(source)), False)
 
     def contents(self, source: Source) -> bool:
         """Whether the contents of the dict at ``source`` are fixed."""
@@ -184,7 +184,7 @@ class FirstLevel:
 
     def watched(self, source: Source) -> bool:
         """Whether the object at ``source`` keeps its class."""
-        return self._once("watched", source)
+        return self._once(self._watched_now, source)
 
     def _watched_now(self, source: Source) -> bool:
         root = not self.held(source)
@@ -206,7 +206,7 @@ class FirstLevel:
 
     def fixed_names(self, source: Source) -> bool:
         """Whether this is a class, a module, or the dict of a module's names, and the names in it are fixed."""
-        return self._once("names", source)
+        return self._once(self._names_now, source)
 
     def _names_now(self, source: Source) -> bool:
         path = source.path + _NAMESPACE
@@ -219,7 +219,7 @@ class FirstLevel:
     def table(self, source: Source, *, keys: bool = True) -> bool:
         """Whether the dict at ``source`` is directly in a fixed namespace, and its contents are fixed. ``keys``: so is their
         order, which an OrderedDict can change without a new tag."""
-        return self._once("table", source) and (not keys or type(self.value(source)) is dict)
+        return self._once(self._table_now, source) and (not keys or type(self.value(source)) is dict)
 
     def _table_now(self, source: Source) -> bool:
         return source.step_kind.table(self, source)

@@ -16,8 +16,8 @@ from magpy_core._compat.torch.eval_frame import hide, never_intercept
 from magpy_core._compat.torch.surroundings import foreign
 from magpy_core._compat.versions import UnsupportedVersion
 from magpy_core.capture.build import Capture
-from magpy_core.capture.graphs import Settings
 from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed
+from magpy_core.capture.settings import Settings
 from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Unsupported, Value
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.recording.ledger import Learned
