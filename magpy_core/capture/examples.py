@@ -28,7 +28,7 @@ class Examples:
 
     @functools.cached_property
     def fakes(self) -> list[Any]:
-        """Fake example inputs; made only when somebody looks at the operator graph."""
+        """Fake example inputs; created only when the operator graph is read."""
         return fakes_from_facts(
             [
                 (f.shape, f.stride, f.dtype, f.device, f.requires_grad, f.type) if isinstance(f, TensorFacts) else f

@@ -46,17 +46,17 @@ def write_undo(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str],
 
 def _save_inputs(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str]) -> str:
     history = contents = ""
-    for given in trace.inputs:
-        name = names[given.node]
-        if given.undo_error is not None:
-            raise given.undo_error
-        if given.new_history:
+    for graph_input in trace.inputs:
+        name = names[graph_input.node]
+        if graph_input.undo_error is not None:
+            raise graph_input.undo_error
+        if graph_input.new_history:
             w.lines.append(f"required_{name} = {name}.requires_grad")
             history += f"restore_history({name}, required_{name}); "
-        if given.is_mutated:
+        if graph_input.is_mutated:
             w.lines.append(f"saved_{name} = {name}.detach().clone()")
             contents += f"restore_input({name}, saved_{name}); "
-            if given.source.path in trace.writes.with_history:
+            if graph_input.source.path in trace.writes.with_history:
                 # a write that autograd records can only be undone where it had recorded nothing before
                 w.fail_if(f"{name}.grad_fn is not None or {name}._is_view()", None)
                 contents += f"{name}.detach_(); "

@@ -158,7 +158,7 @@ class GuardWriter:
         return name
 
     def take(self) -> list[str]:
-        """The lines written so far; what is written next begins anew."""
+        """The lines written so far, which are removed from ``lines``."""
         lines, self.lines = self.lines, []
         return lines
 

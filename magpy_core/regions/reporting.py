@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -49,26 +50,21 @@ _CHANGED_HINT = (
 
 def capture_findings(region: Region, capture: Capture) -> list[Finding]:
     """Guards at the user's lines, and every side effect (one finding per line and kind)."""
-    out: list[Finding] = []
+    found = [*_guard_findings(region, capture), *_effect_findings(region, capture)]
+    return found + capture.trace.places.hidden_findings(region.id)
+
+
+def _guard_findings(region: Region, capture: Capture) -> Iterator[Finding]:
     for read in capture.refgraph.reads:
-        if read.kind.reported:
-            place = user_site([read.site])
-            if (
-                place is None
-                or (read.kind is TRUTH and read.source.describe().endswith("_hooks"))
-                or _of_output(read.source)
-            ):
-                continue
+        place = user_site([read.site]) if read.kind.reported else None
+        hooks = read.kind is TRUTH and read.source.describe().endswith("_hooks")
+        if place is not None and not hooks and not _of_output(read.source):
             name, value = read.kind.subject(read)
-            out.append(
-                Finding(
-                    "MP204",
-                    f"The capture is valid while `{name}` is {value}.",
-                    place,
-                    region=region.id,
-                    values=(Value(name, value),),
-                )
-            )
+            text = f"The capture is valid while `{name}` is {value}."
+            yield Finding("MP204", text, place, region=region.id, values=(Value(name, value),))
+
+
+def _effect_findings(region: Region, capture: Capture) -> Iterator[Finding]:
     places = capture.trace.places
     effects: dict[tuple[str, Location], tuple[list[str], tuple[Location, ...]]] = {}
     appended: set[tuple[str, Location]] = set()
@@ -95,8 +91,7 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
         names = list(dict.fromkeys(names))
         values = tuple(Value("changed", name) for name in names[:5])
         hint = "" if code != "MP302" or (code, location) in appended else _CHANGED_HINT
-        out.append(Finding(code, _effect_message(code, names), location, hint, region=region.id, values=values, path=path))
-    return out + places.hidden_findings(region.id)
+        yield Finding(code, _effect_message(code, names), location, hint, region=region.id, values=values, path=path)
 
 
 _OUTPUT = {
