@@ -457,7 +457,7 @@ _K = TypeVar("_K", bound=GuardKind)
 def register(kind: _K) -> _K:
     """Put a kind in ``KINDS``, by a unique name."""
     if KINDS.setdefault(kind.name, kind) is not kind:
-        raise ValueError(f"there is already a kind of guard called {kind.name!r}")
+        raise ValueError(f"there is a kind of guard called {kind.name!r} already")
     return kind
 
 

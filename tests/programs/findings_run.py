@@ -113,7 +113,7 @@ def _set_times(region: Region, times: dict[str, str]) -> None:
     region.times.compiled = [float(times["compiled_s"])] * len(region.times.compiled)
     region.times.guard = []
     for capture in region.captures:
-        capture.compile_seconds = float(times["compile_s"])
+        capture._graphs.compile_seconds = float(times["compile_s"])
 
 
 def run(programs: Iterable[Program], done: Callable[[Program, dict[str, Any]], None]) -> None:
