@@ -13,15 +13,15 @@ from magpy_core.refgraph.kinds import is_a
 
 
 def compiled_wrongly(backend: str, inputs: Sequence[Any], outputs: Sequence[Any], trace: Trace) -> str | None:
-    """Why a compiler would make something else of a graph with these inputs; None where nothing is known."""
+    """Why the compiled graph would compute something else for these inputs; None if no reason is known."""
     if backend == "eager":
         return None
-    with no_torch_function():  # a subclass of the program's is not asked
+    with no_torch_function():  # a subclass of the program's own runs no code here
         reversed_inputs = any(is_a(v, torch.Tensor) and (v.is_neg() or v.is_conj()) for v in inputs)
     if reversed_inputs:
-        return "An input is a conjugate or negative view: kernels take its memory as it is."
+        return "An input is a conjugate or negative view, but kernels read its memory as it is."
     if (reason := next((trace.doubtful[node] for node in outputs if node in trace.doubtful), None)) is not None:
         return reason
-    if backend == "inductor" and trace.writes.with_history:  # it saves what the input was as the input itself
-        return f"Autograd takes note of a write to `{min(trace.writes.with_history)}`: its backward pass would raise."
+    if backend == "inductor" and trace.writes.with_history:  # it saves the input itself in place of its old contents
+        return f"Autograd records a write to `{min(trace.writes.with_history)}`: the compiled backward pass would raise."
     return None

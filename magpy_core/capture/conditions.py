@@ -12,11 +12,11 @@ from magpy_core.opgraph.segments import Segment
 
 
 def evaluator(
-    nodes: tuple[torch.fx.Node, ...], asked: list[torch.fx.Node]
+    nodes: tuple[torch.fx.Node, ...], wanted: list[torch.fx.Node]
 ) -> tuple[list[torch.fx.Node], Callable[..., Any]]:
-    """The graph inputs that a condition takes, and a function of them: the values ``asked`` for, or None if they can't be
-    had (the program would raise, or go another way before it gets there: plain Python will tell)."""
-    segment = Segment(list(nodes), outputs=asked)
+    """The graph inputs that a condition takes, and a function from them to the ``wanted`` values, or to None if it can't
+    compute them (the program would raise, or take another path before: plain Python decides)."""
+    segment = Segment(list(nodes), outputs=wanted)
     own = set(nodes)
     segment.inputs = list(dict.fromkeys(n for node in nodes for n in node.all_input_nodes if n not in own))
     compute: Callable[..., Any] | None = None

@@ -1,9 +1,9 @@
-"""When a capture's guard may be cut short: its first level (``guards/first_level.py``), begun, ended and begun again.
+"""Fast guard: skips the full guard while dict version tags are unchanged (its first level: ``guards/first_level.py``).
 
-After two calls that fitted, at the entry of a third, what dict version tags can stand for is surveyed, and a second function
-is generated that asks the tags and checks only what is left. When the tags have changed, the full guard decides about that
-call, and the first level begins again a little later: sooner if it served well, without what keeps changing if it did not.
-Key type: Tagged.
+At the third call that fits, it is determined which reads the tags cover, and a second function is generated that compares
+the tags and checks only the rest. When the tags have changed, the full guard decides about that call, and the fast guard is
+armed again a little later: sooner if it served well, and without the namespaces that keep changing if it did not.
+Key type: FastGuard.
 """
 
 from __future__ import annotations
@@ -15,42 +15,34 @@ from typing import TYPE_CHECKING, Any
 from magpy_core._compat.cpython import dict_tags
 from magpy_core._compat.cpython.dict_tags import Unwatchable, Watch, supported
 from magpy_core._compat.torch.tensor_guards import mode_depth
-from magpy_core.guards.codegen import GuardWriter, inline_single_uses
+from magpy_core.capture.code import CodeWriter
+from magpy_core.capture.outcome import MISS
+from magpy_core.capture.text import Lines
+from magpy_core.guards.codegen import GuardWriter
 from magpy_core.guards.first_level import CHANGED, FirstLevel
-from magpy_core.refgraph.graph import Read
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
 
-_SERVED = 16  # calls after which a first level has paid for itself
+_SERVED = 16  # calls after which a fast guard has paid for itself
 _LONGEST = 1024  # calls to wait at most before the next attempt
-_MOST_MOVED = 64  # more than so many namespaces at once is a switch (``model.eval()``), not a counter
+_MOST_MOVED = 64  # more namespaces than this at once are a switch (``model.eval()``), not a counter
 
 
-class Tagged:
-    """The first level of one capture. Holds no reference to the capture, nor to what the user's objects hold."""
+class FastGuard:
+    """The fast guard of one capture. Holds no reference to the capture, nor to what the user's objects hold."""
 
-    def __init__(self, capture: Capture, reads: list[Read], miss: Any) -> None:
+    def __init__(self, capture: Capture, code: CodeWriter) -> None:
         self._capture = weakref.ref(capture)
-        self._reads, self._miss = reads, miss
+        self._reads = capture.trace.refgraph.reads
+        self._parts: tuple[GuardWriter, Lines] | None = (code.w, code.lines)
+        self._full, self._matches = capture.run, capture.matches
         self._volatile: frozenset[str] = frozenset()
         self._wait = self._left = 0 if dict_tags.eagerly() else 2
         self._level: FirstLevel | None = None
         self._watch: Watch | None = None
         self._hits_before = 0
-        self._parts: tuple[GuardWriter, list[str], list[str], Callable[[list[str]], str]] | None = None
-
-    def prepare(
-        self, writer: GuardWriter, guard: list[str], used_later: list[str], template: Callable[[list[str]], str]
-    ) -> None:
-        """From what the capture's functions were made: the guard's lines, and what makes functions of other such lines."""
-        self._parts = writer, guard, used_later, template
-
-    def begin(self) -> None:
-        """From now on: the capture's functions are there."""
-        capture = self._capture()
-        if capture is not None and self._parts is not None and supported():
-            self._full, self._matches = capture.run, capture.matches
+        if not code.lines.draws and supported():  # random numbers are drawn before anything is checked
             capture.run = self._waiting
 
     # -- what stands in for the capture's ``run`` ----------------------------------------------------------------
@@ -61,12 +53,12 @@ class Tagged:
             if run is not None:
                 return run(args, kwargs)
         result = self._full(args, kwargs)
-        if result is not self._miss:
+        if result is not MISS:
             self._left -= 1
         return result
 
     def _changed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The first level can't tell whether the capture fits: the full guard can."""
+        """Some tag has changed: the full guard decides whether the capture fits."""
         capture, level, watch = self._capture(), self._level, self._watch
         if capture is None or level is None or watch is None or dict_tags.profiling():
             return self._full(args, kwargs)
@@ -75,14 +67,14 @@ class Tagged:
         result = self._full(args, kwargs)
         if served:
             self._wait = min(self._wait, 1)
-        elif result is not self._miss:
+        elif result is not MISS:
             self._wait = min(2 * self._wait or 1, _LONGEST) if not dict_tags.eagerly() else 0
             if len(moved) <= _MOST_MOVED:
                 self._volatile |= moved
         self._disarm()
         return result
 
-    # -- beginning and ending ------------------------------------------------------------------------------------
+    # -- arming ------------------------------------------------------------------------------------
 
     def _disarm(self) -> None:
         capture = self._capture()
@@ -96,26 +88,25 @@ class Tagged:
             capture.run, capture.matches = self._full, self._matches
 
     def _arm(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
-        """The function with the short guard, if the full one holds now and a first level can begin."""
+        """The function with the short guard, if the full guard holds now and the tags cover enough of it."""
         capture = self._capture()
         if capture is None or self._parts is None or mode_depth() != (0, 0) or dict_tags.profiling():
             return None
-        if not capture.is_ready and (capture.may_specialise or not dict_tags.eagerly()):
+        writer, parts = self._parts
+        if not capture.is_ready and (parts.shapes or not dict_tags.eagerly()):
             return None  # the backend may still add checks
         if not self._matches(args, kwargs):
             return None
-        writer, guard, used_later, template = self._parts
         level = FirstLevel(self._reads, args, kwargs, self._volatile)
-        written = level.write(writer, guard, used_later)
+        written = level.write(writer, parts.guard, parts.used_later)
         if written is None:
             self._never()
             return None
         me = weakref.ref(self)
 
         def on_death() -> None:
-            tagged = me()
-            if tagged is not None:
-                tagged._disarm()
+            if (fast_guard := me()) is not None:
+                fast_guard._disarm()
 
         try:
             watch = level.watch(on_death)
@@ -123,14 +114,14 @@ class Tagged:
             self._never()
             return None
         level.forget()
-        # what was true between two equal looks at the tags is what the tags stand for
+        # what held between two equal readings of the tags is what the tags stand for
         if not self._matches(args, kwargs) or not watch.holds():
             self._left = self._wait
             return None
         lines, fixed = written
         names = {**capture.names, **fixed, "unchanged": watch.holds, "CHANGED": CHANGED}
         names.update(changed=self._changed, matches_full=self._matches)
-        exec(compile(template(inline_single_uses(lines, used_later)), f"<{capture.title}>", "exec"), names)
+        exec(compile(parts.fast_functions(lines), f"<{capture.title}>", "exec"), names)
         # taken out of their own namespace: no cycle may keep the fixed tables alive
         capture.run, capture.matches, _, _ = (names.pop(name) for name in ("run", "matches", "run_short", "check"))
         self._level, self._watch, self._hits_before = level, watch, capture.hits

@@ -1,8 +1,8 @@
-"""The first run of a compiled graph that changes its inputs: what a compiler got wrong may come to light there, too late.
+"""The first run of a compiled graph that changes its inputs: if it raises, the inputs are put back.
 
-Operations that only ever raise for what a guard watches need no copies of what they change. The code around a compiled graph
-is another matter: where torch's wrapper raises (a view of an output that it can't make again, say), the inputs have been
-changed already. Key function: first_run.
+Recorded operations that raise only for what a guard checks need no copies of what they change. Compiled code does: where
+torch's wrapper around it raises (it can't rebuild a view of an output, say), the inputs have been changed already.
+Key function: first_run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from magpy_core.capture.parts import CaptureFailed, restore_input
+from magpy_core.capture.outcome import CaptureFailed
+from magpy_core.capture.undo import restore_input
 
 
 def first_run(fn: Callable[[list[Any]], Any], inputs: list[Any], written: Sequence[torch.Tensor]) -> Any:
@@ -20,7 +21,7 @@ def first_run(fn: Callable[[list[Any]], Any], inputs: list[Any], written: Sequen
     try:
         saved = [(tensor, tensor.detach().clone()) for tensor in written]
     except torch.OutOfMemoryError:
-        saved = []  # memory is tight, and a compiler's mistake is unlikely: without the copies, as in every later run
+        saved = []  # memory is short and the graph hardly ever raises: no copies, as in every later run
     try:
         return fn(inputs)
     except Exception as error:

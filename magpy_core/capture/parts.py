@@ -1,32 +1,16 @@
-"""What a capture shows of itself: when it is valid, and what it does to the outside. Key types: Guards, Replay.
-
-Beside them, what its generated code calls: the check of a backend's shapes, and putting an input back."""
+"""What a capture shows of itself: when it is valid, and what it does to the outside. Key types: Guards, Replay."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import torch
-
-from magpy_core._compat.torch.tensor_guards import global_reason, keep_version
-from magpy_core.backends.fakes import guard_namespace
+from magpy_core._compat.torch.tensor_guards import global_reason
 from magpy_core.findings import Location
 from magpy_core.guards.explain import Failure, read_failure, tensor_failure
 from magpy_core.monitor.positions import site_location
 from magpy_core.recording.trace import Trace
 from magpy_core.replay.ir import Effect, Plan
-
-
-class CaptureFailed(Exception):
-    """A capture turned out not to run (its backend failed, or its graph raised); carries the finding's text."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
 
 
 class Guards:
@@ -92,58 +76,3 @@ class Replay:
 
 def _where(site: Any) -> Location | None:
     return site_location(site) if site is not None else None
-
-
-# Random numbers are drawn before it is known whether the capture fits: if it does not, the streams are put back.
-DRAWING = """
-def run(args, kwargs):
-    before = []
-    try:
-        result = run_drawing(args, kwargs, before)
-    except CaptureFailed:
-        put_back(before)
-        raise
-    if result is MISS or result is AGAIN:
-        put_back(before)
-    return result
-
-def gather(args, kwargs):
-    before = []
-    try:
-        return gather_drawing(args, kwargs, before)
-    finally:
-        put_back(before)
-"""
-
-
-def shape_check(checks: list[tuple[Any, list[int]]]) -> Callable[[Any], bool]:
-    compiled = [
-        (eval(f"lambda L: {' and '.join(f'({g.expression})' for g in guards)}", dict(guard_namespace())), positions)
-        for guards, positions in checks
-    ]
-
-    def check(inputs: Any) -> bool:
-        return all(fn([inputs[p] for p in positions]) for fn, positions in compiled)
-
-    return check
-
-
-def restore_input(tensor: torch.Tensor, backup: torch.Tensor) -> None:
-    with torch.no_grad(), keep_version(tensor):
-        if tensor.shape != backup.shape:  # an operation with ``out=`` resized it
-            tensor.resize_(backup.shape)
-        for dim in range(tensor.dim()):
-            if tensor.stride(dim) == 0 and tensor.shape[dim] > 1:  # expanded: its rows are one
-                tensor, backup = tensor.narrow(dim, 0, 1), backup.narrow(dim, 0, 1)
-        try:
-            tensor.copy_(backup)
-        except RuntimeError:  # windows that overlap: what is in two of them is the same in both
-            for place in itertools.product(*map(range, tensor.shape)):
-                tensor[place].copy_(backup[place])
-
-
-def restore_history(tensor: torch.Tensor, required: bool) -> None:
-    """A leaf again, that requires a gradient or does not, as before."""
-    if tensor.grad_fn is not None:
-        tensor.detach_()
-    tensor.requires_grad_(required)

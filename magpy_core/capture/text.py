@@ -1,40 +1,93 @@
-"""The text of a capture's functions: guard, graph and replay, joined. Key functions: ``functions``, ``short_functions``."""
+"""The text of a capture's functions: guard, graph and replay, joined. Key type: Lines."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from magpy_core.guards.codegen import inline_single_uses
+
 GUARD_ERRORS = "(AttributeError, LookupError, TypeError, ValueError, ReferenceError, StopIteration, ArithmeticError)"
 
+# Random numbers are drawn before it is known whether the capture fits: if it does not, the streams are put back.
+DRAWING = """
+def run(args, kwargs):
+    before = []
+    try:
+        result = run_drawing(args, kwargs, before)
+    except CaptureFailed:
+        put_back(before)
+        raise
+    if result is MISS or result is RERUN_PLAIN:
+        put_back(before)
+    return result
 
-def body(lines: list[str], indent: str) -> str:
-    return "".join(f"{indent}{line}\n" for line in lines)
+def gather(args, kwargs):
+    before = []
+    try:
+        return gather_drawing(args, kwargs, before)
+    finally:
+        put_back(before)
+"""
 
 
-def _guarded(name: str, guard: list[str], after: str) -> str:
+@dataclass(frozen=True)
+class Lines:
+    """The statements of each part. ``inputs``: the expressions of the graph's inputs. ``shapes``: the test of what backends
+    add to the guard. ``draws``: whether the guard draws random numbers."""
+
+    guard: list[str]
+    inputs: list[str]
+    shapes: list[str]
+    graph: list[str]
+    replay: list[str]
+    draws: bool
+
+    @property
+    def gather(self) -> list[str]:
+        return [f"return ({', '.join(self.inputs)}{',' if self.inputs else ''})"]
+
+    @property
+    def used_later(self) -> list[str]:
+        """What uses the variables of the guard."""
+        return [*self.graph, *self.replay, *self.gather]
+
+    @property
+    def short_guard(self) -> list[str]:
+        return inline_single_uses(self.guard, self.used_later)
+
+    def functions(self) -> str:
+        """``run``, the whole call; ``gather``, the graph's inputs of a call that fits; ``matches``, whether it fits."""
+        guard, name, more = self.short_guard, "", ""
+        if self.draws:
+            name, more = "_drawing", ", before"
+        return (
+            _guarded(f"run{name}", guard, _body(self.shapes, 8), more) + _body([*self.graph, *self.replay], 4)
+            + "\n" + _guarded(f"gather{name}", guard, _body(self.gather, 8), more)
+            + "\ndef matches(args, kwargs):\n    return gather(args, kwargs) is not MISS\n" + (DRAWING if self.draws else "")
+        )  # fmt: skip
+
+    def fast_functions(self, guard: list[str]) -> str:
+        """``run`` and ``matches`` with the first level of the guard; ``changed`` and ``matches_full`` decide where it can't.
+        None of them is looked up by name in their namespace, which need not keep them."""
+        guard = inline_single_uses(guard, self.used_later)
+        return (
+            _guarded("run_short", guard, _body(self.shapes, 8)) + _body([*self.graph, *self.replay], 4)
+            + "\ndef run(args, kwargs, run_short=run_short):\n"
+            "    result = run_short(args, kwargs)\n"
+            "    return changed(args, kwargs) if result is CHANGED else result\n\n"
+            + _guarded("check", guard, _body([*self.shapes, "return True"], 8))
+            + "\ndef matches(args, kwargs, check=check):\n"
+            "    result = check(args, kwargs)\n"
+            "    return matches_full(args, kwargs) if result is CHANGED else result is True\n"
+        )  # fmt: skip
+
+
+def _body(lines: list[str], indent: int) -> str:
+    return "".join(f"{' ' * indent}{line}\n" for line in lines)
+
+
+def _guarded(name: str, guard: list[str], after: str, more: str = "") -> str:
     return (
-        f"def {name}(args, kwargs):\n    try:\n" + body(guard, " " * 8) + after
+        f"def {name}(args, kwargs{more}):\n    try:\n" + _body(guard, 8) + after
         + f"    except {GUARD_ERRORS}:\n        return MISS\n"
-    )  # fmt: skip
-
-
-def functions(guard: list[str], shapes: list[str], graph: list[str], replay: list[str], gather: list[str]) -> str:
-    """``run``, the whole call; ``gather``, the graph's inputs of a call that fits; ``matches``, whether it fits."""
-    return (
-        _guarded("run", guard, body(shapes, " " * 8)) + body(graph, " " * 4) + body(replay, " " * 4)
-        + "\n" + _guarded("gather", guard, body(gather, " " * 8))
-        + "\ndef matches(args, kwargs):\n    return gather(args, kwargs) is not MISS\n"
-    )  # fmt: skip
-
-
-def short_functions(guard: list[str], shapes: list[str], graph: list[str], replay: list[str]) -> str:
-    """``run`` and ``matches`` with the first level of the guard; ``changed`` and ``matches_full`` are for when it can't
-    tell. None of them is looked up by name in their namespace, which need not keep them."""
-    return (
-        _guarded("run_short", guard, body(shapes, " " * 8)) + body(graph, " " * 4) + body(replay, " " * 4)
-        + "\ndef run(args, kwargs, run_short=run_short):\n"
-        "    result = run_short(args, kwargs)\n"
-        "    return changed(args, kwargs) if result is CHANGED else result\n\n"
-        + _guarded("check", guard, body([*shapes, "return True"], " " * 8))
-        + "\ndef matches(args, kwargs, check=check):\n"
-        "    result = check(args, kwargs)\n"
-        "    return matches_full(args, kwargs) if result is CHANGED else result is True\n"
     )  # fmt: skip

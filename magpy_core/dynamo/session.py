@@ -64,7 +64,7 @@ class DynamoSession:
         n = self._names[name] = self._names.get(name, 0) + 1
         return name if n == 1 else f"{name}#{n}"
 
-    def adopt(self, region: Any) -> None:
+    def attach(self, region: Any) -> None:
         """Calls a function of ``magpy_core.compile`` through torch.compile instead."""
         own = DynamoRegion(self, self._id(region.name), region.kind, region.name, region.location, region.target)
         self._regions[("compile", id(region))] = own

@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Sequence
 from types import FunctionType
 from typing import Any
 
+from magpy_core.guards.entry_loop import EntryLoop
 from magpy_core.guards.helpers import HELPERS
 from magpy_core.guards.kinds import KEYS, TYPE
 from magpy_core.opgraph.scalars import Sym
@@ -20,13 +21,13 @@ from magpy_core.refgraph.lookup import class_lookup, overrides
 from magpy_core.refgraph.source import Source
 
 _INLINE = (bool, int, str, type(None))
-
+MISS = "return MISS"
 
 _ASSIGN = re.compile(r"(v\d+) = (.+)")
 _NAME = re.compile(r"\bv\d+\b")
 _TARGETS = re.compile(r"((?:[vd]\d+_*(?:, )?)+) = (.+)")
 _ANY_NAME = re.compile(r"\b[vd]\d+_*\b")
-# What may be left out if nothing looks at the value: steps along a path, which do nothing else.
+# Steps along a path: without an effect, so they may be left out if nothing uses the value.
 _STEP = re.compile(
     r"\w+(\.__dict__|\.cell_contents|\[[^\[\]]*\])*|"
     r"(namespace|dict_getitem|dict_entry|list_getitem|len)\([^()]*\)|values = tuple\(\w+\.values\(\)\)"
@@ -34,7 +35,7 @@ _STEP = re.compile(
 
 
 def inline_single_uses(lines: list[str], used_later: list[str]) -> list[str]:
-    """Put a value that only the next line looks at into that line: one store and load less a check."""
+    """Move an expression into the next line if only that line uses it: one store and load less a check."""
     counts: dict[str, int] = {}
     for line in (*lines, *used_later):
         for name in _NAME.findall(line):
@@ -55,7 +56,7 @@ def inline_single_uses(lines: list[str], used_later: list[str]) -> list[str]:
 
 
 def drop_unused(lines: list[str], used_later: list[str]) -> list[str]:
-    """Without the steps to values that nothing looks at any more."""
+    """Drop the steps to values that nothing uses any more."""
     used = {name for line in used_later for name in _ANY_NAME.findall(line)}
     out: list[str] = []
     for line in reversed(lines):
@@ -68,12 +69,11 @@ def drop_unused(lines: list[str], used_later: list[str]) -> list[str]:
 
 
 class GuardWriter:
-    """Writes statements into ``lines``; ``miss`` is the statement executed when a check fails."""
+    """Writes statements into ``lines``; a check that fails returns MISS. ``where`` gives the comment for a site."""
 
-    def __init__(self, miss: str = "return MISS", where: Callable[[Any], str] | None = None) -> None:
+    def __init__(self, where: Callable[[Any], str] | None = None) -> None:
         self.lines: list[str] = []
         self.table: dict[str, Any] = dict(HELPERS)
-        self.miss = miss
         self.where = where or (lambda site: "")
         self._vars: dict[int, str] = {}
         self._dicts: dict[int, str] = {}
@@ -81,13 +81,12 @@ class GuardWriter:
         self._keep: list[Any] = []
         self.checks = 0
         self.at_end: list[Callable[[], None]] = []  # adds tests of entries, once all else is written
-        # variable of a dict -> what must not hold of it, as tests of ``d``, and the reads each test stands for
-        self._entries: dict[str, dict[str, list[Read]]] = {}
-        self._entries_at = 0
+        self.entries = EntryLoop()
         self.reads_of: dict[int, Sequence[Read]] = {}  # index of a line in ``lines`` -> the reads that it checks
         self._reading: Sequence[Read] = ()
         self._distinct: dict[int, list[Source]] = {}  # index of a line -> what must be different objects there
         self._types: dict[int, type] = {}  # what ``type`` checks have fixed so far: source -> type
+        self._bulk: dict[int, list[Read]] = {}  # types of all values of one dict, by its source
 
     # -- names -------------------------------------------------------------------------------------------------
 
@@ -103,7 +102,7 @@ class GuardWriter:
         return name
 
     def this_object(self, value: Any) -> str:
-        """A name for one very object, where an equal literal would be another."""
+        """A name for this one object, where an equal literal would be another object."""
         name = f"K{len(self.table)}"
         self.table[name] = value
         return name
@@ -117,7 +116,7 @@ class GuardWriter:
         name = self._dicts.get(id(source))
         if name is None:
             if source.kind == "const" and isinstance(source.key, (type, types.ModuleType)):
-                # the namespace of a class is a live view, that of a module is never replaced: look it up once
+                # a class's namespace is a live view, a module's is never replaced: look it up once
                 name = self.const(source.key.__dict__)
             else:
                 base = self.var(source)
@@ -158,13 +157,18 @@ class GuardWriter:
         self.lines.append(f"{name} = {expression}")
         return name
 
+    def take(self) -> list[str]:
+        """The lines written so far, which are removed from ``lines``."""
+        lines, self.lines = self.lines, []
+        return lines
+
     # -- checks ------------------------------------------------------------------------------------------------
 
     def fail_if(self, condition: str, site: Any) -> None:
         note = self.where(site)
         if self._reading:
             self.reads_of[len(self.lines)] = self._reading
-        self.lines.append(f"if {condition}: {self.miss}" + (f"  # {note}" if note else ""))
+        self.lines.append(f"if {condition}: {MISS}" + (f"  # {note}" if note else ""))
         self.checks += 1
 
     def write(self, reads: list[Read]) -> None:
@@ -172,18 +176,17 @@ class GuardWriter:
         self._types = {id(r.source): r.expected for r in reads if r.kind is TYPE}
         reads = self._bulk_types(reads)
         for read in reads:
-            if not self._put_off(read):
+            if not self._defer_to_entry_loop(read):
                 self._reading = (read,)
                 self.check(read)
         self._reading = ()
         for add in self.at_end:
             add()
-        self._entries_at = len(self.lines)
-        self.lines += self._entry_lines(frozenset())
+        self.entries.write(self.lines, MISS)
 
-    def _put_off(self, read: Read) -> bool:
-        """Checks of single entries of an object's namespace, or of a module's tables, that give no value on: dicts of which
-        the same is asked are looked at in one loop, as code that runs once a call costs more than what it does."""
+    def _defer_to_entry_loop(self, read: Read) -> bool:
+        """Whether the read is of a single entry of an object's namespace or of a module's tables, whose value nothing else
+        needs: its test goes into the loop."""
         base = read.source.base
         if base is None or base.kind == "const" or type(read.source.key) is not str:
             return False
@@ -191,29 +194,14 @@ class GuardWriter:
         test = read.kind.entry_test(self, read, own)
         if test is None:
             return False
-        self.entry(self.var(base), test, read)
+        self.entries.add(self.var(base), test, read)
         self.checks += 1
         return True
 
-    def entry(self, name: str, test: str, read: Read) -> None:
-        self._entries.setdefault(name, {}).setdefault(test, []).append(read)
-
-    def _entry_lines(self, covered: Container[int]) -> list[str]:
-        alike: dict[tuple[str, ...], list[str]] = {}
-        for name, tests in self._entries.items():
-            asked = tuple(test for test, reads in tests.items() if any(id(r) not in covered for r in reads))
-            if asked:
-                alike.setdefault(asked, []).append(name)
-        lines: list[str] = []
-        for asked, names in alike.items():
-            lines += [f"for d in ({', '.join(names)},):", f"    if {' or '.join(asked)}: {self.miss}"]
-        return lines
-
     def without(self, lines: list[str], covered: Container[int], stays: Callable[[Source], bool]) -> list[str]:
-        """The guard's ``lines``, once written, but for the checks of nothing but ``covered`` reads (by id), and of nothing
-        but objects that stay the same ones."""
-        entries = self._entry_lines(frozenset())
-        start, end = self._entries_at, self._entries_at + len(entries)
+        """The guard's ``lines``, once written, without the checks of ``covered`` reads (by id) alone, and of objects that
+        stay the same ones."""
+        loops = self.entries.span
         out: list[str] = []
         for i, line in enumerate(lines):
             reads = self.reads_of.get(i)
@@ -221,18 +209,18 @@ class GuardWriter:
                 continue
             if i in self._distinct and all(map(stays, self._distinct[i])):
                 continue
-            if i == start:
-                out += self._entry_lines(covered)
-            if not start <= i < end:
+            if i == loops.start:
+                out += self.entries.lines(MISS, covered)
+            if i not in loops:
                 out.append(line)
         return out
 
     def name_of(self, source: Source) -> str | None:
-        """The variable or constant that holds a source's value, if anything asked for it."""
+        """The variable or constant that holds a source's value, if one was written."""
         return self._dicts.get(id(source.base)) if source.kind == "dict" else self._vars.get(id(source))
 
     def _bulk_types(self, reads: list[Read]) -> list[Read]:
-        """Types of all values of one dict (a ModuleList, a Sequential) are compared in one go after its keys are."""
+        """Types of all values of one dict (a ModuleList, a Sequential) are compared at once, after its keys."""
         groups: dict[int, list[Read]] = {}
         for read in reads:
             if read.kind is TYPE and read.source.kind == "dict_item" and isinstance(read.source.key, str):
@@ -247,7 +235,7 @@ class GuardWriter:
         return [r for r in reads if id(r) not in done]
 
     def types_of_values(self, source: Source) -> None:
-        """The check that ``_bulk_types`` has put together for the dict at ``source``, if any."""
+        """Write the check of all value types of the dict at ``source``, if ``_bulk_types`` has collected one."""
         group = self._bulk.get(id(source))
         if group is None:
             return
@@ -263,8 +251,6 @@ class GuardWriter:
         self._reading = group
         self.fail_if(f"tuple(map(type, values)) != {self.const(tuple(r.expected for r in group))}", group[0].site)
         self.checks += len(group) - 1
-
-    _bulk: dict[int, list[Read]]
 
     def check(self, read: Read) -> None:
         read.kind.code(self, read)

@@ -1,6 +1,6 @@
 """Why a guard failed: each read evaluated again, with the value that changed, from what, to what, and where it was read.
 
-Key types: Failure; key function: ``failures``.
+Key types: Failure, TensorFacts; key functions: ``read_failure``, ``tensor_failure``.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class TensorFacts:
 
     @staticmethod
     def of(t: torch.Tensor) -> TensorFacts:
-        with no_torch_function():  # a subclass of the program's is not asked
+        with no_torch_function():  # a subclass of the program's own runs no code here
             stride = tuple(t.stride()) if t.layout is torch.strided else ()
             return TensorFacts(tuple(t.shape), stride, t.dtype, t.device, t.requires_grad, type(t))
 

@@ -1,19 +1,17 @@
 """The first level of a guard: the part of it that holds as long as no watched dict is written to.
 
-Most of what a deep model's guard looks at lies in the ``__dict__`` of its modules and in the tables these hold, in the names
-of Python's modules and classes, and in the code, defaults and cells of functions. Once all of it has been checked, it stays
-true until one of those dicts is written to, an object gets another class or another ``__dict__``, or a function, class or
-cell gets another value; dict version tags and words of memory (``dict_tags.py``, ``slot_words.py`` in ``_compat/cpython``)
-tell.
-What is left of the guard then: the ways to the roots (which must be the same objects), and what neither shows (lists, sets,
-slots, tensors' own properties). The full guard stays the truth: whatever looks different here is decided there.
-Key type: FirstLevel.
+Most of what a deep model's guard reads lies in the ``__dict__`` of its modules and in their tables, in the names of
+modules and classes, and in the code, defaults and cells of functions. Once checked, it stays true until one of those dicts
+is written to, an object gets another class or ``__dict__``, or a function, class or cell gets another value; dict version
+tags and words of memory (``dict_tags.py``, ``slot_words.py`` in ``_compat/cpython``) show this. The rest of the guard
+remains: the paths to the roots (which must be the same objects), and lists, sets, slots and tensors' own properties, which
+have no tags. When a tag has changed, the full guard decides. Key type: FirstLevel.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -28,21 +26,22 @@ from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Read
 from magpy_core.refgraph.source import Source
 
-_ENOUGH = 150  # checks less, from which on the tags cost less than what they save
+_ENOUGH = 150  # covered checks from which on the tags cost less than they save
 _NAMESPACE = ".__dict__"
 _UNREACHABLE = (AttributeError, LookupError, TypeError, ValueError, ReferenceError)
 CHANGED: Any = type("CHANGED", (), {"__repr__": lambda self: "CHANGED"})()
-"""What the guarded function gives when the first level can't tell."""
+"""The result of a function with a fast guard when a tag or root has changed."""
 
 
 class FirstLevel:
-    """What of ``reads`` the tags stand for, seen from the world as it is now (``args`` and ``kwargs`` of a call whose full
+    """Which of ``reads`` the tags cover, given the objects as they are now (``args`` and ``kwargs`` of a call whose full
     guard holds). ``volatile``: paths of namespaces, tables and roots that have changed too often."""
 
     def __init__(
         self, reads: Sequence[Read], args: tuple[Any, ...], kwargs: dict[str, Any], volatile: frozenset[str]
     ) -> None:
-        self._args, self._kwargs, self._volatile = args, kwargs, volatile
+        self._volatile = volatile
+        self._call: tuple[tuple[Any, ...], dict[str, Any]] = (args, kwargs)
         self._values: dict[int, Any] = {}
         self._known: dict[tuple[str, int], bool] = {}
         self._namespaces: dict[int, dict[str, Any]] = {}
@@ -56,16 +55,16 @@ class FirstLevel:
         self._table_paths: list[str] = []
         self.covered = {id(read) for read in reads if self._may_cover(read)}
         self.fixed = self._tensor_tables(reads)
-        self._args, self._kwargs = (), {}
+        self._call = ((), {})
 
     def watch(self, on_death: Any) -> Watch:
-        """Begins now. Raises Unwatchable."""
+        """Watch from now on. Raises Unwatchable."""
         objects = [(value, self._namespaces.get(id(source))) for source, value in self._objects]
         names = [own for _, own in self._names]
         return Watch(objects, [table for _, table in self._tables], on_death, names, self._slots)
 
     def forget(self) -> None:
-        """Let go of the objects surveyed; what is needed of them later are their paths and addresses."""
+        """Drop the references to the program's objects; only their paths and addresses are needed later."""
         self._own_paths = [s.path + _NAMESPACE for s, _ in self._objects if id(s) in self._namespaces]
         self._own_paths += [path for path, _ in self._names]
         self._table_paths = [path for path, _ in self._tables]
@@ -78,7 +77,7 @@ class FirstLevel:
         self.fixed.clear()
 
     def moved(self, watch: Watch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[str]:
-        """The paths of what has changed, after ``forget``: of roots, or else of namespaces, or else of tables."""
+        """The paths of the roots that have changed, or else of the namespaces and tables (after ``forget``)."""
         roots: set[str] = set()
         for source, address in self._roots:
             try:
@@ -119,15 +118,15 @@ class FirstLevel:
         out.insert(2, "if not unchanged(): return CHANGED")
         return drop_unused(out, used_later), fixed
 
-    # -- what the tags stand for ---------------------------------------------------------------------------------
+    # -- what the tags cover ---------------------------------------------------------------------------------
 
     def value(self, source: Source) -> Any:
-        """What is at ``source``. Raises LookupError where only the user's code, or more than a look, could tell."""
+        """What is at ``source``. Raises LookupError where the step would run user code or have an effect."""
         found = self._values.get(id(source), self)
         if found is not self:
             return found
         if source.base is None:
-            found = source.evaluate(self._args, self._kwargs)
+            found = source.evaluate(*self._call)
         else:
             inside = self.value(source.base)
             if not is_plain_key(source.key) or not source.step_kind.may_follow(inside, source.key):
@@ -142,24 +141,24 @@ class FirstLevel:
         except _UNREACHABLE:
             return False
 
-    def _once(self, what: str, source: Source) -> bool:
-        key = (what, id(source))
+    def _once(self, find: Callable[[Source], bool], source: Source) -> bool:
+        key = (find.__name__, id(source))
         known = self._known.get(key)
         if known is None:
             self._known[key] = False  # a path that leads back to itself
-            known = self._known[key] = getattr(self, f"_{what}_now")(source)
+            known = self._known[key] = find(source)
         return known
 
     def held(self, source: Source) -> bool:
-        """Whether this is one and the same value as long as the tags are."""
-        return self._once("held", source)
+        """Whether this is one and the same value while the tags are unchanged."""
+        return self._once(self._held_now, source)
 
     def _held_now(self, source: Source) -> bool:
         return (source.kind == "const" or is_plain_key(source.key)) and source.step_kind.held(self, source)
 
     def slot(self, source: Source) -> bool:
-        """Whether a word of memory tells that a function, class or cell holds the same value: one that the guard keeps
-        alive, as its address could be another's else, or a dict, whose tag is another then too."""
+        """Whether a word of memory shows that a function, class or cell holds the same value. The guard has to keep the
+        value alive, or its address could become another's; a dict's tag would change then too."""
         base = source.parent
         found = slot(base.key, source.key or "cell_contents") if base.kind == "const" else None
         if found is None:
@@ -172,10 +171,10 @@ class FirstLevel:
         return True
 
     def stays(self, source: Source) -> bool:
-        """Whether what is at ``source`` is one object as long as the tags are, and the roots found so far."""
+        """Whether what is at ``source`` is one object while the tags, and the roots found so far, are unchanged."""
         if source.kind == "dict":
             return id(source.base) in self._namespaces
-        return self.held(source) or self._known.get(("watched", id(source)), False)
+        return self.held(source) or self._known.get(("_watched_now", id(source)), False)
 
     def contents(self, source: Source) -> bool:
         """Whether the contents of the dict at ``source`` are fixed."""
@@ -185,7 +184,7 @@ class FirstLevel:
 
     def watched(self, source: Source) -> bool:
         """Whether the object at ``source`` keeps its class."""
-        return self._once("watched", source)
+        return self._once(self._watched_now, source)
 
     def _watched_now(self, source: Source) -> bool:
         root = not self.held(source)
@@ -207,7 +206,7 @@ class FirstLevel:
 
     def fixed_names(self, source: Source) -> bool:
         """Whether this is a class, a module, or the dict of a module's names, and the names in it are fixed."""
-        return self._once("names", source)
+        return self._once(self._names_now, source)
 
     def _names_now(self, source: Source) -> bool:
         path = source.path + _NAMESPACE
@@ -218,9 +217,9 @@ class FirstLevel:
         return True
 
     def table(self, source: Source, *, keys: bool = True) -> bool:
-        """Whether the dict at ``source`` is directly in a fixed namespace, and its contents are fixed. ``keys`` asks for
-        their order as well, which an OrderedDict can change without a trace."""
-        return self._once("table", source) and (not keys or type(self.value(source)) is dict)
+        """Whether the dict at ``source`` is directly in a fixed namespace, and its contents are fixed. ``keys``: so is their
+        order, which an OrderedDict can change without a new tag."""
+        return self._once(self._table_now, source) and (not keys or type(self.value(source)) is dict)
 
     def _table_now(self, source: Source) -> bool:
         return source.step_kind.table(self, source)
@@ -238,8 +237,8 @@ class FirstLevel:
         return all(self.add_table(f"{source.path}.attr({name!r})", own[name]) for name in HOOK_DICTS)
 
     def _tensor_tables(self, reads: Sequence[Read]) -> list[tuple[Source, dict[Any, Any]]]:
-        """Tables of nothing but tensors, which may be kept: the ways to them need not be walked. They do not keep a model
-        alive (a module that dies ends the watch), nor a tensor that was taken out of one of them."""
+        """Tables of tensors only, which the fast guard refers to directly instead of by their paths. They keep no model
+        alive (the death of a module ends the watch), and no tensor that was taken out of one of them."""
         out: dict[int, tuple[Source, dict[Any, Any]]] = {}
         for read in reads:
             base = read.source.base

@@ -1,4 +1,4 @@
-"""What the generated code of guards calls, and what decides which of it is called. Key name: HELPERS."""
+"""Functions that the generated code of guards calls. Key name: HELPERS."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def same_elements(container: Any, expected: tuple[Any, ...]) -> bool:
 
 
 def names_changed(namespace: Any, state: list[Any]) -> bool:
-    """Whether a class gained or lost an attribute that could matter. Names Python itself caches on classes
-    (``__slotnames__`` by pickle, ``__abstractmethods__``) do not; the fast path then compares with the new names."""
+    """Whether a class gained or lost an attribute. Names that Python itself caches on classes (``__slotnames__`` by
+    pickle, ``__abstractmethods__``) don't count; the fast path then compares with the new names."""
     if not same_names(namespace, state[1]):
         return True
     state[0] = tuple(namespace)
@@ -43,7 +43,7 @@ def names_changed(namespace: Any, state: list[Any]) -> bool:
 
 def same_names(namespace: Any, expected: frozenset[str]) -> bool:
     different = expected.symmetric_difference(namespace)
-    # asked for its annotations, a class without any gets an empty dict
+    # reading the annotations of a class without any creates an empty dict
     return all(n in _CACHED_NAMES for n in different) and not (
         "__annotations__" in different and namespace.get("__annotations__")
     )

@@ -45,7 +45,7 @@ def _failure(read: Read, new: str, old: str | None = None) -> Failure:
 
 
 class _OfValue(GuardKind):
-    """What is about the value at the source alone."""
+    """A guard on the value at the source alone."""
 
     def text(self, read: Read) -> str:
         return f"{read.source.describe()} is {bounded_repr(read.expected)}"
@@ -102,7 +102,7 @@ class Absent(GuardKind):
 
 
 class Type(_OfValue):
-    """The value is of this very type."""
+    """The value is of exactly this type."""
 
     name = "type"
     of_object = True
@@ -127,7 +127,7 @@ class Type(_OfValue):
 
 
 class Tensor(Type):
-    """The value is a tensor; the native check of all tensors at once compares what else there is to it."""
+    """The value is a tensor; the native check of all tensors at once compares its other properties."""
 
     name = "tensor"
 
@@ -168,7 +168,7 @@ class Is(_OfValue):
 
 
 class Identity(Is):
-    """As ``Is``, where the program itself made use of which object it is."""
+    """As ``Is``, where the program itself used the object's identity."""
 
     name = "identity"
     reported = True
@@ -196,7 +196,7 @@ class Equal(_OfValue):
         elif tp is int:
             test = f"type({name}) is not {writer.const(tp)} or {name} != {c}"
         else:
-            # the shared object is the common case; equality is asked only of another object of the right type
+            # the shared object is the common case; only another object of the right type is compared by value
             t = writer.const(tp)
             key = writer.this_object(expected)
             test = f"{name} is not {key} and (type({name}) is not {t} or {name} != {key})"
@@ -293,7 +293,7 @@ class Elements(Keys):
 
 
 class Names(GuardKind):
-    """The namespace of a class has these names, but for those that Python itself keeps there."""
+    """The namespace of a class has these names, apart from those that Python itself keeps there."""
 
     name = "names"
 
@@ -321,7 +321,7 @@ class Names(GuardKind):
 
 
 class PlainModule(GuardKind):
-    """A module without hooks and without a ``forward`` of its own: what ``nn.Module.__call__`` itself looks at."""
+    """A module without hooks and without a ``forward`` of its own: all that ``nn.Module.__call__`` itself reads."""
 
     name = "plain_module"
     of_object = True
@@ -335,7 +335,7 @@ class PlainModule(GuardKind):
     def code(self, writer: GuardWriter, read: Read) -> None:
         def entries() -> None:
             for test in (*(f"d[{name!r}]" for name in HOOK_DICTS), "'forward' in d"):
-                writer.entry(writer.dict_of(read.source), test, read)
+                writer.entries.add(writer.dict_of(read.source), test, read)
             writer.checks += 1
 
         writer.at_end.append(entries)
@@ -343,7 +343,7 @@ class PlainModule(GuardKind):
     def failure(self, read: Read, now: Now) -> Failure | None:
         d = now(read.source).__dict__
         if "forward" in d:
-            return _failure(read, "given a forward of its own", "without one")
+            return _failure(read, "with a forward of its own", "without one")
         return _failure(read, "with hooks", "without hooks") if any(d[name] for name in HOOK_DICTS) else None
 
     def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
@@ -406,7 +406,7 @@ class Outcome(GuardKind):
 
     def text(self, read: Read) -> str:
         sym, outcome = read.expected
-        return f"{sym.describe()} gives {bounded_repr(outcome)}"
+        return f"{sym.describe()} is {bounded_repr(outcome)}"
 
     def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
         return True  # it was computed from other reads
@@ -455,7 +455,7 @@ _K = TypeVar("_K", bound=GuardKind)
 
 
 def register(kind: _K) -> _K:
-    """Put a kind in ``KINDS``, by a name that no other has."""
+    """Put a kind in ``KINDS``, by a unique name."""
     if KINDS.setdefault(kind.name, kind) is not kind:
         raise ValueError(f"there is a kind of guard called {kind.name!r} already")
     return kind

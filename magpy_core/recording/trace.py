@@ -62,7 +62,6 @@ class Trace:
     ``distinct``: groups of sources that must lead to different objects. ``doubtful``: nodes that compilers may get wrong,
     with the reason."""
 
-    region_id: str
     refgraph: RefGraph
     graph: torch.fx.Graph
     inputs: tuple[GraphInput, ...]
@@ -162,7 +161,6 @@ def freeze(
         frozenset(ledger.with_history), ops.writes.first, ops.drew_random,
     )  # fmt: skip
     trace = Trace(
-        region_id=journal.region_id,
         refgraph=ledger.refgraph,
         graph=ops.graph,
         inputs=tuple(inputs),

@@ -17,7 +17,6 @@ from magpy_core._compat.versions import UnsupportedVersion, check_versions
 from magpy_core.backends.registry import UnknownBackend, get_backend
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Finding, Location, Position, Range
-from magpy_core.recording.ledger import Learned
 from magpy_core.regions import provider
 from magpy_core.regions.compiled_module import compiled_module
 from magpy_core.regions.region import Options, Region, line_location
@@ -60,15 +59,19 @@ class Monitored:
 class _FullGraphRegion(Region):
     """A region that raises instead of falling back. The monitored run has taken place: its effects stay."""
 
-    def adopt(self, recorded: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
-        capture = super().adopt(recorded, args, kwargs)
+    failure: GraphBreak | None = None
+
+    def build_capture(self, recorded: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
+        capture = super().build_capture(recorded, args, kwargs)
         if capture is None and recorded.skip_reason and not recorded.refused:
-            return None  # what kept this call from being captured (a cache that it filled) is gone at the next
+            return None  # only this call can't be captured (it filled a cache, say); the next one may be
         if capture is None or not capture.is_complete:
             self.failure = GraphBreak(self.name, [f for f in recorded.findings if f.code.startswith(("MP1", "MP9"))])
         return capture
 
-    failure: GraphBreak | None = None
+    def forget(self) -> None:
+        super().forget()
+        self.failure = None
 
     def dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.failure is not None and self.options.fullgraph:
@@ -109,7 +112,7 @@ def _region(target: Callable[..., Any], options: Options, name: str | None) -> R
     _regions.add(region)
     session = provider.session()
     if session is not None:
-        session.adopt(region)
+        session.attach(region)
     return region
 
 
@@ -133,7 +136,7 @@ def compile(
 
     The first call runs under the monitor; later calls whose guards hold run the compiled graph and replay. ``backend``:
     ``eager``, ``aot_eager`` or ``inductor``. ``fullgraph``: raise GraphBreak instead of falling back to plain Python;
-    decisions on tensors' data are looked at after the graph of their path, and undo it when they went another way.
+    decisions on tensors' data are tested after the graph of their path, which is undone if it took another path.
     ``same_random``: draw random numbers from the same stream as eager. Raises UnknownBackend, UnsupportedVersion, TypeError.
     """
     if target is None:
@@ -143,7 +146,7 @@ def compile(
     options = Options("compiled", backend, fullgraph=fullgraph, same_random=same_random)
     if isinstance(target, nn.Module):
         return compiled_module(
-            target, lambda module: _region(module, options, name), (backend, fullgraph, name, same_random)
+            target, lambda module: _region(module, options, name), _compile_like, (backend, fullgraph, name, same_random)
         )
     if isinstance(target, type):
         raise TypeError("magpy_core.compile takes an instance of a module, not its class")
@@ -155,6 +158,11 @@ def compile(
 
     compiled.__magpy_region__ = region  # type: ignore[attr-defined]
     return hide(compiled)
+
+
+def _compile_like(target: Any, backend: str, fullgraph: bool, name: str | None, same_random: bool) -> Any:
+    """Compile a copy of something compiled; pickles of compiled modules refer to it."""
+    return compile(target, backend=backend, fullgraph=fullgraph, name=name, same_random=same_random)
 
 
 def monitor(target: Callable[..., Any]) -> Callable[..., Monitored]:
@@ -188,11 +196,4 @@ def region_of(target: Any) -> Region:
 def reset() -> None:
     """Forget every capture, finding and learned fact of every compiled function and module."""
     for region in list(_regions):
-        region.captures = []
-        region.findings.clear()
-        region.recompiles.clear()
-        region.learned = Learned()
-        region.recordings = 0
-        region.disabled = ""
-        if isinstance(region, _FullGraphRegion):
-            region.failure = None
+        region.forget()

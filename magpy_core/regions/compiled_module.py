@@ -28,22 +28,20 @@ _STATE: dict[int, dict[str, Any]] = {}
 class CompiledModule:
     """Mixin of compiled modules. ``__magpy_module__`` is the module whose state is shared."""
 
-    __magpy_slots__: dict[str, Any]
-
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return _STATE[id(self)]["__magpy_region__"](*args, **kwargs)
 
     hide(__call__)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        module = copy.deepcopy(_STATE[id(self)]["__magpy_module__"], memo)
-        return _compile_again(module, _STATE[id(self)]["__magpy_options__"])
+        return _like(self, copy.deepcopy(_STATE[id(self)]["__magpy_module__"], memo))
 
     def __copy__(self) -> Any:
-        return _compile_again(copy.copy(_STATE[id(self)]["__magpy_module__"]), _STATE[id(self)]["__magpy_options__"])
+        return _like(self, copy.copy(_STATE[id(self)]["__magpy_module__"]))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _compile_again, (_STATE[id(self)]["__magpy_module__"], _STATE[id(self)]["__magpy_options__"])
+        state = _STATE[id(self)]
+        return state["compile_like"], (state["__magpy_module__"], *state["__magpy_options__"])
 
     def __getattribute__(self, name: str) -> Any:
         if name in _FIELDS:
@@ -66,13 +64,21 @@ class CompiledWrapper(CompiledModule):
         inner = state["__magpy_module__"]._modules["module"]
         if state["inner"] is not inner:  # another module was put there
             state["inner"] = inner
-            state["handle"] = compiled_module(inner, state["make_region"], state["__magpy_options__"])
+            state["handle"] = compiled_module(inner, state["make_region"], state["compile_like"], state["__magpy_options__"])
             state["__magpy_region__"] = state["handle"].__magpy_region__
         return state["handle"]
 
 
-def compiled_module(module: nn.Module, make_region: Callable[[nn.Module], Any], options: tuple[Any, ...]) -> nn.Module:
-    """The compiled handle of ``module``."""
+def _like(handle: CompiledModule, module: nn.Module) -> Any:
+    """``module`` compiled as ``handle`` is."""
+    state = _STATE[id(handle)]
+    return state["compile_like"](module, *state["__magpy_options__"])
+
+
+def compiled_module(
+    module: nn.Module, make_region: Callable[[nn.Module], Any], compile_like: Callable[..., Any], options: tuple[Any, ...]
+) -> nn.Module:
+    """The compiled handle of ``module``. ``compile_like(module, *options)`` compiles a copy likewise; pickles name it."""
     if isinstance(module, CompiledModule):
         module = _STATE[id(module)]["__magpy_module__"]
     cls = type(module)
@@ -83,17 +89,11 @@ def compiled_module(module: nn.Module, make_region: Callable[[nn.Module], Any], 
         own = _OWN[cls] = type(cls.__name__, (mixin, cls), {"__module__": cls.__module__, "__qualname__": cls.__qualname__})
     handle: Any = object.__new__(own)
     object.__setattr__(handle, "__dict__", module.__dict__)
-    state = _STATE[id(handle)] = {"__magpy_module__": module, "__magpy_options__": options}
+    state: dict[str, Any] = {"__magpy_module__": module, "__magpy_options__": options, "compile_like": compile_like}
+    _STATE[id(handle)] = state
     if around:
         state |= {"make_region": make_region, "inner": None}
         handle.module  # noqa: B018  # makes the region
     else:
         state["__magpy_region__"] = make_region(module)
     return handle  # type: ignore[no-any-return]
-
-
-def _compile_again(module: nn.Module, options: tuple[Any, ...]) -> nn.Module:
-    from magpy_core.regions.api import compile
-
-    backend, fullgraph, name, same_random = options
-    return compile(module, backend=backend, fullgraph=fullgraph, name=name, same_random=same_random)

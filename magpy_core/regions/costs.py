@@ -1,8 +1,8 @@
-"""What findings cost, as far as a clock can tell. Key types: Costs; key function: timed.
+"""What findings cost, as far as a clock can show it. Key type: Costs; key function: timed.
 
-Two things can be measured without a guess: what capturing a region again took beyond one of its usual calls, and, where a
-graph is cut, the time from the end of one graph to the beginning of the next (waiting for the value, deciding). What code
-that was never compiled would save is not known, so findings that keep a region in plain Python have no cost.
+Two things can be measured without a guess: the time that capturing a region again took beyond one of its usual calls, and,
+where a graph is cut, the time from the end of one graph to the beginning of the next (waiting for the value, deciding). What
+compiling would have saved is not known, so findings that keep a region in plain Python have no cost.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ _FEWEST = 3  # gaps, for a median that one slow call does not make
 
 
 @dataclass
-class _Again:
-    """A finding that made a region be captured again, and how long each time took beyond a usual call (seconds, shares)."""
+class _Recapture:
+    """A finding that made a region be captured again, and for each time the call's seconds, the number of findings that
+    share them, and the new capture."""
 
     finding: Finding
     times: list[tuple[float, int, weakref.ref[Capture] | None]] = field(default_factory=list)
 
 
 class Costs:
-    """Kept by a region; ``settle`` writes ``cost_ms`` into its findings when the program has ended."""
+    """Kept by a region; ``assign`` writes ``cost_ms`` into its findings when the program has ended."""
 
     def __init__(self) -> None:
-        self._again: dict[int, _Again] = {}
+        self._recaptures: dict[int, _Recapture] = {}
         self._usual: deque[float] = deque(maxlen=_KEPT)
         self._gaps: dict[Location, deque[float]] = {}
 
@@ -49,34 +50,34 @@ class Costs:
         """A call that captured nothing."""
         self._usual.append(seconds)
 
-    def captured_again(self, because: Sequence[Finding], seconds: float, capture: Capture | None) -> None:
-        """A call that did. What changed at once shares its time; compiling what it captured is added at the end."""
-        for finding in because:
-            known = self._again.setdefault(id(finding), _Again(finding))
-            known.times.append((seconds, len(because), None if capture is None else weakref.ref(capture)))
+    def recaptured(self, causes: Sequence[Finding], seconds: float, capture: Capture | None) -> None:
+        """A call that did. Its ``causes`` share the time; compiling the new capture is added at the end."""
+        for finding in causes:
+            known = self._recaptures.setdefault(id(finding), _Recapture(finding))
+            known.times.append((seconds, len(causes), None if capture is None else weakref.ref(capture)))
 
     def waited(self, gaps: dict[Location, float]) -> None:
-        """What one call spent between its graphs, by the place that cut them."""
+        """Seconds that one call spent between its graphs, by the place of the cut."""
         for place, seconds in gaps.items():
             self._gaps.setdefault(place, deque(maxlen=_KEPT)).append(seconds)
 
-    def settle(self, findings: Iterable[Finding], measured: Sequence[float], calls: int, steps: int) -> list[Finding]:
+    def assign(self, findings: Iterable[Finding], measured: Sequence[float], calls: int, steps: int) -> list[Finding]:
         """The findings whose cost is known now. ``measured``: seconds of compiled calls, where those were timed."""
-        told = []
+        assigned = []
         usual = [*measured] or [*self._usual]
-        for known in self._again.values() if usual else ():
+        for known in self._recaptures.values() if usual else ():
             shares = [
                 (max(seconds - median(usual), 0.0) + _compiling(capture)) / among for seconds, among, capture in known.times
             ]
             known.finding.cost_ms = _ms(sum(shares) / len(shares))
-            told.append(known.finding)
+            assigned.append(known.finding)
         for finding in findings:
             gaps = self._gaps.get(finding.location, ())
             if finding.code.startswith("MP1") and len(gaps) >= _FEWEST:
                 finding.cost_ms = _ms(median(gaps) * calls / steps if steps else median(gaps))
-                told.append(finding)
+                assigned.append(finding)
                 del self._gaps[finding.location]  # one of a place is enough: the time is the same
-        return told
+        return assigned
 
 
 def _compiling(reference: weakref.ref[Capture] | None) -> float:
@@ -90,7 +91,7 @@ def _ms(seconds: float) -> float:
 
 @contextmanager
 def timed(captures: Iterable[Capture], costs: Costs) -> Iterator[None]:
-    """Within it, calls of captures whose graph is cut tell ``costs`` what they spend between their graphs."""
+    """Within it, calls of captures whose graph is cut report to ``costs`` the time between their graphs."""
     watched = {id(c): (c, c.run, _runner(c, costs)) for c in captures if len(c.segments) > 1 and c.is_ready}
     for capture, _, runner in watched.values():
         capture.run = runner
@@ -103,8 +104,8 @@ def timed(captures: Iterable[Capture], costs: Costs) -> Iterator[None]:
 
 
 def _runner(capture: Capture, costs: Costs) -> Callable[[Any, Any], Any]:
-    """``capture.run`` as it was generated (no first level), with the graphs' begins and ends noted."""
-    names, me = capture._namespace, threading.get_ident()
+    """``capture.run`` as generated (without the fast guard), with the start and end of each graph noted."""
+    names, me = capture.namespace, threading.get_ident()
     marks: list[tuple[int, float, float]] = []
 
     def noted(index: int, graph: Callable[..., Any]) -> Callable[..., Any]:
@@ -130,8 +131,7 @@ def _runner(capture: Capture, costs: Costs) -> Callable[[Any, Any], Any]:
 
 
 def _gaps(capture: Capture, marks: Sequence[tuple[int, float, float]]) -> dict[Location, float]:
-    """Seconds between one graph and the next, by the place of the cut. A call that stopped halfway, and cuts with
-    nothing to run between them, tell nothing."""
+    """Seconds between one graph and the next, by the place of the cut; empty for a call that stopped halfway."""
     if [index for index, *_ in marks] != list(range(len(capture.segments))):
         return {}
     gaps: dict[Location, float] = {}

@@ -1,4 +1,4 @@
-"""A region's captures in full, for reports that were asked for it; never while it is called. Key name: region_detail."""
+"""A region's captures in full, for reports with details; never while it is called. Key name: region_detail."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def _capture(capture: Capture) -> CaptureDetail:
 
 
 def _line(node: torch.fx.Node) -> str:
-    """A node that is listed only."""
-    told = _node(node, 0)
-    made = f"input  {told.label}" if told.kind == "placeholder" else f"{told.label}({', '.join(told.inputs)})"
-    file, line = told.users
+    """One line for a node that is only listed."""
+    shown = _node(node, 0)
+    made = f"input  {shown.label}" if shown.kind == "placeholder" else f"{shown.label}({', '.join(shown.inputs)})"
+    file, line = shown.users
     at = f"  # {file.replace(os.sep, '/').rpartition('/')[2]}:{line}" if line else ""
-    return f"{told.name} = {made}{f': {told.tensor}' if told.tensor else ''}{at}"
+    return f"{shown.name} = {made}{f': {shown.tensor}' if shown.tensor else ''}{at}"
 
 
 def _guard(read: Any) -> GuardDetail:

@@ -1,5 +1,5 @@
 """Where ``compile`` finds the running program's session, when there is one. Imports nothing: the runner sets it before
-torch is imported. Key: ``use``, ``session``."""
+it imports torch. Key: ``use``, ``session``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _provider: Callable[[], Any] | None = None
 
 
 def use(provider: Callable[[], Any] | None) -> None:
-    """From now on compiled functions and modules become regions of the session that ``provider()`` gives (None: of none)."""
+    """From now on compiled functions and modules become regions of the session ``provider()`` (None: of no session)."""
     global _provider
     _provider = provider
 

@@ -1,12 +1,13 @@
-"""What a capture tells the user: guard, side-effect and recompile findings.
+"""Findings about captures: guards, side effects, recompiles and what the timings show.
 
-Key functions: ``capture_findings``, ``recompile_finding``.
+Key functions: ``capture_findings``, ``recompile_finding``, ``performance_findings``.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ _EFFECT_CODES = {
 
 
 def _of_output(source: Source) -> bool:
-    """Whether logging or warnings are set up as they were: nothing about the program."""
+    """Whether it belongs to the configuration of logging or warnings, which says nothing about the program."""
     return source.kind == "logs" or source.chain()[0].key is warnings
 
 
@@ -42,37 +43,33 @@ def user_site(sites: list[Any]) -> Location | None:
     return None
 
 
-_CHANGED_HINT = "Nothing needs to be done if the change is wanted; one that depends on the old content guards all of it."
+_CHANGED_HINT = (
+    "No action needed if the change is intended. A change that depends on the old content guards all of that content."
+)
 
 
 def capture_findings(region: Region, capture: Capture) -> list[Finding]:
-    """Guards at the user's lines, and every side effect (one finding a line and kind)."""
-    out: list[Finding] = []
+    """Guards at the user's lines, and every side effect (one finding per line and kind)."""
+    found = [*_guard_findings(region, capture), *_effect_findings(region, capture)]
+    return found + capture.trace.places.hidden_findings(region.id)
+
+
+def _guard_findings(region: Region, capture: Capture) -> Iterator[Finding]:
     for read in capture.refgraph.reads:
-        if read.kind.reported:
-            place = user_site([read.site])
-            if (
-                place is None
-                or (read.kind is TRUTH and read.source.describe().endswith("_hooks"))
-                or _of_output(read.source)
-            ):
-                continue
+        place = user_site([read.site]) if read.kind.reported else None
+        hooks = read.kind is TRUTH and read.source.describe().endswith("_hooks")
+        if place is not None and not hooks and not _of_output(read.source):
             name, value = read.kind.subject(read)
-            out.append(
-                Finding(
-                    "MP204",
-                    f"The capture holds while `{name}` is {value}.",
-                    place,
-                    region=region.id,
-                    values=(Value(name, value),),
-                )
-            )
+            text = f"The capture is valid while `{name}` is {value}."
+            yield Finding("MP204", text, place, region=region.id, values=(Value(name, value),))
+
+
+def _effect_findings(region: Region, capture: Capture) -> Iterator[Finding]:
     places = capture.trace.places
     effects: dict[tuple[str, Location], tuple[list[str], tuple[Location, ...]]] = {}
-
     appended: set[tuple[str, Location]] = set()
 
-    def tell(code: str, subject: Any, sites: list[Any], name: str, op: str = "") -> None:
+    def note(code: str, subject: Any, sites: list[Any], name: str, op: str = "") -> None:
         place = places.of(subject, sites) or Place(region.location)
         names, _ = effects.setdefault((code, places.reported(place)), ([], place.path))
         names.append(name)
@@ -87,20 +84,19 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
         # an attribute: by a statement that names it, else by a call (``setattr``)
         sites = [s for s in known if s.name == effect.key or code != "MP301"] or [s for s in known if s.name is None]
         subject = effect.target.source if isinstance(effect.target, Outside) else None
-        tell(code, subject, [*sites, *effect.sites], effect.describe, effect.op)
+        note(code, subject, [*sites, *effect.sites], effect.describe, effect.op)
     for source, site in capture.trace.writes.written:
-        tell("MP306", source, [site], source.describe())
+        note("MP306", source, [site], source.describe())
     for (code, location), (names, path) in effects.items():
         names = list(dict.fromkeys(names))
         values = tuple(Value("changed", name) for name in names[:5])
         hint = "" if code != "MP302" or (code, location) in appended else _CHANGED_HINT
-        out.append(Finding(code, _effect_message(code, names), location, hint, region=region.id, values=values, path=path))
-    return out + places.hidden_findings(region.id)
+        yield Finding(code, _effect_message(code, names), location, hint, region=region.id, values=values, path=path)
 
 
 _OUTPUT = {
-    "print": ("calls `print`", "prints the same"),
-    "a warning": ("gives a warning (`warnings.warn`)", "gives the same warning"),
+    "print": ("calls `print`", "prints the same text"),
+    "a warning": ("issues a warning (`warnings.warn`)", "issues the same warning"),
 }
 
 
@@ -108,8 +104,8 @@ def _effect_message(code: str, names: list[str]) -> str:
     what = f"`{names[0]}`" if len(names) == 1 else f"`{names[0]}` and {len(names) - 1} more"
     are = "is" if len(names) == 1 else "are"
     if code == "MP305":
-        done, again = _OUTPUT.get(names[0], ("writes a log record (`logging`)", "writes the same record"))
-        return f"The region {done} here; replay {again} again."
+        done, repeated = _OUTPUT.get(names[0], ("writes a log record (`logging`)", "writes the same record"))
+        return f"The region {done} here; replay {repeated}."
     if code == "MP306":
         return f"{what} {are} changed in place; the graph repeats it."
     verb = {"MP301": "written", "MP302": "changed", "MP303": "written", "MP304": "written"}[code]
@@ -126,26 +122,26 @@ def recompile_finding(region: Region, failure: Failure, learned: bool, recording
     values = (Value(failure.name, f"{failure.old} -> {failure.new}"),)
     old, new = _short(failure.old, failure.new)
     if failure.source is None and failure.old == "as captured":
-        changed = f"{failure.name[:1].upper()}{failure.name[1:]} went another way than before"
+        changed = f"{failure.name[:1].upper()}{failure.name[1:]} had another outcome"
     else:
         changed = f"`{failure.name}` changed from {old} to {new if new != old else 'another ' + new}"
     if learned and failure.dims:
-        text = f"{changed}: captured again with the dimension dynamic."
+        text = f"{changed}: the region is captured again with this dimension dynamic."
         return Finding("MP205", text, place, region=region.id, values=values, path=path)
     if learned:
-        text = f"{changed}: from now on it is carried as a symbolic scalar, and its changes need no new capture."
+        text = f"{changed}: it is a symbolic scalar from now on, so its changes need no new capture."
         return Finding("MP202", text, place, region=region.id, values=values, path=path)
-    others = f" (with {more} other values)" if more > 0 else ""
+    others = f" ({more} other values changed too)" if more > 0 else ""
     text = f"{changed}, so {region.name} was captured again{others}."
     finding = Finding("MP201", text, place, hint=_recompile_hint(failure), region=region.id, values=values, path=path)
     if recordings == 1 or failure.name.endswith(".training") or failure.name.startswith("torch's"):
-        # the second capture is warm-up (state made on the first call, train and eval): worth knowing, nothing to mend
+        # the second capture is warm-up (state made on the first call, train and eval): worth knowing, nothing to fix
         finding.severity_override = Severity.INFORMATION
     return finding
 
 
 def _short(old: str, new: str) -> tuple[str, str]:
-    """Two values for a sentence: all the digits of a float would bury it, and the finding's values have them."""
+    """Two values for a sentence, floats rounded: the finding's values have all digits."""
 
     def rounded(text: str) -> str:
         try:
@@ -158,24 +154,26 @@ def _short(old: str, new: str) -> tuple[str, str]:
 
 
 def _recompile_hint(failure: Failure) -> str:
-    """What to do about this very value; empty for the general advice of the code."""
+    """What to do about this value."""
     if failure.name.startswith("torch's") or failure.name.endswith(".training"):
-        return "Nothing needs to be done: each of the two states gets a capture of its own, once."
+        return "No action needed: each of the two states gets its own capture, once."
     if failure.old == "absent" or failure.old == "None":
-        return "Nothing needs to be done for state that the first call makes: the second call is captured, and then no more."
+        return (
+            "No action needed for state that the first call creates: the second call is captured again, later ones are not."
+        )
     if failure.name.endswith((".shape", ".stride()")):
         return "Use batches of one shape (`drop_last=True`, padding), or let the dimension vary from the start."
     if failure.number:
-        return "The exact number decides what the region does: keep it in a 0-d tensor, or out of conditions and sizes."
-    return "If the value differs at every call, keep it out of the region or give it few distinct values: each is a capture."
+        return "The region depends on the exact number: keep it in a 0-d tensor, or out of conditions and sizes."
+    return "If the value differs in every call, keep it out of the region or limit it to a few distinct values."
 
 
 _OPTIMIZERS = os.path.join("torch", "optim") + os.sep
 
 
 def host_reads(region: Region) -> int:
-    """How many tensor values Python waits for in one call: the most of any capture; of a region without one, as far as
-    its findings tell. torch's own optimizers read step counts that they keep on the host: no wait, so not counted."""
+    """How many tensor values Python waits for in one call: the most of any capture, or without captures the number of such
+    findings. torch's own optimizers read step counts that they keep on the host: no wait, so not counted."""
     if not region.captures:
         return len({f.location for f in region.findings.values() if f.code in ("MP101", "MP102", "MP109")})
     return max(len({_read_at(node) for node in c.nodes if _is_read(node)}) for c in region.captures)
@@ -187,10 +185,10 @@ def _is_read(node: Any) -> bool:
 
 
 def _read_at(node: Any) -> Any:
-    """What tells one wait from another: the node itself, or (of ``tolist``, many nodes at once) the site."""
+    """What distinguishes one wait from another: the node itself, or the site of a ``tolist``, which has many nodes."""
     of = node.args[0] if node.args else None
-    whole = getattr(of, "op", "") == "call_function" and "magpy_site" not in getattr(of, "meta", {})
-    return node.meta.get("magpy_site") if whole else node
+    one_of_many = getattr(of, "op", "") == "call_function" and "magpy_site" not in getattr(of, "meta", {})
+    return node.meta.get("magpy_site") if one_of_many else node
 
 
 _SAMPLES = 5  # fewer timings of either kind prove nothing
@@ -201,13 +199,14 @@ _LONG_COMPILE_SECONDS = 1.0
 
 
 def performance_findings(region: Region, steps: int) -> list[Finding]:
-    """What the side-by-side timings of a region's steady calls prove; nothing where there are too few."""
-    if min(len(region.eager_seconds), len(region.compiled_seconds)) < _SAMPLES:
+    """What the side-by-side timings of a region's steady calls show; nothing where there are too few."""
+    times = region.times
+    if min(len(times.eager), len(times.compiled)) < _SAMPLES:
         return []
-    eager, compiled = median(region.eager_seconds), median(region.compiled_seconds)
+    eager, compiled = median(times.eager), median(times.compiled)
     out = []
 
-    def tell(code: str, text: str, cost: float | None = None, **values: str) -> None:
+    def note(code: str, text: str, cost: float | None = None, **values: str) -> None:
         shown = tuple(Value(name, value) for name, value in values.items())
         per_step = None if cost is None else round(cost * 1e3 * (region.calls / steps if steps else 1), 4)
         out.append(Finding(code, text, region.location, region=region.id, values=shown, cost_ms=per_step))
@@ -215,7 +214,7 @@ def performance_findings(region: Region, steps: int) -> list[Finding]:
     slower = compiled > eager * _SLOWER
     if slower:
         ratio = compiled / eager
-        tell(
+        note(
             "MP401",
             f"A compiled call of {region.name} takes {ratio:.2g} times as long as plain Python "
             f"({_ms(compiled)}, not {_ms(eager)}).",
@@ -223,10 +222,10 @@ def performance_findings(region: Region, steps: int) -> list[Finding]:
             eager=_ms(eager),
             compiled=_ms(compiled),
         )
-    guards = min(median(region.guard_seconds), compiled) if region.guard_seconds else 0.0
+    guards = min(median(times.guard), compiled) if times.guard else 0.0
     if guards > _GUARD_SECONDS and guards > compiled * _GUARD_SHARE:
         count = max(len(c.guards) for c in region.captures) if region.captures else 0
-        tell(
+        note(
             "MP402",
             f"Checking the {count} guards of {region.name} takes {_ms(guards)} of the {_ms(compiled)} of a compiled call.",
             guards,
@@ -236,7 +235,7 @@ def performance_findings(region: Region, steps: int) -> list[Finding]:
     spent = sum(c.compile_seconds or 0.0 for c in region.captures)
     saved = max(eager - compiled, 0.0) * region.hits
     if not slower and spent > _LONG_COMPILE_SECONDS and spent > 2 * saved:
-        tell(
+        note(
             "MP403",
             f"Compiling {region.name} took {spent:.1f} s; its {region.hits} compiled calls of this run saved {saved:.2g} s.",
             compile=f"{spent:.1f} s",
@@ -247,14 +246,3 @@ def performance_findings(region: Region, steps: int) -> list[Finding]:
 
 def _ms(seconds: float) -> str:
     return f"{seconds * 1e3:.3g} ms"
-
-
-def again(finding: Finding, known: Finding) -> bool:
-    """Whether a recompile is one more of a kind that has been told: of the same value, read at the same place."""
-    return (
-        finding.code == known.code == "MP201"
-        and finding.location == known.location
-        and finding.region == known.region
-        and finding.severity == known.severity
-        and finding.values[0].name == known.values[0].name
-    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from magpy_core.backends.registry import get_backend
 from magpy_core.findings import Finding
+from magpy_core.regions.log import Listeners
 from magpy_core.regions.region import Options, Region, busy, line_location
 
 if TYPE_CHECKING:
@@ -31,28 +32,29 @@ class Session:
         get_backend(backend)
         self.options = Options(mode=mode, backend=backend, cache_limit=cache_limit, measure=measure)
         self.current_step = 0
-        self._on_finding, self._on_region = on_finding, on_region
+        self._listeners = Listeners(on_finding, on_region, lambda: self.current_step)
         self._regions: dict[Hashable, Region] = {}
         self._names: dict[str, int] = {}
 
     def region(self, key: Hashable, *, kind: str, name: str, file: str, line: int, target: Callable[..., Any]) -> Region:
-        """The region of ``key``, made when it is new."""
+        """The region of ``key``, created on first use."""
         found = self._regions.get(key)
         if found is None:
-            n = self._names[name] = self._names.get(name, 0) + 1
-            region_id = name if n == 1 else f"{name}#{n}"
-            found = self._regions[key] = Region(
-                region_id, kind, name, line_location(file, line, name), target, self.options,
-                self._on_finding, self._on_region, lambda: self.current_step,
-            )  # fmt: skip
+            location = line_location(file, line, name)
+            found = Region(self._new_id(name), kind, name, location, target, self.options, self._listeners)
+            self._regions[key] = found
         return found
 
-    def adopt(self, region: Region) -> None:
-        """Make a region of the program's own ``magpy_core.compile`` one of this session's: its options, its listeners.
-        While observing, ``fullgraph`` raises nothing: the findings say what it would have said."""
-        n = self._names[region.name] = self._names.get(region.name, 0) + 1
-        region.id = region.name if n == 1 else f"{region.name}#{n}"
-        region.join(replace(self.options, fullgraph=False), self._on_finding, self._on_region, lambda: self.current_step)
+    def _new_id(self, name: str) -> str:
+        n = self._names[name] = self._names.get(name, 0) + 1
+        return name if n == 1 else f"{name}#{n}"
+
+    def attach(self, region: Region) -> None:
+        """Make a region of the program's own ``magpy_core.compile`` one of this session's, with its options and listeners.
+        ``fullgraph`` raises nothing then: the findings say why the region is not one graph."""
+        region.id = self._new_id(region.name)
+        region.options = replace(self.options, fullgraph=False)
+        region.log.listeners = self._listeners
         self._regions[("compile", id(region))] = region
 
     def stepped(self, n: int) -> None:
@@ -62,9 +64,9 @@ class Session:
             region.stepped()
 
     def finish(self) -> None:
-        """The program has ended: say what its timings show (MP4xx)."""
+        """The program has ended: report what its timings show (MP4xx)."""
         for region in self.regions:
-            region.judge()
+            region.finish()
 
     def details(self) -> list[RegionDetail]:
         """Every capture in full."""

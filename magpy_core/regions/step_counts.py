@@ -1,7 +1,7 @@
 """In how many of the program's steps each finding of a region was true. Key type: StepCounts.
 
-A finding is told when a region is recorded, but it holds in every step that replays the capture it belongs to, and in
-every step that runs as plain Python because of it. Counted at the end of a step, so that calls cost nothing more.
+A finding is reported when a region is recorded, but it holds in every step that replays its capture, and in every step that
+runs as plain Python because of it. Counted at the end of a step, so that calls cost nothing more.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class StepCounts:
         self._calls = 0
 
     def found(self, finding: Finding) -> None:
-        """``finding`` was told in this step."""
+        """``finding`` was reported in this step."""
         if finding.code.startswith(_COUNTED):
             self._fresh[id(finding)] = finding
 
@@ -54,15 +54,15 @@ class StepCounts:
 
     def stepped(self, calls: int, *, plain: bool) -> list[Finding]:
         """A step has ended, with ``calls`` calls of the region so far: the findings that were true in it."""
-        told, self._fresh = self._fresh, {}
+        found, self._fresh = self._fresh, {}
         for held in self._held:
             capture = held.capture()
             if capture is not None and capture.hits > held.hits:
                 held.hits = capture.hits
-                told.update((id(finding), finding) for finding in held.findings)
+                found.update((id(finding), finding) for finding in held.findings)
         if plain and calls > self._calls:
-            told.update((id(finding), finding) for finding in self._blocking)
+            found.update((id(finding), finding) for finding in self._blocking)
         self._calls = calls
-        for finding in told.values():
+        for finding in found.values():
             finding.steps += 1
-        return list(told.values())
+        return list(found.values())

@@ -1,8 +1,9 @@
 """Results that are differentiated twice (a gradient penalty: ``autograd.grad(..., create_graph=True)``), or one after the
 other (``a.backward(); b.backward()``).
 
-No graph of AOTAutograd can be: it is one node for all results, and the second backward pass raises. A program that does it
-does so from its first step on, so results of recorded calls, which plain Python made, are watched. Key function: `watch`.
+No graph of AOTAutograd supports either: it is one node for all results, and the second backward pass raises. A program that
+does it does so from its first step on, so the results of recorded calls, computed in plain Python, are watched.
+Key function: `watch`.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from magpy_core.refgraph.kinds import is_a
 
 TWICE, APART = "twice", "one after the other"
 HINTS = {
-    TWICE: "Nothing compiled can be, with `create_graph=True`. Compile what no gradient penalty goes through.",
-    APART: "Compiled, the first `backward()` frees the graph of all of them. Give them to one: "
+    TWICE: "Compiled graphs don't support `create_graph=True`. Compile only parts outside the gradient penalty.",
+    APART: "The first `backward()` through a compiled graph frees the graph of all its results. Use one pass: "
     "`torch.autograd.backward([a, b])`.",
 }
 _DEPTH = 4
 
 
-def watch(result: Any, on_twice: weakref.WeakMethod[Callable[[str], None]]) -> None:
-    """Calls ``on_twice`` with TWICE whenever a backward pass through ``result`` is part of a graph itself, with APART when
-    another pass follows one that has let go of what the graph saved."""
+def watch(result: Any, callback: weakref.WeakMethod[Callable[[str], None]]) -> None:
+    """Calls ``callback`` with TWICE whenever a backward pass through ``result`` is part of a graph itself, with APART when
+    another pass follows one that has freed what the graph saved."""
     freed_by: set[int] = set()
 
     def before_backward(gradients: Any) -> None:
@@ -37,14 +38,14 @@ def watch(result: Any, on_twice: weakref.WeakMethod[Callable[[str], None]]) -> N
         how = TWICE if torch.is_grad_enabled() else APART if freed_by - {number} else ""
         if not keeps:
             freed_by.add(number)
-        if how and (told := on_twice()) is not None:
-            told(how)
+        if how and (report := callback()) is not None:
+            report(how)
 
     with no_torch_function():
         for tensor in _tensors(result, _DEPTH):
             try:
                 node = tensor.grad_fn
-            except RuntimeError:  # a view that may not be looked at any more
+            except RuntimeError:  # a view that may not be used any more
                 continue
             if node is not None:
                 node.register_prehook(before_backward)

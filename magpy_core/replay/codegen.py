@@ -96,7 +96,6 @@ class ReplayWriter:
         self.w.table.update(HELPERS)
         self.outputs = outputs  # fx node -> variable holding its value
         self._built: dict[int, str] = {}
-        self._fills: list[str] = []
         self._scalars: dict[int, str] = {}
 
     # -- values ------------------------------------------------------------------------------------------------

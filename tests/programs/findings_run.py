@@ -108,12 +108,12 @@ def _as_main(path: Path) -> Iterator[types.ModuleType]:
 
 def _set_times(region: Region, times: dict[str, str]) -> None:
     """What a machine would measure, so that the verdict can be tested on any machine."""
-    assert region.eager_seconds and region.compiled_seconds, "it was not measured at all"
-    region.eager_seconds = [float(times["eager_s"])] * len(region.eager_seconds)
-    region.compiled_seconds = [float(times["compiled_s"])] * len(region.compiled_seconds)
-    region.guard_seconds = []
+    assert region.times.eager and region.times.compiled, "it was not measured at all"
+    region.times.eager = [float(times["eager_s"])] * len(region.times.eager)
+    region.times.compiled = [float(times["compiled_s"])] * len(region.times.compiled)
+    region.times.guard = []
     for capture in region.captures:
-        capture.compile_seconds = float(times["compile_s"])
+        capture._graphs.compile_seconds = float(times["compile_s"])
 
 
 def run(programs: Iterable[Program], done: Callable[[Program, dict[str, Any]], None]) -> None:

@@ -19,8 +19,9 @@ from typing import Any
 import torch
 
 from magpy_core._compat.cpython import dict_tags
-from magpy_core.capture import build as capture
+from magpy_core.capture import code as capture
 from magpy_core.capture.build import Capture
+from magpy_core.capture.code import CodeWriter
 from magpy_core.guards import kinds as guard
 from magpy_core.guards.codegen import GuardWriter
 from magpy_core.guards.first_level import FirstLevel
@@ -90,10 +91,10 @@ def _without_guard(*kinds: GuardKind) -> tuple[Patch, ...]:
 
         return checked
 
-    def put_off(original: Callable[..., bool]) -> Callable[..., bool]:
+    def deferred(original: Callable[..., bool]) -> Callable[..., bool]:
         return lambda self, read: read.kind not in kinds and original(self, read)
 
-    return ((GuardWriter, "check", make), (GuardWriter, "_put_off", put_off))
+    return ((GuardWriter, "check", make), (GuardWriter, "_defer_to_entry_loop", deferred))
 
 
 def _always(value: Any) -> Callable[[Any], Any]:
@@ -226,7 +227,7 @@ BUGS = [
         change="ambient grad=False"),
     Bug("tensors' dtypes and shapes not guarded", ((capture, "tensor_check", _TRUE),), ("strides_forced",)),
     Bug("aliased containers not told apart", ((traces, "_distinct", _always([])),), ("alias_two_written",)),
-    Bug("shared memory not guarded", ((Capture, "_storages", _NOTHING),), ("alias_memory_of_arguments",), "aot_eager"),
+    Bug("shared memory not guarded", ((CodeWriter, "_storages", _NOTHING),), ("alias_memory_of_arguments",), "aot_eager"),
     Bug("the last side effect skipped", _effects(lambda prepared: prepared[:-1]), ("item_writes", "prints")),
     Bug("a side effect doubled", _effects(lambda prepared: prepared + prepared[-1:]), ("prints",)),
     Bug("side effects in reverse order", _effects(lambda prepared: prepared[::-1]), ("print_then_effect_order",)),

@@ -118,7 +118,7 @@ def armed(target: Any, *args: Any, calls: int = 5) -> tuple[Any, Any]:
     for _ in range(calls):
         compiled(*args)
     (capture,) = magpy_core.captures(compiled)
-    assert isinstance(capture._tagged._level, FirstLevel), "the first level has not begun"
+    assert isinstance(capture.fast_guard._level, FirstLevel), "the first level has not begun"
     return compiled, capture
 
 
@@ -190,7 +190,7 @@ def test_changes_of_classes_are_seen(change: str) -> None:
     net = nn.Sequential(*(Net() for _ in range(30)))
     compiled, capture = armed(net, X)
     assert not any(
-        read.kind is guard.NAMES for read in capture._tagged._reads if id(read) not in capture._tagged._level.covered
+        read.kind is guard.NAMES for read in capture.fast_guard._reads if id(read) not in capture.fast_guard._level.covered
     )
     CLASS_CHANGES[change](Net)
     for _ in range(6):
@@ -262,7 +262,7 @@ def test_changes_of_modules_functions_and_cells_are_seen(change: str) -> None:
     exec(_LIBRARY, vars(lib))
     net = nn.Sequential(deep(), *(lib.Net() for _ in range(5)))
     compiled, capture = armed(net, X)
-    left = [read for read in capture._tagged._reads if id(read) not in capture._tagged._level.covered]
+    left = [read for read in capture.fast_guard._reads if id(read) not in capture.fast_guard._level.covered]
     assert not [read for read in left if read.source.kind in ("field", "cell") and read.kind in (guard.IS, guard.IDENTITY)]
     assert not [read for read in left if read.source.path.startswith("<globals of ") and read.kind is not guard.TENSOR], left
     for _ in range(2):
@@ -270,7 +270,7 @@ def test_changes_of_modules_functions_and_cells_are_seen(change: str) -> None:
     LIBRARY_CHANGES[change](lib)
     for _ in range(6):
         torch.testing.assert_close(compiled(X), net(X), rtol=0, atol=0)
-    assert capture._tagged._level is None or capture.hits < 8, "nothing saw the change"
+    assert capture.fast_guard._level is None or capture.hits < 8, "nothing saw the change"
 
 
 def test_the_names_of_the_script_that_runs_are_left_to_the_full_guard(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,11 +280,11 @@ def test_the_names_of_the_script_that_runs_are_left_to_the_full_guard(monkeypatc
     monkeypatch.setitem(sys.modules, "__main__", lib)
     net = nn.Sequential(deep(), *(lib.Net() for _ in range(5)))
     _, capture = armed(net, X)
-    level = capture._tagged._level
+    level = capture.fast_guard._level
     for i in range(5):
         lib.loop_variable = i
         assert capture.matches((X,), {})
-    assert capture._tagged._level is level, "a loop at the script's top level ends no first level"
+    assert capture.fast_guard._level is level, "a loop at the script's top level ends no first level"
     lib.scale = 5.0
     assert not capture.matches((X,), {})
 
@@ -333,7 +333,7 @@ def test_most_of_the_guard_is_left_out() -> None:
 
     net = deep()
     _, capture = armed(step, X)
-    assert len(capture._tagged._level.covered) > 0.8 * len(capture.guards) > 200
+    assert len(capture.fast_guard._level.covered) > 0.8 * len(capture.guards) > 200
     assert capture.matches((X,), {}) and not capture.matches((X.double(),), {}) and not capture.matches((X, X), {})
 
 
@@ -350,8 +350,8 @@ def test_a_counter_is_left_to_the_full_guard() -> None:
         compiled(X)
     assert net.calls == net[2].last == 40
     capture = max(magpy_core.captures(compiled), key=lambda c: c.hits)
-    assert capture._tagged._level is not None and capture._tagged._watch.holds()
-    assert any(path.endswith(".__dict__") for path in capture._tagged._volatile)
+    assert capture.fast_guard._level is not None and capture.fast_guard._watch.holds()
+    assert any(path.endswith(".__dict__") for path in capture.fast_guard._volatile)
 
 
 def test_switching_back_and_forth_is_no_reason_to_give_up() -> None:
@@ -363,7 +363,7 @@ def test_switching_back_and_forth_is_no_reason_to_give_up() -> None:
             for _ in range(20):
                 torch.testing.assert_close(compiled(X), net(X), rtol=0, atol=0)
     captures = magpy_core.captures(compiled)
-    assert any(c._tagged._level is not None for c in captures) and not any(c._tagged._volatile for c in captures)
+    assert any(c.fast_guard._level is not None for c in captures) and not any(c.fast_guard._volatile for c in captures)
 
 
 def test_nothing_is_kept_alive() -> None:
@@ -384,7 +384,7 @@ def test_nothing_is_kept_alive() -> None:
         assert old() is None, "a parameter that was replaced is freed at once, as in plain Python"
         del holder["net"][19]
         assert part() is None and weight() is None
-        assert capture._tagged._level is None, "the first level has ended"
+        assert capture.fast_guard._level is None, "the first level has ended"
         expected = holder["net"](X)
         torch.testing.assert_close(compiled(X), expected, rtol=0, atol=0)
         whole = weakref.ref(holder.pop("net"))
@@ -415,7 +415,7 @@ def test_a_profile_shows_the_users_operations_alone() -> None:
     compiled, capture = armed(net, X)
     with torch.profiler.profile() as profile:
         compiled(X)
-    assert capture._tagged._level is not None or capture.hits
+    assert capture.fast_guard._level is not None or capture.hits
     assert not {"aten::index_select", "aten::equal"} & {event.name for event in profile.events()}
 
 
@@ -426,4 +426,4 @@ def test_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(6):
         torch.testing.assert_close(compiled(X), net(X), rtol=0, atol=0)
     (capture,) = magpy_core.captures(compiled)
-    assert capture._tagged._level is None
+    assert capture.fast_guard._level is None

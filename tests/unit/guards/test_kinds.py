@@ -127,7 +127,7 @@ CASES = [
     Case(guard.NOT_SAME_AS, attribute, lambda t: t.const(OTHER, "other"), Box(Box()), Box(OTHER),
          "if v1 is C0: return MISS", "box.a is not other", "another object", "the same object as other"),
     Case(guard.OUTCOME, constant_of(_SYM), lambda t: (_SYM(t), True), Box(5), Box(2), "if not (C0(v1, 3)): return MISS",
-         "(box.a > 3) gives True", "True", "False"),
+         "(box.a > 3) is True", "True", "False"),
 
 ]  # fmt: skip
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind.name)

@@ -91,17 +91,17 @@ def test_nothing_is_made_up() -> None:
     assert {f.cost_ms for f in session.findings} == {None}, "what plain Python costs more is not known"
     known = costs.Costs()
     finding = Finding("MP201", "m", _place(1))
-    known.captured_again([finding], 1.0, None)
-    assert known.settle([finding], [], 5, 5) == [] and finding.cost_ms is None, "no usual call to compare with"
+    known.recaptured([finding], 1.0, None)
+    assert known.assign([finding], [], 5, 5) == [] and finding.cost_ms is None, "no usual call to compare with"
 
 
 def test_what_changed_at_once_shares_the_time() -> None:
     first, second = (Finding("MP202", name, _place(1)) for name in "ab")
     known = costs.Costs()
     known.usual(0.25)
-    known.captured_again([first, second], 1.25, None)
-    known.captured_again([first], 1.25, None)
-    assert known.settle([first, second], [], 9, 3) == [first, second]
+    known.recaptured([first, second], 1.25, None)
+    known.recaptured([first], 1.25, None)
+    assert known.assign([first, second], [], 9, 3) == [first, second]
     assert (first.cost_ms, second.cost_ms) == (750.0, 500.0)
 
 
@@ -122,7 +122,7 @@ def test_gaps_between_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     names["run"] = generated
     places = [_place(1), _place(2)]
     capture: Any = SimpleNamespace(
-        segments=[1, 2, 3], is_ready=True, run=generated, _namespace=names, cut_at=places.__getitem__
+        segments=[1, 2, 3], is_ready=True, run=generated, namespace=names, cut_at=places.__getitem__
     )
     untouched, known = dict(names), costs.Costs()
     for thinking in (2, 2, 4):
@@ -132,5 +132,5 @@ def test_gaps_between_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
         capture.run((9,), {})
     assert names == untouched and capture.run is generated
     findings = [Finding("MP101", "first", places[0]), Finding("MP102", "second", places[1])]
-    known.settle(findings, [], calls=6, steps=3)  # two calls in a step; behind the first graph nothing is thought
+    known.assign(findings, [], calls=6, steps=3)  # two calls in a step; behind the first graph nothing is thought
     assert [f.cost_ms for f in findings] == [2_000.0, 6_000.0]

@@ -67,6 +67,6 @@ def test_nothing_is_kept_alive_or_piles_up() -> None:
     assert capture() is None
     finding = next(f for f in told if f.code == "MP101")
     for _ in range(100):  # a program without steps, whose region says the same again at every call
-        region.report(finding)  # type: ignore[attr-defined]
-    assert len(region._counts._fresh) <= len(told)  # type: ignore[attr-defined]
-    assert len(region._counts._fresh) == len({f.key for f in told if f.code[:3] in ("MP1", "MP3")})  # type: ignore[attr-defined]
+        region.log.add(finding)  # type: ignore[attr-defined]
+    assert len(region.log.counts._fresh) <= len(told)  # type: ignore[attr-defined]
+    assert len(region.log.counts._fresh) == len({f.key for f in told if f.code[:3] in ("MP1", "MP3")})  # type: ignore[attr-defined]

@@ -1,0 +1,190 @@
+"""From a trace to the statements of a capture's functions, and the names they use. Key type: CodeWriter.
+
+The functions' first part is the guard; then what puts things back is saved, the graph's segments run, and replay follows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch.fx
+
+from magpy_core._compat.torch.autograd import get_modes, set_modes
+from magpy_core._compat.torch.tensor_guards import storage_key, tensor_check
+from magpy_core._compat.torch.torch_state import random_streams, restore_streams
+from magpy_core.capture.conditions import evaluator
+from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed
+from magpy_core.capture.settings import Settings
+from magpy_core.capture.structure import Structure, decided_by
+from magpy_core.capture.text import Lines
+from magpy_core.capture.undo import Undo, restore_history, restore_input, write_undo
+from magpy_core.guards.codegen import GuardWriter
+from magpy_core.guards.kinds import TENSOR
+from magpy_core.opgraph.expected import OtherResult
+from magpy_core.recording.ledger import Decision
+from magpy_core.recording.trace import GuardedTensor, Live, Trace
+from magpy_core.refgraph.draws import put_back
+from magpy_core.replay.codegen import ReplayWriter
+from magpy_core.replay.ir import Outside
+from magpy_core.replay.prefetch import prefetch
+
+
+class CodeWriter:
+    """Writes one capture's statements. Afterwards ``lines`` has them, ``names`` what they refer to (except the graphs),
+    ``w`` the guard's variables, and ``undo`` what is put back."""
+
+    def __init__(self, trace: Trace, live: Live, structure: Structure, settings: Settings) -> None:
+        self._trace, self._live, self._structure, self._settings = trace, live, structure, settings
+        self.w = GuardWriter(where=_note)
+        self.names: dict[str, Any] = {}
+        self.undo = Undo()
+        guard, values = self._guard()
+        self.checks = self.w.checks
+        inputs = [values[n] for n in structure.placeholders]
+        # a size that the backend or a dynamic graph turns out to depend on is only known when it has been compiled
+        shapes = [f"if not shapes_ok(({', '.join(inputs)})): return MISS"] if self.may_specialise else []
+        graph, replay = self._graph_and_replay(values)
+        self.lines = Lines(guard, inputs, shapes, graph, replay, bool(trace.draws))
+        self.names |= self.w.table
+        self.names.update(
+            MISS=MISS, global_state=trace.globals_hold,
+            tensors=tensor_check(live.tensors, [tensor.dims for tensor in trace.tensors]),
+            storage_key=storage_key, restore_input=restore_input, restore_history=restore_history,
+            random_streams=random_streams, restore_streams=restore_streams,
+            get_modes=get_modes, set_modes=set_modes, put_back=put_back,
+            CaptureFailed=CaptureFailed, OtherResult=OtherResult, RERUN_PLAIN=RERUN_PLAIN,
+        )  # fmt: skip
+
+    @property
+    def may_specialise(self) -> bool:
+        """Whether a backend may add checks of shapes and numbers to the guard."""
+        return bool(self._trace.dims) or (self._settings.backend != "eager" and bool(self._trace.numbers))
+
+    # -- guard -------------------------------------------------------------------------------------------------
+
+    def _guard(self) -> tuple[list[str], dict[torch.fx.Node, str]]:
+        """The guard's statements, and the variables of the graph's inputs."""
+        trace, w = self._trace, self.w
+        w.lines += [self._call_shape(), "if not global_state(): return MISS"]
+        for source in trace.draws:  # all of them, in order, whatever becomes of the numbers
+            w.var(source)
+        w.write(trace.refgraph.reads)
+        for group in trace.distinct:
+            w.distinct(list(group))
+        self._tensors()
+        self._storages()
+        numbers = {n: w.scalar(sym) for n, sym in trace.numbers}
+        values = {i.node: w.var(i.source) for i in trace.inputs} | numbers
+        for source in {id(s): s for s in self._targets()}.values():
+            w.var(source)
+        prefetch(w, trace.plan)
+        self._write_conditions(values)
+        return w.take(), values
+
+    def _call_shape(self) -> str:
+        wanted = self._settings.kwarg_names
+        if wanted:
+            return f"if len(args) != {self._settings.n_args} or tuple(kwargs) != {self.w.const(wanted)}: return MISS"
+        return f"if kwargs or len(args) != {self._settings.n_args}: return MISS"
+
+    def _targets(self) -> list[Any]:
+        """The sources of the objects that effects change."""
+        return [e.target.source for e in self._trace.plan.effects if isinstance(e.target, Outside)]
+
+    def _tensors(self) -> None:
+        trace, w = self._trace, self.w
+        names = [w.var(tensor.source) for tensor in trace.tensors]
+        guarded = {id(tensor.source) for tensor in trace.tensors}
+        for read in trace.refgraph.reads:  # tensors that no operation took: their presence may have decided something
+            if read.kind is TENSOR and id(read.source) not in guarded:
+                w.fail_if(f"type({w.var(read.source)}) is not {w.const(read.expected)}", read.site)
+        if names:
+            w.lines.append(f"if not tensors({', '.join(names)}): return MISS")
+            w.checks += len(names)
+        for tensor in trace.tensors:
+            if tensor.dims:
+                v = w.var(tensor.source)
+                small = " or ".join(f"{v}.size({d}) < 2" for d in sorted(tensor.dims))
+                w.fail_if(f"{small} or not {v}.is_contiguous()", None)
+
+    def _storages(self) -> None:
+        """Inputs changed in place must share memory with the same inputs as when recorded."""
+        w, mutated = self.w, {id(s) for s in self._trace.writes.mutated}
+        if not mutated:
+            return
+        by_memory: dict[int, list[GuardedTensor]] = {}
+        for tensor in self._trace.tensors:
+            by_memory.setdefault(tensor.memory, []).append(tensor)
+        for group in by_memory.values():
+            if len(group) == 1 or not any(id(t.source) in mutated for t in group):
+                continue
+            first = w.var(group[0].source)
+            for tensor in group[1:]:
+                w.fail_if(f"storage_key({w.var(tensor.source)}) != storage_key({first})", None)
+            if self._settings.backend != "eager":  # which elements overlap is compiled in
+                for tensor in group:
+                    w.fail_if(f"{w.var(tensor.source)}.storage_offset() != {tensor.offset}", None)
+        if len(by_memory) > 1:
+            names = ", ".join(w.var(group[0].source) for group in by_memory.values())
+            w.lines.append(f"if len(set(map(storage_key, ({names},)))) != {len(by_memory)}: return MISS")
+            w.checks += 1
+
+    def _write_conditions(self, values: dict[torch.fx.Node, str]) -> None:
+        """Decisions on the data of inputs, in the program's order."""
+        for i, decision in enumerate(self._structure.conditions):
+            decisive = decided_by(decision)
+            inputs, self.names[f"condition{i}"] = evaluator(decision.condition or (), decisive)
+            self.w.lines.append(f"decided{i} = condition{i}({', '.join(values[n] for n in inputs)})")
+            differs = self._differs(decision, {node: f"decided{i}[{decisive.index(node)}]" for node in decisive})
+            self.w.fail_if(f"decided{i} is None or {differs}", decision.site)
+
+    def _differs(self, decision: Decision, values: dict[torch.fx.Node, str]) -> str:
+        return f"not same({self.w.scalar(decision.sym, values.__getitem__)}, {self.w.const(decision.outcome)})"
+
+    # -- graph and replay --------------------------------------------------------------------------------------
+
+    def _graph_and_replay(self, inputs: dict[torch.fx.Node, str]) -> tuple[list[str], list[str]]:
+        w, structure, plan = self.w, self._structure, self._trace.plan
+        values = dict(inputs)
+        compiled = self._settings.backend != "eager"
+        self.undo = write_undo(w, self._trace, inputs, may_undo=structure.may_undo, compiled=compiled)
+        undo, before = self.undo.statements, w.take()
+        self._segments(values)
+        if plan.raises and not (structure.cuts or structure.assertions):
+            # nothing else decides whether it raises: the graph need not run
+            before, undo = [], ""
+            w.take()
+        writer = ReplayWriter(w, values)
+        writer.targets = {id(source): self._live.objects[id(source)] for source in self._targets()}
+        result, effects = writer.values(plan)
+        # nothing outside has changed yet: whatever goes wrong, plain Python can still run the call from its beginning
+        failed = ["except CaptureFailed:", f"    {undo}raise", "except OtherResult:", f"    {undo}return MISS"]
+        failed += ["except Exception:", f"    {undo}return RERUN_PLAIN"]
+        failed += ["except BaseException:", f"    {undo}raise"] if undo else []
+        graph = [*before, "try:", *(f"    {line}" for line in w.take() or ["pass"]), *failed]
+        replay = [line for lines in effects for line in lines]
+        # plain Python raises with a traceback of its own frames
+        return graph, [*replay, f"{undo}return RERUN_PLAIN" if plan.raises else f"return {result}"]
+
+    def _segments(self, values: dict[torch.fx.Node, str]) -> None:
+        """The calls of the compiled segments, whose results go into ``values``, and the tests of the decisions on them."""
+        w, structure = self.w, self._structure
+        last = len(structure.segments) - 1
+        for i, segment in enumerate(structure.segments):
+            call = f"graph{i}([{', '.join(values[n] for n in segment.inputs)}])"
+            if segment.outputs:
+                w.lines.append(f"out{i} = {call}")
+                for k, node in enumerate(segment.outputs):
+                    values[node] = f"g{i}_{k}"
+                    w.lines.append(f"g{i}_{k} = out{i}[{k}]")
+            elif segment.has_work:
+                w.lines.append(call)
+            for decision in structure.assertions if i == last else structure.cuts[i : i + 1]:
+                note = _note(decision.site)
+                w.lines.append(f"if {self._differs(decision, values)}: {self.undo.statements}return MISS  # {note}")
+
+
+def _note(site: Any) -> str:
+    if site is None:
+        return ""
+    return f"{site.code.co_filename.rsplit('/', 1)[-1]}:{site.lineno}"

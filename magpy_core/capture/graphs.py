@@ -1,0 +1,133 @@
+"""The compiled segments of a capture: each is compiled at its first call. Key type: CompiledGraphs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+
+from magpy_core.backends.base import CompiledGraph
+from magpy_core.backends.fakes import guard_namespace, make_fake_inputs
+from magpy_core.backends.registry import get_backend
+from magpy_core.capture.compilers import compiled_wrongly
+from magpy_core.capture.examples import dynamic_dims
+from magpy_core.capture.first_run import first_run
+from magpy_core.capture.outcome import CaptureFailed
+from magpy_core.capture.settings import Settings
+from magpy_core.capture.structure import Structure
+from magpy_core.findings import Unsupported
+from magpy_core.opgraph.segments import Segment
+from magpy_core.recording.trace import Trace
+from magpy_core.refgraph.kinds import is_a
+
+_COMPILING = threading.RLock()
+
+
+class CompiledGraphs:
+    """Puts ``graph0``, ``graph1``, ... into the namespace of the generated functions: first a stub, which compiles its
+    segment for the inputs at hand, then the compiled callable. Checks that backends add become ``shapes_ok``."""
+
+    def __init__(
+        self, trace: Trace, structure: Structure, settings: Settings, names: dict[str, Any], kept: frozenset[torch.fx.Node]
+    ) -> None:
+        self._trace, self._structure, self._settings, self._kept = trace, structure, settings, kept
+        self._names = names
+        self._bare: dict[int, Callable[..., Any]] = {}
+        self._checks: list[tuple[Sequence[Any], list[int]]] = []
+        self.compile_seconds: float | None = None
+        self.generated_code: list[str] = []
+        names.update({f"graph{i}": self._stub(i) for i in range(len(structure.segments))}, shapes_ok=lambda values: True)
+
+    @property
+    def bare_callable(self) -> Callable[..., Any]:
+        """The backend's callable of the first segment, without guards and replay. It must have run once."""
+        return self._bare[0]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every segment has been compiled."""
+        return all(i in self._bare for i, s in enumerate(self._structure.segments) if s.outputs or s.has_work)
+
+    def _stub(self, index: int) -> Callable[..., Any]:
+        """Stands for segment ``index`` until its first call: compiles it and then takes itself out."""
+        segment, name = self._structure.segments[index], f"graph{index}"
+
+        def compile_and_call(inputs: list[Any]) -> Any:
+            with _COMPILING:
+                fn = self._names[name]
+                if fn is compile_and_call:
+                    fn = self._names[name] = self._compile(index, tuple(inputs))
+            written = [value for node, value in zip(segment.inputs, inputs, strict=True) if node in self._kept]
+            return first_run(fn, inputs, written) if written else fn(inputs)
+
+        return compile_and_call
+
+    def _compile(self, index: int, inputs: tuple[Any, ...]) -> Callable[..., Any]:
+        """The callable of one segment: takes its inputs as one list (and may empty it). Raises CaptureFailed."""
+        start = time.perf_counter()
+        segment = self._structure.segments[index]
+        if (reason := compiled_wrongly(self._settings.backend, inputs, segment.outputs, self._trace)) is not None:
+            raise CaptureFailed("MP902", reason)
+        compiled = self._run_backend(segment, inputs)
+        if compiled.generated_code:
+            self.generated_code.append(compiled.generated_code)
+        if compiled.guards:
+            self._add_check(segment, compiled.guards)
+        self.compile_seconds = (self.compile_seconds or 0.0) + time.perf_counter() - start
+        fn = self._bare[index] = compiled.fn
+        return compiled.boxed or (lambda inputs: fn(*inputs))
+
+    def _run_backend(self, segment: Segment, inputs: tuple[Any, ...]) -> CompiledGraph:
+        gm = segment.module()
+        placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+        backend, dims = self._settings.backend, self._dims(segment, placeholders, inputs)
+        try:
+            fakes = make_fake_inputs(inputs, dims or None).fakes
+            for node, value, fake in zip(placeholders, inputs, fakes, strict=True):
+                node.meta["example_value"] = fake
+                if not is_a(value, torch.Tensor):
+                    node.meta["magpy_scalar"] = type(value)
+            dynamic, same_random = bool(self._trace.dims), self._settings.same_random
+            return get_backend(backend).compile(gm, fakes, dynamic=dynamic, same_random=same_random)
+        except Unsupported as error:
+            raise CaptureFailed(error.code, error.message) from error
+        except Exception as error:  # whatever a compiler trips over, the program goes on in plain Python
+            what = f"{type(error).__name__}: {str(error)[:160]}"
+            raise CaptureFailed("MP902", f"The backend {backend} failed to compile the region ({what}).") from error
+
+    def _dims(self, segment: Segment, placeholders: Sequence[torch.fx.Node], inputs: tuple[Any, ...]) -> dict[int, set[int]]:
+        """Per input of a segment the dimensions that may vary: of another segment's result, all that aren't 1 now."""
+        dims: dict[int, set[int]] = {}
+        for i, (node, value) in enumerate(zip(placeholders, inputs, strict=True)):
+            if self._trace.dims and is_a(value, torch.Tensor):
+                inner = segment.inputs[i].op != "placeholder"
+                varying = (
+                    {d for d, n in enumerate(value.shape) if n > 1} if inner else dynamic_dims(self._trace, node, value)
+                )
+                if varying:
+                    dims[i] = varying
+        return dims
+
+    def _add_check(self, segment: Segment, guards: Sequence[Any]) -> None:
+        position = {n: i for i, n in enumerate(self._structure.placeholders)}
+        if not all(n in position for n in segment.inputs):
+            raise CaptureFailed("MP902", "The backend specialised a later part of the region on sizes that no guard checks.")
+        self._checks.append((guards, [position[n] for n in segment.inputs]))
+        self._names["shapes_ok"] = shape_check(self._checks)
+
+
+def shape_check(checks: Sequence[tuple[Sequence[Any], list[int]]]) -> Callable[[Any], bool]:
+    """One function of all inputs for the expressions of each segment's backend guards, whose inputs are at ``positions``."""
+    compiled = [
+        (eval(f"lambda L: {' and '.join(f'({g.expression})' for g in guards)}", dict(guard_namespace())), positions)
+        for guards, positions in checks
+    ]
+
+    def check(inputs: Any) -> bool:
+        return all(fn([inputs[p] for p in positions]) for fn, positions in compiled)
+
+    return check

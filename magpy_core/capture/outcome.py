@@ -1,0 +1,19 @@
+"""What running a capture can end in besides the call's result. Key names: MISS, RERUN_PLAIN, CaptureFailed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+MISS: Any = type("MISS", (), {"__repr__": lambda self: "MISS"})()
+"""The guards don't hold, or the graph takes another path: the capture doesn't fit the call."""
+RERUN_PLAIN: Any = type("RERUN_PLAIN", (), {"__repr__": lambda self: "RERUN_PLAIN"})()
+"""The graph raised and has left no trace: the call has to run as plain Python."""
+
+
+class CaptureFailed(Exception):
+    """A capture can't run (its backend failed, or its graph raised in its first run); carries the finding's text."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message

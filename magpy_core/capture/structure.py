@@ -1,0 +1,51 @@
+"""How a trace is cut: decisions are tested ahead of the graph, between its segments and after it. Key type: Structure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch.fx
+
+from magpy_core.opgraph.conditions import only_for
+from magpy_core.opgraph.segments import Segment, split
+from magpy_core.recording.ledger import Decision
+from magpy_core.recording.trace import Trace
+
+
+@dataclass(frozen=True)
+class Structure:
+    """``conditions`` are decided by the inputs alone, before the graph, by the nodes in ``ahead``. ``cuts``: one behind each
+    segment but the last. ``assertions`` are tested when the whole graph has run. ``placeholders``: the graph's inputs, in
+    order."""
+
+    conditions: tuple[Decision, ...]
+    cuts: tuple[Decision, ...]
+    assertions: tuple[Decision, ...]
+    ahead: frozenset[torch.fx.Node]
+    segments: list[Segment]
+    placeholders: tuple[torch.fx.Node, ...]
+
+    @staticmethod
+    def of(trace: Trace) -> Structure:
+        # On a GPU, what an assertion rules out (an index too large) would end the process instead of raising: a cut there.
+        after_graph = all(tensor.facts.device.type == "cpu" for tensor in trace.inputs)
+        conditions = tuple(d for d in trace.decisions if d.condition is not None)
+        rest = [d for d in trace.decisions if d.condition is None]
+        cuts = tuple(d for d in rest if not (after_graph and d.asserted))
+        assertions = tuple(d for d in rest if after_graph and d.asserted)
+        asserted = [node for d in assertions for node in decided_by(d)]
+        wanted = [*map(decided_by, cuts), [*trace.plan.outputs, *asserted]]
+        ahead = frozenset(only_for((d.condition or () for d in conditions), (n for nodes in wanted for n in nodes)))
+        segments = split(trace.graph, [d.last_node for d in cuts], wanted, ahead)
+        placeholders = tuple(n for n in trace.graph.nodes if n.op == "placeholder")
+        return Structure(conditions, cuts, assertions, ahead, segments, placeholders)
+
+    @property
+    def may_undo(self) -> bool:
+        """Whether a part of the graph may have run when the capture turns out not to fit."""
+        return len(self.segments) > 1 or bool(self.assertions)
+
+
+def decided_by(decision: Decision) -> list[torch.fx.Node]:
+    """The graph values that a decision depends on."""
+    return [leaf.payload for leaf in decision.sym.leaves() if leaf.kind == "node"]

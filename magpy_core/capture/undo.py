@@ -1,0 +1,85 @@
+"""Law: compute first. a graph that takes another path, or raises, leaves nothing changed. Writes what is saved before the graph runs and
+what puts it back. Key type: Undo; key functions: write_undo, restore_input, restore_history."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.fx
+
+from magpy_core._compat.torch.autograd import switches_modes
+from magpy_core._compat.torch.tensor_guards import keep_version
+from magpy_core.guards.codegen import GuardWriter
+from magpy_core.opgraph.raising import undo_needed
+from magpy_core.recording.trace import Trace
+
+
+@dataclass(frozen=True)
+class Undo:
+    """``statements`` put everything back (each ends in ``"; "``). ``kept`` are inputs that nothing saves at every call: they
+    are put back if the first run of the compiled graph raises."""
+
+    statements: str = ""
+    kept: frozenset[torch.fx.Node] = frozenset()
+
+
+def write_undo(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str], *, may_undo: bool, compiled: bool) -> Undo:
+    """Writes what is saved before the graph, where it may have to be put back at all. ``may_undo``: part of the graph may
+    run in vain; ``compiled``: by other code than was recorded."""
+    writes = trace.writes
+    raises, raises_changed = undo_needed(trace.graph, writes.first)
+    if trace.dims:
+        raises, raises_changed = True, writes.first is not None
+    kept = frozenset(i.node for i in trace.inputs if i.shares_mutated and compiled and not (may_undo or raises_changed))
+    statements = _save_inputs(w, trace, names) if may_undo or raises_changed else ""
+    if (may_undo or raises) and writes.drew_random:
+        w.lines.append("random = random_streams()")
+        statements += "restore_streams(random); "
+    if (may_undo or raises) and any(switches_modes(n.target) for n in trace.graph.nodes):
+        w.lines.append("modes = get_modes()")
+        statements = "set_modes(modes); " + statements
+    return Undo(statements, kept)
+
+
+def _save_inputs(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str]) -> str:
+    history = contents = ""
+    for graph_input in trace.inputs:
+        name = names[graph_input.node]
+        if graph_input.undo_error is not None:
+            raise graph_input.undo_error
+        if graph_input.new_history:
+            w.lines.append(f"required_{name} = {name}.requires_grad")
+            history += f"restore_history({name}, required_{name}); "
+        if graph_input.is_mutated:
+            w.lines.append(f"saved_{name} = {name}.detach().clone()")
+            contents += f"restore_input({name}, saved_{name}); "
+            if graph_input.source.path in trace.writes.with_history:
+                # a write that autograd records can only be undone where it had recorded nothing before
+                w.fail_if(f"{name}.grad_fn is not None or {name}._is_view()", None)
+                contents += f"{name}.detach_(); "
+    return history + contents
+
+
+def restore_input(tensor: torch.Tensor, backup: torch.Tensor) -> None:
+    """Put the contents of ``backup`` back, without a new version of the tensor."""
+    with torch.no_grad(), keep_version(tensor):
+        if tensor.shape != backup.shape:  # an operation with ``out=`` resized it
+            tensor.resize_(backup.shape)
+        for dim in range(tensor.dim()):
+            if tensor.stride(dim) == 0 and tensor.shape[dim] > 1:  # expanded: its rows are one
+                tensor, backup = tensor.narrow(dim, 0, 1), backup.narrow(dim, 0, 1)
+        try:
+            tensor.copy_(backup)
+        except RuntimeError:  # overlapping windows: an element of two of them is the same in both
+            for place in itertools.product(*map(range, tensor.shape)):
+                tensor[place].copy_(backup[place])
+
+
+def restore_history(tensor: torch.Tensor, required: bool) -> None:
+    """Make the tensor a leaf again that requires a gradient or doesn't, as before."""
+    if tensor.grad_fn is not None:
+        tensor.detach_()
+    tensor.requires_grad_(required)

@@ -1,0 +1,35 @@
+"""Why no capture fits a call, and what becomes symbolic because of it. Key functions: closest_failures, generalise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from magpy_core.capture.build import Capture
+from magpy_core.guards.explain import Failure
+from magpy_core.recording.ledger import Learned
+
+DECISION = Failure("MP201", "a decision on data or on a random number", "as captured", "another outcome", None)
+"""What is known when every guard holds."""
+
+
+def closest_failures(captures: Iterable[Capture], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Failure]:
+    """The failed guards of the capture that has fewest of them."""
+    found = [capture.guards.explain(args, kwargs, global_ok=capture.globals_hold()) for capture in captures]
+    return min((failures for failures in found if failures), key=len, default=[DECISION])
+
+
+def generalise(learned: Learned, failures: Sequence[Failure]) -> list[Failure]:
+    """Add to ``learned`` the numbers and dimensions that vary; returns the failures that this explains."""
+    out = []
+    for failure in failures:
+        if failure.source is None:
+            continue
+        if failure.number and failure.source.path not in learned.exact:
+            learned.numbers.add(failure.source.path)
+        elif failure.dims:
+            learned.dims.setdefault(failure.source.path, set()).update(failure.dims)
+        else:
+            continue
+        out.append(failure)
+    return out

@@ -1,0 +1,52 @@
+"""A region in figures, for reports. Key function: summarise."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from statistics import median
+from typing import TYPE_CHECKING
+
+from magpy_core.findings import CaptureSummary, RegionSummary
+from magpy_core.regions.reporting import host_reads
+from magpy_core.regions.timing import speedup_interval
+
+if TYPE_CHECKING:
+    from magpy_core.regions.region import Region
+
+
+def summarise(region: Region) -> RegionSummary:
+    captures, times, log = region.captures, region.times, region.log
+    complete = bool(captures) and not region.disabled and all(c.is_complete for c in captures)
+    low, high = speedup_interval(times.eager, times.compiled) or (None, None)
+    return RegionSummary(
+        id=region.id,
+        kind=region.kind,
+        name=region.name,
+        file=region.location.file,
+        line=region.location.range.start.line + 1,
+        calls=region.calls,
+        captures=len(captures),
+        complete=complete,
+        # of a complete graph, such findings only show which data it depends on
+        graph_breaks=0 if complete else sum(1 for f in log.findings.values() if f.code.startswith("MP1")),
+        guards=max((len(c.guards) for c in captures), default=0),
+        side_effects=max((len(c.replay.effects) + len(c.trace.writes.mutated) for c in captures), default=0),
+        host_reads=host_reads(region),
+        hits=region.hits,
+        eager_ms=_ms(times.eager),
+        compiled_ms=_ms(times.compiled),
+        guard_ms=_ms(times.guard) or _ms([s for c in captures for s in c.guard_seconds]),
+        compile_s=times.compile_seconds(captures),
+        captures_after_step_3=log.captures_after_step_3,
+        graphs=max((len(c.segments) for c in captures), default=0),
+        speedup_low=round(low, 4) if low is not None else None,
+        speedup_high=round(high, 4) if high is not None else None,
+        recompiles=list(log.recompiles),
+        per_capture=[
+            CaptureSummary(len(c.guards), _ms(c.guard_seconds), c.hits, c.is_complete, c.compile_seconds) for c in captures
+        ],
+    )
+
+
+def _ms(seconds: Collection[float]) -> float | None:
+    return round(median(seconds) * 1e3, 4) if seconds else None

@@ -1,0 +1,57 @@
+"""What the clock shows of a region: steady calls, compiled and in plain Python by turns. Key type: RegionTimes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from magpy_core.regions.costs import Costs, timed
+
+if TYPE_CHECKING:
+    from magpy_core.capture.build import Capture
+    from magpy_core.regions.region import Region
+
+_STEADY = range(4, 25)  # calls after a capture that alternate between compiled and plain Python
+_BETWEEN_GRAPHS = range(25, 32)  # the calls after those, in which the cuts are timed
+
+
+class RegionTimes:
+    """Seconds of calls, filled while a region measures. ``turn`` counts the calls since the last capture; ``retired`` are
+    captures that are no longer used, whose compilation took time all the same."""
+
+    def __init__(self) -> None:
+        self.eager: list[float] = []
+        self.compiled: list[float] = []
+        self.guard: list[float] = []
+        self.turn = 0
+        self.retired: list[Capture] = []
+        self.costs = Costs()
+
+    def call(self, region: Region, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call ``region``. The two kinds of steady calls alternate, so that they are timed side by side."""
+        hits, recordings = region.hits, region.recordings
+        compiles = region.options.mode == "compiled"
+        self.turn += 1
+        turn = self.turn
+        steady = turn in _STEADY and compiles and bool(region.captures) and not region.disabled
+        start = time.perf_counter()
+        if steady and turn % 2 == 0 and (fitting := region.fitting(args, kwargs)) is not None and fitting.is_compiled:
+            self.guard.append(time.perf_counter() - start)
+            start = time.perf_counter()
+            result = region.target(*args, **kwargs)
+            self.eager.append(time.perf_counter() - start)
+            return result
+        if turn in _BETWEEN_GRAPHS and compiles:
+            with timed(region.captures, self.costs):
+                return region.dispatch(args, kwargs)
+        start = time.perf_counter()
+        result = region.dispatch(args, kwargs)
+        if region.hits > hits and region.recordings == recordings and turn >= _STEADY.start:
+            self.compiled.append(time.perf_counter() - start)
+        return result
+
+    def compile_seconds(self, captures: Sequence[Capture]) -> float | None:
+        """What compiling took in all; None if nothing was compiled."""
+        seconds = [c.compile_seconds for c in [*captures, *self.retired] if c.compile_seconds is not None]
+        return round(sum(seconds), 3) if seconds else None
