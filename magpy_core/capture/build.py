@@ -8,8 +8,10 @@ from __future__ import annotations
 import functools
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,7 +27,7 @@ from magpy_core.capture.conditions import evaluator
 from magpy_core.capture.fast_guard import Tagged
 from magpy_core.capture.first_run import first_run
 from magpy_core.capture.parts import DRAWING, CaptureFailed, Guards, Replay, restore_history, restore_input, shape_check
-from magpy_core.capture.text import functions, short_functions
+from magpy_core.capture.text import MATCHES, functions, short_functions
 from magpy_core.findings import Finding, Location, Unsupported
 from magpy_core.guards.codegen import GuardWriter, inline_single_uses
 from magpy_core.guards.explain import TensorFacts
@@ -89,9 +91,13 @@ class Capture:
         self._facts = self._input_facts(live)
         self._tagged = Tagged(self, trace.refgraph.reads, MISS)
         self.guards, self.replay = self._generate(live)
-        self.matches: Callable[[Any, Any], bool] = self._namespace["matches"]
-        self.gather_inputs: Callable[[Any, Any], Any] = self._namespace["gather"]
-        self.run: Callable[[Any, Any], Any] = self._namespace["run"]
+        take = self._namespace.pop
+        self.matches: Callable[[Any, Any], bool] = take("matches")
+        self.gather_inputs: Callable[[Any, Any], Any] = take("gather")
+        self.run: Callable[[Any, Any], Any] = take("run")
+        self.full_run = self.run  # without a first level of the guard
+        take("run_drawing", None)
+        take("gather_drawing", None)
         self._tagged.begin()
 
     # -- structure ---------------------------------------------------------------------------------------------
@@ -279,8 +285,8 @@ class Capture:
             CaptureFailed=CaptureFailed, OtherResult=OtherResult, AGAIN=AGAIN,
             shapes_ok=lambda values: True, put_back=put_back,
         )  # fmt: skip
-        self._namespace.update({f"graph{i}": self._stub(i) for i in range(len(self.segments))})
-        exec(compile(text, f"<{self.title}>", "exec"), self._namespace)
+        self._namespace.update({f"graph{i}": _Stub(weakref.ref(self), i) for i in range(len(self.segments))})
+        exec(compile(text + MATCHES, f"<{self.title}>", "exec"), self._namespace)
         if not self.trace.draws:  # which are made before anything is checked
             self._tagged.prepare(w, guard, used_later, lambda lines: short_functions(lines, shapes, graph, replay))
         guards = Guards(self.trace, "\n".join(inline_single_uses(guard, used_later)), count)
@@ -359,19 +365,15 @@ class Capture:
 
     # -- running -----------------------------------------------------------------------------------------------
 
-    def _stub(self, index: int) -> Callable[..., Any]:
-        """Stands for segment ``index`` until its first call: compiles it for the inputs at hand, then takes itself out."""
-
-        def compile_and_call(inputs: list[Any]) -> Any:
-            with _COMPILING:
-                fn = self._namespace[f"graph{index}"]
-                if fn is compile_and_call:
-                    fn = self._namespace[f"graph{index}"] = self._compile_segment(index, tuple(inputs))
-            nodes = self.segments[index].inputs
-            written = [value for node, value in zip(nodes, inputs, strict=True) if node in self._written]
-            return first_run(fn, inputs, written) if written else fn(inputs)
-
-        return compile_and_call
+    def first_call(self, index: int, inputs: list[Any]) -> Any:
+        """Compile segment ``index`` for the inputs at hand, unless another thread has, and run it."""
+        with _COMPILING:
+            fn = self._namespace[f"graph{index}"]
+            if type(fn) is _Stub:
+                fn = self._namespace[f"graph{index}"] = self._compile_segment(index, tuple(inputs))
+        nodes = self.segments[index].inputs
+        written = [value for node, value in zip(nodes, inputs, strict=True) if node in self._written]
+        return first_run(fn, inputs, written) if written else fn(inputs)
 
     def _compile_segment(self, index: int, inputs: tuple[Any, ...]) -> Callable[..., Any]:
         """The callable of one segment: takes its inputs as one list (and may empty it). Raises CaptureFailed."""
@@ -429,8 +431,8 @@ class Capture:
 
     @property
     def names(self) -> dict[str, Any]:
-        """What the generated functions refer to, without these functions."""
-        return {k: v for k, v in self._namespace.items() if k not in ("run", "gather", "matches")}
+        """What the generated functions refer to."""
+        return dict(self._namespace)
 
     @property
     def title(self) -> str:
@@ -443,6 +445,20 @@ class Capture:
         nodes = sum(1 for n in self.trace.graph.nodes if n.op.startswith("call"))
         parts = f"{nodes} operations, {len(self.segments)} graph(s)"
         return f"<Capture: {parts}, {len(self.guards)} guards, {len(self.replay.effects)} effects>"
+
+
+@dataclass(frozen=True)
+class _Stub:
+    """Stands for a segment until its first call, which compiles it. Makes no cycle: a capture dies with its region."""
+
+    capture: weakref.ref[Capture]
+    index: int
+
+    def __call__(self, inputs: list[Any]) -> Any:
+        capture = self.capture()
+        if capture is None:
+            raise CaptureFailed("MP902", "The capture was dropped before its graph was compiled.")
+        return capture.first_call(self.index, inputs)
 
 
 def _decided_by(decision: Decision) -> list[torch.fx.Node]:

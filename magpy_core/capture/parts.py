@@ -96,7 +96,7 @@ def _where(site: Any) -> Location | None:
 
 # Random numbers are drawn before it is known whether the capture fits: if it does not, the streams are put back.
 DRAWING = """
-def run(args, kwargs):
+def run(args, kwargs, run_drawing=run_drawing):
     before = []
     try:
         result = run_drawing(args, kwargs, before)
@@ -107,7 +107,7 @@ def run(args, kwargs):
         put_back(before)
     return result
 
-def gather(args, kwargs):
+def gather(args, kwargs, gather_drawing=gather_drawing):
     before = []
     try:
         return gather_drawing(args, kwargs, before)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+MATCHES = "\ndef matches(args, kwargs, gather=gather):\n    return gather(args, kwargs) is not MISS\n"
+"""Whether a call fits. Like every function of a capture, it finds no other one by name in their namespace: they are taken
+out of it, as a cycle would keep what the guards compare with."""
 GUARD_ERRORS = "(AttributeError, LookupError, TypeError, ValueError, ReferenceError, StopIteration, ArithmeticError)"
 
 
@@ -17,11 +20,10 @@ def _guarded(name: str, guard: list[str], after: str) -> str:
 
 
 def functions(guard: list[str], shapes: list[str], graph: list[str], replay: list[str], gather: list[str]) -> str:
-    """``run``, the whole call; ``gather``, the graph's inputs of a call that fits; ``matches``, whether it fits."""
+    """``run``, the whole call; ``gather``, the graph's inputs of a call that fits."""
     return (
         _guarded("run", guard, body(shapes, " " * 8)) + body(graph, " " * 4) + body(replay, " " * 4)
         + "\n" + _guarded("gather", guard, body(gather, " " * 8))
-        + "\ndef matches(args, kwargs):\n    return gather(args, kwargs) is not MISS\n"
     )  # fmt: skip
 
 

@@ -178,6 +178,7 @@ class GuardWriter:
         self._reading = ()
         for add in self.at_end:
             add()
+        self.at_end.clear()  # they refer to this writer
         self._entries_at = len(self.lines)
         self.lines += self._entry_lines(frozenset())
 

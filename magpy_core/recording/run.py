@@ -66,7 +66,11 @@ def run(recording: Recording, target: Callable[..., Any], args: tuple[Any, ...],
     if error is not None:
         _strip(error)
     recording.close()
-    return Recorded(journal, trace, live, result, error)
+    recorded = Recorded(journal, trace, live, result, error)
+    try:
+        return recorded
+    finally:
+        del error, recorded  # the frames of its traceback lead to this one: a cycle would keep all that they hold
 
 
 def _strip(error: BaseException) -> None:

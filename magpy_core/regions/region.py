@@ -271,6 +271,7 @@ class Region:
                 raise exception
             finally:
                 exception.__context__ = context  # raising it again here set the caller's
+                del exception, recorded, recording  # its traceback has this frame: a cycle would keep all that it leads to
         return result
 
     def adopt(self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
