@@ -58,7 +58,8 @@ def nth(container: Any, index: int) -> Any:
 
 
 HELPERS: dict[str, Any] = {
-    "same": same_scalar, "is_object": is_object, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
+    "same": same_scalar, "is_object": is_object,
+    "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
     "nth": nth, "peek": peek, "slot_of": slot_of, "slot_filled": slot_filled,
     "draw": draw, "cache_state": cache_state, "namespace": namespace,
     "dict_getitem": dict.__getitem__, "dict_entry": dict_entry, "dict_has": dict.__contains__,

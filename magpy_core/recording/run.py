@@ -15,6 +15,7 @@ from magpy_core.recording.entry import enter
 from magpy_core.recording.journal import FAILED
 from magpy_core.recording.recording import Recording
 from magpy_core.recording.trace import Live, Recorded, freeze
+from magpy_core.recording.verify import verify_trace
 from magpy_core.refgraph import verify
 from magpy_core.replay.ir import Plan
 
@@ -57,6 +58,8 @@ def run(recording: Recording, target: Callable[..., Any], args: tuple[Any, ...],
             if made is not FAILED:
                 trace, live = made
                 trace.refgraph.release()
+                if verify.enabled():
+                    verify_trace(trace)
     finally:
         journal.places.end()
         for undo in reversed(ledger.undo):
