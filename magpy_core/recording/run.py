@@ -58,8 +58,6 @@ def run(recording: Recording, target: Callable[..., Any], args: tuple[Any, ...],
             if made is not FAILED:
                 trace, live = made
                 trace.refgraph.release()
-                if verify.enabled():
-                    verify_trace(trace)
     finally:
         journal.places.end()
         for undo in reversed(ledger.undo):
@@ -69,6 +67,8 @@ def run(recording: Recording, target: Callable[..., Any], args: tuple[Any, ...],
     if error is not None:
         _strip(error)
     recording.close()
+    if trace is not None and verify.enabled():
+        verify_trace(trace)
     recorded = Recorded(journal, trace, live, result, error)
     try:
         return recorded

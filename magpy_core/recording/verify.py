@@ -18,6 +18,7 @@ from magpy_core.refgraph.graph import Node, Read
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
 from magpy_core.refgraph.verify import starts_at_root
+from magpy_core.replay.ir import Effect
 
 _PLAIN = (tuple, list, dict, set, frozenset, types.MappingProxyType)
 _RUNNING = (types.FrameType, types.TracebackType, types.GeneratorType, BaseException)
@@ -91,6 +92,8 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         if value.kind != kinds.IDENTITY:
             yield ".obj", value.obj
         yield from ((f".{name}", getattr(value, name)) for name in ("source", "snapshot", "written_at", "forced"))
+    elif tp is Effect and value.op == "warn":  # a warning says where it is raised: its key has the globals of a module
+        yield from ((".target", value.target), (".value", value.value), (".sites", value.sites))
     elif tp is torch.fx.Graph:
         yield from ((f".{node.name}", node) for node in value.nodes)
     elif tp is torch.fx.Node:
