@@ -73,7 +73,7 @@ def dotted_name(fn: Any) -> str:
     module = module_of(fn) or module_of(getattr(fn, "__objclass__", None))
     if not module:
         owner = getattr(fn, "__self__", None)
-        module = owner.__name__ if isinstance(owner, types.ModuleType) else type(owner).__module__
+        module = owner.__name__ if issubclass(type(owner), types.ModuleType) else type(owner).__module__
     name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None) or type(fn).__name__
     return f"{module}.{name}"
 
@@ -160,7 +160,7 @@ def verdict(fn: Any) -> str:
     if fn is builtins.print:
         return EFFECT
     owner = getattr(fn, "__self__", None)
-    module = owner.__name__ if isinstance(owner, types.ModuleType) else getattr(fn, "__module__", None)
+    module = owner.__name__ if issubclass(type(owner), types.ModuleType) else getattr(fn, "__module__", None)
     if module is None:
         objclass = getattr(fn, "__objclass__", None)
         module = objclass.__module__ if objclass is not None else type(owner).__module__

@@ -57,7 +57,9 @@ def _broken_links(trace: Trace) -> Iterator[str]:
     for decision in trace.decisions:
         if decision.last_node is not None and decision.last_node not in nodes:
             yield f"the decision on `{decision.sym.describe()}` is behind a node of another graph"
-    yield from (f"the plan uses `{node.name}`, which is not in the graph" for node in trace.plan.outputs if node not in nodes)
+    yield from (
+        f"the plan uses `{node.name}`, which is not in the graph" for node in trace.plan.outputs if node not in nodes
+    )
 
 
 def _kept(trace: Trace) -> Iterator[str]:

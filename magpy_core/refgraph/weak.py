@@ -18,7 +18,7 @@ class ObjectRef(weakref.ref):  # type: ignore[type-arg]
         return super().__new__(cls, obj)
 
     def __init__(self, obj: Any, text: str) -> None:
-        super().__init__(obj)
+        super().__init__(obj)  # type: ignore[call-arg]
         self.text = text
 
 

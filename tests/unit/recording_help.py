@@ -85,4 +85,6 @@ class World:
     @property
     def status(self) -> str:
         journal = self.journal
-        return "aborted" if journal.aborted else "refused" if journal.refused else "skipped" if journal.skip_reason else "open"
+        return (
+            "aborted" if journal.aborted else "refused" if journal.refused else "skipped" if journal.skip_reason else "open"
+        )

@@ -93,7 +93,9 @@ def test_a_context_variable_from_outside_is_guarded_until_the_region_sets_it() -
     assert [g.partition(" ")[0] for g in world.guards] == ["is"]
 
 
-@pytest.mark.parametrize(("names", "codes"), [(["acquire", "release"], []), (["acquire"], ["MP110"]), (["release"], ["MP110"])])
+@pytest.mark.parametrize(
+    ("names", "codes"), [(["acquire", "release"], []), (["acquire"], ["MP110"]), (["release"], ["MP110"])]
+)
 def test_a_lock_must_be_left_as_it_was(names: list[str], codes: list[str]) -> None:
     import threading
 

@@ -66,9 +66,7 @@ def test_a_number_known_to_vary_is_carried_by_a_copy_in_its_place() -> None:
     path = World().argument(0, "x").path
     world, held = World(Learned(numbers={path})), [1000]
     original = held[0]
-    got = world.facts.values.read(
-        world.argument(), original, None, Slot(lambda: held[0], lambda v: held.__setitem__(0, v))
-    )
+    got = world.facts.values.read(world.argument(), original, None, Slot(lambda: held[0], lambda v: held.__setitem__(0, v)))
     assert got == original and got is not original and held[0] is got
     assert world.guards == ["type x"]
     assert world.ledger.scalars.get(got) is not None

@@ -131,6 +131,7 @@ def test_user_code_runs_as_often_as_in_plain_python(name: str, cls: Any) -> None
     compiled = magpy_core.compile(region, backend="eager")
     recorded, got = _runs(compiled, value)
     assert _known(recorded) == _known(plain)
+    assert "MP901" not in [f.code for f in compiled.__magpy_region__.findings.values()]
     assert isinstance(got, type(want)) and (not isinstance(got, torch.Tensor) or torch.equal(got, want))
     for capture in magpy_core.captures(compiled):
         RUNS.clear()
