@@ -41,9 +41,13 @@ class Capture:
         exec(compile(code.lines.functions(), f"<{self.title}>", "exec"), self.namespace)
         self.guards = Guards(trace, "\n".join(code.lines.short_guard), code.checks)
         self.replay = Replay(trace.plan, "\n".join(code.lines.graph + code.lines.replay))
-        self.matches: Callable[[Any, Any], bool] = self.namespace["matches"]
-        self.gather_inputs: Callable[[Any, Any], Any] = self.namespace["gather"]
-        self.run: Callable[[Any, Any], Any] = self.namespace["run"]
+        take = self.namespace.pop  # a cycle would keep what the guards compare with until a collection
+        self.matches: Callable[[Any, Any], bool] = take("matches")
+        self.gather_inputs: Callable[[Any, Any], Any] = take("gather")
+        self.run: Callable[[Any, Any], Any] = take("run")
+        self.full_run = self.run  # without the fast guard
+        take("run_drawing", None)
+        take("gather_drawing", None)
         self.fast_guard = FastGuard(self, code)
 
     # -- the operator graph ------------------------------------------------------------------------------------
@@ -130,7 +134,7 @@ class Capture:
     @property
     def names(self) -> dict[str, Any]:
         """What the generated functions refer to, without these functions."""
-        return {k: v for k, v in self.namespace.items() if k not in ("run", "gather", "matches")}
+        return dict(self.namespace)
 
     def __repr__(self) -> str:
         nodes = sum(1 for n in self.nodes if n.op.startswith("call"))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,6 +29,19 @@ from magpy_core.refgraph.kinds import is_a
 _COMPILING = threading.RLock()
 
 
+@dataclass(frozen=True)
+class _Stub:
+    """Stands for a segment until its first call. It does not keep the graphs alive, which hold it."""
+
+    graphs: weakref.ref[CompiledGraphs]
+    index: int
+
+    def __call__(self, inputs: list[Any]) -> Any:
+        graphs = self.graphs()
+        assert graphs is not None, "a capture's functions are called through the capture"
+        return graphs.compile_and_call(self.index, inputs)
+
+
 class CompiledGraphs:
     """Puts ``graph0``, ``graph1``, ... into the namespace of the generated functions: first a stub, which compiles its
     segment for the inputs at hand, then the compiled callable. Checks that backends add become ``shapes_ok``."""
@@ -40,7 +55,9 @@ class CompiledGraphs:
         self._checks: list[tuple[Sequence[Any], list[int]]] = []
         self.compile_seconds: float | None = None
         self.generated_code: list[str] = []
-        names.update({f"graph{i}": self._stub(i) for i in range(len(structure.segments))}, shapes_ok=lambda values: True)
+        names.update(
+            {f"graph{i}": _Stub(weakref.ref(self), i) for i in range(len(structure.segments))}, shapes_ok=lambda values: True
+        )
 
     @property
     def bare_callable(self) -> Callable[..., Any]:
@@ -52,19 +69,15 @@ class CompiledGraphs:
         """Whether every segment has been compiled."""
         return all(i in self._bare for i, s in enumerate(self._structure.segments) if s.outputs or s.has_work)
 
-    def _stub(self, index: int) -> Callable[..., Any]:
-        """Stands for segment ``index`` until its first call: compiles it and then takes itself out."""
+    def compile_and_call(self, index: int, inputs: list[Any]) -> Any:
+        """The first call of segment ``index``: compiled, it takes its stub's place."""
         segment, name = self._structure.segments[index], f"graph{index}"
-
-        def compile_and_call(inputs: list[Any]) -> Any:
-            with _COMPILING:
-                fn = self._names[name]
-                if fn is compile_and_call:
-                    fn = self._names[name] = self._compile(index, tuple(inputs))
-            written = [value for node, value in zip(segment.inputs, inputs, strict=True) if node in self._kept]
-            return first_run(fn, inputs, written) if written else fn(inputs)
-
-        return compile_and_call
+        with _COMPILING:
+            fn = self._names[name]
+            if isinstance(fn, _Stub):
+                fn = self._names[name] = self._compile(index, tuple(inputs))
+        written = [value for node, value in zip(segment.inputs, inputs, strict=True) if node in self._kept]
+        return first_run(fn, inputs, written) if written else fn(inputs)
 
     def _compile(self, index: int, inputs: tuple[Any, ...]) -> Callable[..., Any]:
         """The callable of one segment: takes its inputs as one list (and may empty it). Raises CaptureFailed."""

@@ -10,7 +10,7 @@ GUARD_ERRORS = "(AttributeError, LookupError, TypeError, ValueError, ReferenceEr
 
 # Random numbers are drawn before it is known whether the capture fits: if it does not, the streams are put back.
 DRAWING = """
-def run(args, kwargs):
+def run(args, kwargs, run_drawing=run_drawing):
     before = []
     try:
         result = run_drawing(args, kwargs, before)
@@ -21,7 +21,7 @@ def run(args, kwargs):
         put_back(before)
     return result
 
-def gather(args, kwargs):
+def gather(args, kwargs, gather_drawing=gather_drawing):
     before = []
     try:
         return gather_drawing(args, kwargs, before)
@@ -56,14 +56,16 @@ class Lines:
         return inline_single_uses(self.guard, self.used_later)
 
     def functions(self) -> str:
-        """``run``, the whole call; ``gather``, the graph's inputs of a call that fits; ``matches``, whether it fits."""
+        """``run``, the whole call; ``gather``, the graph's inputs of a call that fits; ``matches``, whether it fits.
+        None of them is looked up by name in their namespace, which does not keep them."""
         guard, name, more = self.short_guard, "", ""
         if self.draws:
             name, more = "_drawing", ", before"
         return (
             _guarded(f"run{name}", guard, _body(self.shapes, 8), more) + _body([*self.graph, *self.replay], 4)
             + "\n" + _guarded(f"gather{name}", guard, _body(self.gather, 8), more)
-            + "\ndef matches(args, kwargs):\n    return gather(args, kwargs) is not MISS\n" + (DRAWING if self.draws else "")
+            + (DRAWING if self.draws else "")
+            + "\ndef matches(args, kwargs, gather=gather):\n    return gather(args, kwargs) is not MISS\n"
         )  # fmt: skip
 
     def fast_functions(self, guard: list[str]) -> str:

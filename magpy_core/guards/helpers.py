@@ -11,6 +11,7 @@ from magpy_core.refgraph.draws import draw
 from magpy_core.refgraph.iterators import peek
 from magpy_core.refgraph.kinds import same_scalar
 from magpy_core.refgraph.source_kinds import cache_state, dict_entry, namespace, slot_filled, slot_of
+from magpy_core.refgraph.weak import is_object
 
 HOOK_DICTS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _CACHED_NAMES = frozenset({"__slotnames__", "__abstractmethods__", "__doc__", "__dict__", "__weakref__", "__annotations__"})
@@ -23,7 +24,7 @@ def same_keys(container: Any, expected: tuple[Any, ...]) -> bool:
         return False
     if type(container) in _NATIVE and all(map(is_, container, expected)):
         return True
-    return all(a is b or (type(a) is type(b) and kinds.kind_of(a) == kinds.SCALAR and same_scalar(a, b))
+    return all(is_object(a, b) or (type(a) is type(b) and kinds.kind_of(a) == kinds.SCALAR and same_scalar(a, b))
                for a, b in zip(natives.elements(container), expected, strict=True))  # fmt: skip
 
 
@@ -57,7 +58,8 @@ def nth(container: Any, index: int) -> Any:
 
 
 HELPERS: dict[str, Any] = {
-    "same": same_scalar, "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
+    "same": same_scalar, "is_object": is_object,
+    "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
     "nth": nth, "peek": peek, "slot_of": slot_of, "slot_filled": slot_filled,
     "draw": draw, "cache_state": cache_state, "namespace": namespace,
     "dict_getitem": dict.__getitem__, "dict_entry": dict_entry, "dict_has": dict.__contains__,

@@ -21,10 +21,11 @@ from magpy_core.guards.helpers import HOOK_DICTS, same_elements, same_keys, same
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph.fields import ABSENT as NOTHING
 from magpy_core.refgraph.guard_kind import GuardKind
-from magpy_core.refgraph.kinds import SCALAR, bounded_repr, is_a, kind_of, same_scalar
+from magpy_core.refgraph.kinds import SCALAR, bounded_repr, is_a, kind_of, released, same_scalar
 from magpy_core.refgraph.lookup import MODULE_TABLES, overrides
 from magpy_core.refgraph.source import Source
 from magpy_core.refgraph.source_kinds import dict_entry
+from magpy_core.refgraph.weak import ObjectRef, is_object
 
 if TYPE_CHECKING:
     from magpy_core.guards.codegen import GuardWriter
@@ -149,12 +150,18 @@ class Is(_OfValue):
     """The value is this very object."""
 
     name = "is"
+    by_identity = True
+
+    def released(self, expected: Any) -> Any:
+        return released(expected)
 
     def fits(self, value: Any, expected: Any) -> bool:
-        return value is expected
+        return is_object(value, expected)
 
     def code(self, writer: GuardWriter, read: Read) -> None:
-        if type(read.expected) in (int, str):
+        if type(read.expected) is ObjectRef:
+            writer.fail_if(f"not is_object({writer.var(read.source)}, {writer.const(read.expected)})", read.site)
+        elif type(read.expected) in (int, str):
             name = writer.this_object(read.expected)
             writer.fail_if(f"{writer.var(read.source)} is not {name}", read.site)
         else:
@@ -162,7 +169,7 @@ class Is(_OfValue):
 
     def entry_test(self, writer: GuardWriter, read: Read, own: bool) -> str | None:
         source = read.source
-        if not own or writer.has(source) or source.kind not in ("dict_item", "attr"):
+        if not own or writer.has(source) or source.kind not in ("dict_item", "attr") or type(read.expected) is ObjectRef:
             return None
         return f"d[{source.key!r}] is not {writer.const(read.expected)}"
 
@@ -247,6 +254,10 @@ class Keys(GuardKind):
     name = "keys"
     of_object = True
     reported = True
+    by_identity = True
+
+    def released(self, expected: Any) -> Any:
+        return tuple(map(released, expected))
 
     def text(self, read: Read) -> str:
         return f"{self.name} of {read.source.describe()} are {bounded_repr(read.expected)}"

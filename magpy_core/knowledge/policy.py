@@ -9,7 +9,7 @@ import decimal
 import functools
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 from magpy_core._compat.cpython.layout import is_heap_type
 from magpy_core.knowledge.callables import entry
@@ -18,6 +18,11 @@ from magpy_core.knowledge.modules import MODULES, UNKNOWN_MODULE, Module, Verdic
 _CLOCKS = frozenset({"now", "today", "utcnow"})
 
 _extra: dict[str, Verdict] = {}
+
+
+def _is_module(obj: Any) -> TypeGuard[types.ModuleType]:
+    """By the object's own type: ``isinstance`` would read its ``__class__``, which may be the program's."""
+    return issubclass(type(obj), types.ModuleType)
 
 
 def extend(table: dict[str, str]) -> None:
@@ -38,7 +43,7 @@ def dotted_name(fn: Any) -> str:
     module = module_of(fn) or module_of(getattr(fn, "__objclass__", None))
     if not module:
         owner = getattr(fn, "__self__", None)
-        module = owner.__name__ if isinstance(owner, types.ModuleType) else type(owner).__module__
+        module = owner.__name__ if _is_module(owner) else type(owner).__module__
     name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None) or type(fn).__name__
     return f"{module}.{name}"
 
@@ -119,7 +124,7 @@ def verdict(fn: Any) -> Verdict:
     if listed is not None:
         return listed
     owner = getattr(fn, "__self__", None)
-    module = owner.__name__ if isinstance(owner, types.ModuleType) else getattr(fn, "__module__", None)
+    module = owner.__name__ if _is_module(owner) else getattr(fn, "__module__", None)
     if module is None:
         objclass = getattr(fn, "__objclass__", None)
         module = objclass.__module__ if objclass is not None else type(owner).__module__

@@ -249,7 +249,7 @@ class OperatorHost:
         fn = self.stack.torch[1] if self.stack.torch is not None else None
         self.stack.torch = None
         self.journal.graph_incomplete = True
-        if isinstance(fn, torch.jit.ScriptFunction):
+        if fn is not None and issubclass(type(fn), torch.jit.ScriptFunction):
             self.journal.refuse_compiled_code(f"`{fn.name}`, a torch.jit function,")
         if self.journal.is_unrecorded_call():
             return

@@ -16,6 +16,7 @@ from magpy_core.recording.entry import enter
 from magpy_core.recording.journal import FAILED
 from magpy_core.recording.recording import Recording
 from magpy_core.recording.trace import Live, Recorded, freeze
+from magpy_core.recording.verify import verify_trace
 from magpy_core.refgraph import verify
 from magpy_core.replay.ir import Plan
 
@@ -67,7 +68,13 @@ def run(recording: Recording, target: Callable[..., Any], args: tuple[Any, ...],
     if error is not None:
         _strip(error)
     recording.close()
-    return Recorded(journal, trace, live, result, error)
+    if trace is not None and verify.enabled():
+        verify_trace(trace)
+    recorded = Recorded(journal, trace, live, result, error)
+    try:
+        return recorded
+    finally:
+        del error, recorded  # the frames of its traceback lead to this one: a cycle would keep all that they hold
 
 
 def _strip(error: BaseException) -> None:

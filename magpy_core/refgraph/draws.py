@@ -13,6 +13,8 @@ import sys
 import types
 from typing import Any
 
+from magpy_core.refgraph.kinds import is_a
+
 # Methods that draw: one plain number, or (NumPy's) an array of them.
 _PYTHON = frozenset({"random", "getrandbits"})
 _NUMPY = frozenset({
@@ -29,11 +31,11 @@ def _numpy_stream(owner: Any) -> bool:
 
 def stream_of(fn: Any) -> Any:
     """The stream that a bound native method draws one number from; None for any other function."""
-    if not isinstance(fn, (types.BuiltinMethodType, types.MethodType)):
+    if not is_a(fn, (types.BuiltinMethodType, types.MethodType)):
         return None
     owner = fn.__self__
     name = fn.__name__
-    if isinstance(owner, _random.Random):
+    if is_a(owner, _random.Random):
         # a class of the user's may keep its state somewhere else
         return owner if name in _PYTHON and type(owner) is random.Random else None
     return owner if name in _NUMPY and _numpy_stream(owner) else None

@@ -127,6 +127,9 @@ class RefGraph:
         self.watch = None
         for node in self.nodes.values():
             node.release()
+        for read in self.reads:
+            if read.kind.by_identity:
+                read.expected = read.kind.released(read.expected)
 
     def forget(self) -> None:
         """Let go of every object."""

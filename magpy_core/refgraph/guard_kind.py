@@ -29,6 +29,7 @@ class GuardKind(ABC):
     of_absence: ClassVar[bool] = False  # it says that there is nothing
     by_expected: ClassVar[bool] = False  # one source can have several such reads, which differ in ``check``
     reported: ClassVar[bool] = False  # a finding names it (MP204)
+    by_identity: ClassVar[bool] = False  # it compares with objects, of which the program's must not be kept alive
 
     def check(self, expected: Any) -> str:
         """Its name in reports."""
@@ -37,6 +38,10 @@ class GuardKind(ABC):
     def subject(self, read: Read) -> tuple[str, str]:
         """What was read, and its value, for messages."""
         return read.source.describe(), bounded_repr(read.expected)
+
+    def released(self, expected: Any) -> Any:
+        """``expected`` once the recording has ended: without references to the program's objects."""
+        return expected
 
     @abstractmethod
     def text(self, read: Read) -> str:

@@ -20,6 +20,7 @@ import torch
 from magpy_core._compat.cpython.layout import is_heap_type as is_heap_type
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.knowledge.callables import LRU_CACHE
+from magpy_core.refgraph.weak import ObjectRef, without_owning
 
 SCALAR, IDENTITY, TENSOR, LIST, TUPLE, DICT, SET, DEQUE, OBJECT, OPAQUE = range(10)
 NAMES = ("scalar", "identity", "tensor", "list", "tuple", "dict", "set", "deque", "object", "opaque")
@@ -163,6 +164,8 @@ def same_scalar(a: Any, b: Any) -> bool:
 
 def bounded_repr(value: Any, limit: int = 80) -> str:
     """A short text for messages. Never tensor data, never a user's ``__repr__``."""
+    if type(value) is ObjectRef:
+        return value.text
     kind = kind_of(value)
     if kind == TENSOR:
         with no_torch_function():
@@ -177,6 +180,11 @@ def bounded_repr(value: Any, limit: int = 80) -> str:
     else:
         text = f"<{type(value).__name__}>"
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def released(value: Any) -> Any:
+    """What a guard keeps of ``value`` to compare objects with it: definitions and plain values themselves."""
+    return value if kind_of(value) in (SCALAR, IDENTITY) else without_owning(value, bounded_repr(value))
 
 
 def layout_base(tp: type) -> type | None:

@@ -122,7 +122,7 @@ def _runner(capture: Capture, costs: Costs) -> Callable[[Any, Any], Any]:
         graphs = {f"graph{i}": names[f"graph{i}"] for i in range(len(capture.segments))}
         names.update({name: noted(i, graph) for i, (name, graph) in enumerate(graphs.items())})
         try:
-            return names["run"](args, kwargs)
+            return capture.full_run(args, kwargs)
         finally:
             names.update(graphs)
             costs.waited(_gaps(capture, marks))

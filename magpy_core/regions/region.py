@@ -236,6 +236,7 @@ class Region:
                 raise exception
             finally:
                 exception.__context__ = context  # raising it again here set the caller's
+                del exception, recorded, recording  # its traceback has this frame: a cycle would keep all that it leads to
         return result
 
     def build_capture(self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:

@@ -119,10 +119,9 @@ def test_gaps_between_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
                 raise KeyError
         return "result"
 
-    names["run"] = generated
     places = [_place(1), _place(2)]
     capture: Any = SimpleNamespace(
-        segments=[1, 2, 3], is_ready=True, run=generated, namespace=names, cut_at=places.__getitem__
+        segments=[1, 2, 3], is_ready=True, run=generated, full_run=generated, namespace=names, cut_at=places.__getitem__
     )
     untouched, known = dict(names), costs.Costs()
     for thinking in (2, 2, 4):

@@ -1,0 +1,90 @@
+"""Trackers without a run: a ledger, a journal and the lower trackers are real, the groups above are stand-ins.
+
+Key type: World.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from magpy_core.findings import Location, Position, Range
+from magpy_core.opgraph.recorder import OpRecorder
+from magpy_core.opgraph.scalars import ScalarTable
+from magpy_core.recording.age import Age
+from magpy_core.recording.arrays import Arrays
+from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.decisions import Decisions
+from magpy_core.recording.facts.classes import Classes
+from magpy_core.recording.facts.containers import Contents
+from magpy_core.recording.facts.functions import Functions
+from magpy_core.recording.facts.roots import Roots
+from magpy_core.recording.facts.unseen import Unseen
+from magpy_core.recording.facts.values import Values
+from magpy_core.recording.groups import Facts
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Learned, Ledger
+from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.pauses import Pauses
+from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.source import Source
+
+PLACE = Location("program.py", Range(Position(3, 0), Position(3, 9)))
+
+
+class StandIn:
+    """A tracker or a group of trackers that only notes what is called: ``("values.read", arguments)``."""
+
+    def __init__(self, calls: list[tuple[str, tuple[Any, ...]]], name: str = "") -> None:
+        self._calls, self._name = calls, name
+
+    def __getattr__(self, name: str) -> StandIn:
+        return StandIn(self._calls, f"{self._name}.{name}".lstrip("."))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        self._calls.append((self._name, args))
+
+
+class World:
+    """What the trackers of one recording share."""
+
+    def __init__(self, learned: Learned | None = None, fullgraph: bool = False) -> None:
+        self.learned = learned or Learned()
+        scalars = ScalarTable()
+        self.journal = Journal("region", PLACE, self.learned.set_up)
+        self.ledger = Ledger(self.learned, OpRecorder(scalars), scalars, fullgraph)
+        self.stack, self.pauses = CallStack(), Pauses(self.journal)
+        self.age, self.arrays = Age(self.ledger, self.journal), Arrays(self.ledger, self.journal)
+        self.decisions = Decisions(self.ledger, self.journal)
+        self.numbers = Numbers(self.ledger, self.journal, self.decisions)
+        self.facts = facts = Facts()
+        facts.roots = Roots(self.ledger, self.journal, self.age, facts)
+        facts.values = Values(self.ledger, self.journal, self.numbers, facts)
+        facts.classes = Classes(self.ledger, self.journal, facts)
+        facts.functions = Functions(self.ledger, self.journal, self.age, facts)
+        facts.contents = Contents(self.ledger, self.journal, self.numbers, facts)
+        facts.unseen = Unseen(self.ledger, self.journal, facts)
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+        self.above: Any = StandIn(self.calls)
+
+    def argument(self, index: int = 0, name: str = "x") -> Source:
+        return self.ledger.sources.arg(index, name)
+
+    def outside(self, obj: Any, index: int = 0, name: str = "x") -> Node:
+        """``obj`` is an argument of the region."""
+        return self.ledger.refgraph.add(obj, self.argument(index, name))
+
+    @property
+    def guards(self) -> list[str]:
+        """What is guarded, in order, by kind and path: ``type x``."""
+        return [f"{read.kind.name} {read.source.describe()}" for read in self.ledger.refgraph.reads]
+
+    @property
+    def codes(self) -> list[str]:
+        return [finding.code for finding in self.journal.findings]
+
+    @property
+    def status(self) -> str:
+        journal = self.journal
+        return (
+            "aborted" if journal.aborted else "refused" if journal.refused else "skipped" if journal.skip_reason else "open"
+        )

@@ -1,0 +1,110 @@
+"""Trackers of calls, each alone: which calls into torch are expected, and what a context variable leaves."""
+
+from __future__ import annotations
+
+import contextvars
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from magpy_core.monitor import policy
+from magpy_core.recording.calls.outside import Outside
+from magpy_core.recording.calls.torch_calls import TorchCalls
+from tests.unit.recording_help import World
+
+
+def torch_calls(world: World) -> TorchCalls:
+    return TorchCalls(world.ledger, world.journal, world.stack, world.facts)
+
+
+def outside(world: World) -> Outside:
+    return Outside(
+        world.ledger, world.journal, world.stack, world.age, world.numbers, world.arrays, world.facts, world.above
+    )
+
+
+@pytest.mark.parametrize(
+    ("fn", "codes"),
+    [(torch.is_grad_enabled, []), (torch.finfo, []), (torch.set_num_threads, ["MP106"]), (torch.manual_seed, ["MP106"])],
+)
+def test_a_call_that_the_operator_recorder_missed(fn: Any, codes: list[str]) -> None:
+    world = World()
+    calls = torch_calls(world)
+    calls.expected(None, fn, ())
+    assert world.stack.torch == (None, fn)
+    calls.missed()
+    assert (world.codes, world.stack.torch) == (codes, None)
+
+
+def test_a_call_that_was_seen_is_no_longer_expected() -> None:
+    world = World()
+    calls = torch_calls(world)
+    calls.expected(None, torch.relu, ())
+    calls.seen()
+    assert world.stack.torch is None
+
+
+@pytest.mark.parametrize(
+    ("fn", "verdict", "codes"),
+    [
+        (time.time, policy.HOST, ["MP103"]), (open, policy.IO, ["MP113"]), (divmod, policy.UNKNOWN, ["MP104"]),
+        (object.__subclasses__, policy.HOST, []),
+    ],
+)  # fmt: skip
+def test_a_host_call(fn: Any, verdict: str, codes: list[str]) -> None:
+    world = World()
+    outside(world).host_call(None, fn, verdict)
+    assert world.codes == codes
+    assert world.status == ("refused" if codes else "skipped")
+
+
+@pytest.mark.parametrize(("reset", "codes"), [(True, []), (False, ["MP110"])])
+def test_a_context_variable_must_be_left_as_it_was(reset: bool, codes: list[str]) -> None:
+    world, var = World(), contextvars.ContextVar("var", default=1)
+    tracker = outside(world)
+
+    def body() -> None:
+        tracker.context_variable(var, "set", (2,), None)
+        token = var.set(2)
+        if reset:
+            tracker.context_variable(var, "reset", (token,), None)
+            var.reset(token)
+        tracker.context_left()
+
+    contextvars.copy_context().run(body)
+    assert world.codes == codes
+
+
+def test_a_context_variable_from_outside_is_guarded_until_the_region_sets_it() -> None:
+    world, var = World(), contextvars.ContextVar[int]("var")
+    world.outside(var)
+    tracker = outside(world)
+
+    def body() -> None:
+        tracker.context_variable(var, "get", (), None)
+        tracker.context_variable(var, "set", (2,), None)
+        var.set(2)
+        tracker.context_variable(var, "get", (), None)
+
+    contextvars.copy_context().run(body)
+    assert [g.partition(" ")[0] for g in world.guards] == ["is"]
+
+
+@pytest.mark.parametrize(
+    ("names", "codes"), [(["acquire", "release"], []), (["acquire"], ["MP110"]), (["release"], ["MP110"])]
+)
+def test_a_lock_must_be_left_as_it_was(names: list[str], codes: list[str]) -> None:
+    import threading
+
+    world, lock = World(), threading.Lock()
+    tracker = outside(world)
+    site: Any = SimpleNamespace(code=test_a_lock_must_be_left_as_it_was.__code__, lineno=1)
+    for name in names:
+        tracker.lock_used(site, lock, name, False, getattr(lock, name))
+    for key, (count, obj, _) in list(tracker._locks.items()):
+        tracker._locks[key] = count, obj, None
+    tracker.locks_left()
+    assert world.codes == codes

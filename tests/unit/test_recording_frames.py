@@ -1,0 +1,69 @@
+"""Which frames are monitored: those of the program, not those of libraries that are one operation. Frames alone."""
+
+from __future__ import annotations
+
+import re
+import types
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from magpy_core.recording import verify
+from magpy_core.recording.frames import Frames
+from tests.unit.recording_help import World
+
+
+def program() -> None:
+    """A function of the program's."""
+
+
+def frames(world: World, importing: bool = False) -> Frames:
+    nodes: Any = SimpleNamespace(one_node=SimpleNamespace(applied_by_library=lambda frame: False))
+    imports: Any = SimpleNamespace(importing=lambda: importing)
+    handlers: list[Any] = []
+    tracker = Frames.__new__(Frames)
+    known = Frames.__init__.__globals__["_KNOWN"]
+    Frames.__init__.__globals__["_KNOWN"] = {}
+    try:
+        tracker.__init__(  # type: ignore[misc]
+            world.ledger, world.journal, world.pauses, world.facts, world.above, nodes, imports, handlers
+        )
+    finally:
+        Frames.__init__.__globals__["_KNOWN"] = known
+    return tracker
+
+
+def frame(fn: Any, **values: Any) -> Any:
+    code: types.CodeType = fn.__code__
+    return SimpleNamespace(f_code=code, f_locals=values)
+
+
+@pytest.mark.parametrize(
+    ("fn", "monitored"),
+    [(program, True), (torch.nn.functional.relu, False), (re.compile, False), (verify.verify_trace, False)],
+)
+def test_whose_frames_are_monitored(fn: Any, monitored: bool) -> None:
+    world = World()
+    assert frames(world).enter_frame(frame(fn)) is monitored
+    assert world.status == "open"
+
+
+def test_nothing_is_monitored_inside_a_call_that_is_one_node() -> None:
+    world = World()
+    world.pauses.in_call = True
+    assert frames(world).enter_frame(frame(program)) is False
+
+
+def test_what_an_import_runs_is_not_monitored() -> None:
+    world = World()
+    assert frames(world, importing=True).enter_frame(frame(program)) is False
+    assert world.pauses.code is not None
+
+
+def test_a_function_that_no_event_named_is_found_and_guarded() -> None:
+    world = World()
+    assert frames(world).enter_frame(frame(program))
+    assert "is program.__code__" in world.guards
+    assert program.__code__ in world.facts.functions.known_codes

@@ -1,0 +1,63 @@
+"""Trackers of nodes, each alone: modes that are operations of the graph, and random streams."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from magpy_core.recording.nodes.modes import Modes
+from magpy_core.recording.nodes.random_state import RandomState
+from tests.unit.recording_help import World
+
+
+def names(world: World) -> list[str]:
+    return [node.target.__name__ for node in world.ledger.ops.graph.nodes]  # type: ignore[union-attr]
+
+
+def frame(**values: Any) -> Any:
+    return SimpleNamespace(f_locals=values, f_code=torch.inference_mode.__enter__.__code__)
+
+
+@pytest.mark.parametrize(
+    ("events", "nodes", "codes"),
+    [
+        (["enter", "exit"], ["_enter_inference_mode", "_exit_inference_mode"], []),
+        (["enter"], ["_enter_inference_mode"], ["MP106"]),
+        (["exit"], [], ["MP106"]),
+        (["enter", "enter", "exit", "exit"], ["_enter_inference_mode"] * 2 + ["_exit_inference_mode"] * 2, []),
+    ],
+)
+def test_inference_mode(events: list[str], nodes: list[str], codes: list[str]) -> None:
+    world = World()
+    modes = Modes(world.ledger, world.journal, world.above)
+    for event in events:
+        getattr(modes, f"inference_{event}")(frame(self=torch.inference_mode(True)))
+    modes.left_open()
+    assert (names(world), world.codes) == (nodes, codes)
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_autocast_reads_what_it_was_not_told(left: bool) -> None:
+    world = World()
+    modes = Modes(world.ledger, world.journal, world.above)
+    context = torch.autocast("cpu", dtype=torch.bfloat16)
+    modes.autocast_enter(frame(self=context))
+    if left:
+        modes.autocast_exit(frame(self=context))
+    modes.left_open()
+    assert [name for name, _ in world.calls] == ["outside.setting_read"] * 2
+    assert names(world) == ["_enter_autocast", "_exit_autocast"][: 1 + left]
+    assert world.codes == ([] if left else ["MP106"])
+
+
+@pytest.mark.parametrize(("active", "depth", "codes"), [(None, 0, ["MP106"]), (object(), 0, []), (None, 1, [])])
+def test_random_streams(active: Any, depth: int, codes: list[str]) -> None:
+    world = World()
+    nodes: Any = SimpleNamespace(one_node=SimpleNamespace(active=active))
+    world.ledger.ops.op_depth = depth
+    RandomState(world.ledger, world.journal, nodes).call(None, torch.manual_seed)
+    assert world.codes == codes
+    assert world.journal.graph_incomplete is bool(codes)
