@@ -1,4 +1,4 @@
-"""A tour of MagPy that runs: one small training-style function is monitored, captured, guarded and replayed.
+"""A tour of MagPy that runs: one small function is recorded, frozen into a trace, captured, guarded and replayed.
 
     python docs/tour.py
 
@@ -8,10 +8,18 @@ Read it from top to bottom; every claim in the text is asserted by the code belo
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import nn
 
 import magpy_core
+from magpy_core.recording.ledger import Learned
+from magpy_core.recording.recording import Recording
+from magpy_core.recording.run import run
+from magpy_core.regions.api import location_of
 
 
 def title(text: str) -> None:
@@ -45,67 +53,130 @@ class Net(nn.Module):
         return {"out": helper(self.layer(x)), "input": x}
 
 
-torch.manual_seed(0)
-net, x = Net(), torch.randn(3, 4)
+def fresh() -> Net:
+    torch.manual_seed(0)
+    return Net()
+
+
+net, x = fresh(), torch.randn(3, 4)
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 1. One monitored run. The real interpreter runs the code once, on real tensors, and its result is what the caller
-#    gets. Beside each operation that reads, writes or calls, the monitor's hook tells the recording what is about to
-#    happen. `monitor` does just this and compiles nothing.
+# 1. One monitored run, by hand. The real interpreter runs the code once, on real tensors. Beside each operation that
+#    reads, writes or calls, the monitor's hook tells the recording what is about to happen: an event. Each event has one
+#    handler, a method of a tracker. Here every handler is wrapped, to note what it adds to the guarded facts.
 # ---------------------------------------------------------------------------------------------------------------------
 
-title("1. monitor: one real run")
-seen = magpy_core.monitor(net)(x)
-assert seen.result["input"] is x, "the result is the program's own, aliasing included"
+title("1. recording: events, and what a tracker does with each")
+recording = Recording(Learned(), "tour", location_of(net))
+ledger, facts = recording.ledger, recording.ledger.refgraph.reads
+events: list[tuple[str, str, str, list[str]]] = []
+
+
+def noting(event: str, handler: Callable[..., Any]) -> Callable[..., Any]:
+    def handle(site: Any, *operands: Any) -> Any:
+        known = len(facts)
+        result = handler(site, *operands)
+        if getattr(site, "code", None) in (Net.forward.__code__, helper.__code__):
+            added = list(dict.fromkeys(read.kind.text(read) for read in facts[known:]))
+            events.append((event, site.name or "", type(handler.__self__).__name__, added))  # type: ignore[attr-defined]
+        return result
+
+    return handle
+
+
+for event, handler in recording._handlers().items():
+    setattr(recording, event, noting(event, handler))
+outputs, writes = ledger.outputs, ledger.tensor_writes  # the ledger is empty when the run is over
+recorded = run(recording, net, (x,), {})
+
+for event, name, tracker, added in events:
+    print(f"   {event + ' ' + name:22} {tracker:10} {'; '.join(added)}")
+assert recorded.result["input"] is x, "the result is the program's own, aliasing included"
 assert net.calls == 1 and net.history == [3], "and so are its side effects"
-(capture,) = seen.captures
-print(capture)
+assert ("global_read", "SCALE", "Globals", ["SCALE == 2.0"]) in events, "read two calls deep, a fact like any other"
+assert any(event == "attr_write" and tracker == "Writes" for event, _, tracker, _ in events)
+assert "self.calls == 0" in [text for *_, added in events for text in added], "a guard is about the state at entry"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 2. The reference graph: which outside objects were touched, how each is reached, what was read and what changed.
-#    `SCALE` was read two calls deep, in another function's globals; it is an edge like any other.
+# 2. A tracker owns its fields; what a capture is made of goes to the ledger. At the end of the run it is frozen into a
+#    Trace, and everything else of the recording is dropped: later stages see a value, never a recorder.
 # ---------------------------------------------------------------------------------------------------------------------
 
-title("2. refgraph: what was read and written")
-text = str(capture.refgraph)
+title("2. ledger and trace")
+trace = recorded.trace
+assert trace is not None and not recorded.findings, "nothing was in doubt"
+print(f"   the ledger had: {[output.what for output in outputs]} to print again, {len(writes)} writes to tensors")
+print(f"   the trace has:  {', '.join(field.name for field in dataclasses.fields(trace))}")
+assert vars(ledger) == {}, "the recording is closed"
+try:
+    trace.draws = ()  # type: ignore[misc]
+    raise SystemExit("a trace can be changed")
+except dataclasses.FrozenInstanceError:
+    pass
+held = [node.obj for node in trace.refgraph.nodes.values() if node.obj is not None]
+assert not any(isinstance(obj, torch.Tensor | nn.Module | list) for obj in held), "it keeps no object of the program alive"
+
+# ---------------------------------------------------------------------------------------------------------------------
+# 3. The reference graph: which outside objects were touched, how each is reached, what was read and what was written.
+#    Absence is a fact: `self.layer` is in `_modules`, so it must not appear in the instance's own dict.
+# ---------------------------------------------------------------------------------------------------------------------
+
+title("3. reference graph")
+text = str(trace.refgraph)
 print(text)
-assert "SCALE" in text and "self.history" in text
-assert capture.refgraph.to_dot().startswith("digraph")
+assert "SCALE == 2.0" in text and "self.history" in text and "self.layer is absent" in text
+assert trace.refgraph.to_dot().startswith("digraph")
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 3. The operator graph: torch.fx, parameters as inputs (an optimizer may replace or update them without a recompile).
-#    The Python around the operations is gone.
+# 4. The operator graph: torch.fx, with parameters as inputs (an optimizer may replace or update them without a
+#    recompile). Each input has a source. The Python around the operations is not in it.
 # ---------------------------------------------------------------------------------------------------------------------
 
-title("3. operator graph")
-graph = capture.operator_graph
-print(graph.code.strip())
-placeholders = [n for n in graph.graph.nodes if n.op == "placeholder"]
-assert len(placeholders) == 3 and all("example_value" in n.meta for n in placeholders)
-assert capture.is_complete, "one graph, no break"
+title("4. operator graph")
+for node in trace.graph.nodes:
+    print(f"   {node.format_node()}")
+assert [entry.source.describe() for entry in trace.inputs] == ["x", "self.layer.weight", "self.layer.bias"]
+assert not trace.decisions, "no branch depended on a tensor, so nothing cuts the graph"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 4. Guards: when is the capture valid again? Plain Python, each line with the place the value was read at.
+# 5. The plan: what the world must look like afterwards. Expressions over what a later call finds, and effects in order.
 # ---------------------------------------------------------------------------------------------------------------------
 
-title("4. guards")
+title("5. plan")
+print(f"   result: {trace.plan.result}")
+for effect in trace.plan.effects:
+    print(f"   effect: {effect.op} {effect.describe}")
+assert [effect.op for effect in trace.plan.effects] == ["set_attr", "extend", "print"]
+
+# ---------------------------------------------------------------------------------------------------------------------
+# 6. The capture joins them into one generated function: guards, the graph, replay. `magpy_core.monitor` records one run
+#    and builds it. Each guard names the line that caused it; replay computes everything before its first effect.
+# ---------------------------------------------------------------------------------------------------------------------
+
+title("6. capture: guards, graph and replay")
+net = fresh()
+(capture,) = magpy_core.monitor(net)(x).captures
 print(capture.guards.code)
-assert "SCALE" in capture.guards.code
+print(f"\n   ... the graph runs ...\n\n{capture.replay.code}")
+assert "SCALE" in capture.guards.code and len(capture.replay.effects) == 3 and capture.is_complete
+
+# The next call. `self.calls` is 1 now and the capture holds for 0: a miss, with its reason. With the counter put back the
+# capture fits: the same result, the same effects, and no line of `forward` runs.
+(failure,) = capture.guards.explain((x,), {})
+print(f"\n   next call: {failure.message}")
+assert (failure.name, failure.old, failure.new) == ("self.calls", "0", "1")
+assert repr(capture.run((x,), {})) == "MISS" and net.calls == 1, "a miss leaves no trace"
+net.calls = 0
+result = capture.run((x,), {})
+assert torch.equal(result["out"], recorded.result["out"]) and result["input"] is x
+assert net.calls == 1 and net.history == [3, 3]
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 5. Replay: what must the world look like afterwards? Everything is computed first, then the effects are applied.
-# ---------------------------------------------------------------------------------------------------------------------
-
-title("5. replay")
-print(capture.replay.code)
-assert len(capture.replay.effects) >= 3, "the counter, the list, the print"
-
-# ---------------------------------------------------------------------------------------------------------------------
-# 6. Running compiled. The first call records. The second finds that the counter changed: a number that varies. It is
+# 7. Running compiled. The first call records. The second finds that the counter changed: a number that varies. It is
 #    carried as a symbolic scalar from then on, so the third call and all later ones run without Python.
 # ---------------------------------------------------------------------------------------------------------------------
 
-title("6. compile: record, learn, replay")
+title("7. compile: record, learn, replay")
 torch.manual_seed(0)
 plain, fast = Net(), Net()
 fast.load_state_dict(plain.state_dict())
@@ -122,10 +193,10 @@ for _ in range(5):
 assert len(magpy_core.captures(compiled)) == steady, "a counter costs no capture per call"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 7. A changed world is noticed, wherever it was read, and the failed guard says what changed.
+# 8. A changed world is noticed, wherever it was read, and the failed guard says what changed.
 # ---------------------------------------------------------------------------------------------------------------------
 
-title("7. a guard fails")
+title("8. a guard fails")
 newest = magpy_core.captures(compiled)[0]
 SCALE = 3.0
 (failure,) = [f for f in newest.guards.explain((x,), {}) if f.name == "SCALE"]
@@ -134,10 +205,10 @@ assert (failure.old, failure.new) == ("2.0", "3.0")
 assert torch.equal(plain(x)["out"], compiled(x)["out"]), "so the call is recorded again, and is right"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 8. A value only the graph knows decides the path: the graph is cut there, and a finding names the line.
+# 9. A value only the graph knows decides the path: the graph is cut there, and a finding names the line.
 # ---------------------------------------------------------------------------------------------------------------------
 
-title("8. findings")
+title("9. findings")
 
 
 def early_exit(x: torch.Tensor) -> torch.Tensor:

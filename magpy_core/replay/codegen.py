@@ -1,6 +1,6 @@
 """Replay code generation: values are rebuilt, then effects applied, in the statements that follow the graph's call.
 
-Everything is computed before the first effect (law 3). Key type: ReplayWriter.
+Everything is computed before the first effect (law: compute first). Key type: ReplayWriter.
 """
 
 from __future__ import annotations
