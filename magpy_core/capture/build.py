@@ -322,8 +322,8 @@ class Capture:
             w.fail_if(f"decided{i} is None or not same({expr}, {w.const(decision.outcome)})", decision.site)
 
     def _undo(self, w: GuardWriter, input_names: dict[Any, str]) -> str:
-        """Law: compute first. A graph that takes another decision, or raises, must leave nothing changed. Writes what is saved
-        before it, as far as it can happen at all; gives the statements that put it back."""
+        """Law: compute first. A graph that takes another decision, or raises, must leave nothing changed. Writes what is
+        saved before it, as far as it can happen at all; gives the statements that put it back."""
         trace, writes = self.trace, self.trace.writes
         multi = len(self.segments) > 1 or bool(self._assertions)
         raises, raises_changed = undo_needed(trace.graph, writes.first)
