@@ -1,17 +1,17 @@
-# Every target is self-sufficient: it makes the virtual environment and installs what it needs, once.
+# Every target is self-contained: on first use it creates the virtual environment and installs its dependencies.
 #   make demo   check examples/char_gpt, then train it compiled     (no sudo)
-#   make test   the whole Python test suite
+#   make test   run all Python tests
 SHELL  := /bin/bash
-# The first that really starts (a version manager's shim may not).
+# The first interpreter that starts (a version manager's shim may not).
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# The version that CI and the published figures use; any supported one works: make demo TORCH=torch==2.12.0
+# The version of CI and of the published figures; any supported one works: make demo TORCH=torch==2.12.0
 TORCH  ?= torch==2.13.0
 JOBS   ?= 2
 PYTEST_ARGS ?=
 
-# Tests and examples are measured on two cores; more threads than that only fight each other.
+# Tests and examples are measured on two cores; more threads would only compete.
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -31,7 +31,7 @@ help:
 
 # -------------------------------------------------------------- environment
 
-# Debian splits venv's pip into python3-venv; without it, pip installs itself into the new environment.
+# On Debian, venv's pip is in the package python3-venv; without it, pip installs itself into the new environment.
 $(VENV)/.venv-made:
 	@"$(PYTHON)" -c '' 2>/dev/null \
 	  || { echo "No Python that starts: install Python 3.11, 3.12 or 3.13, or say make PYTHON=/path/to/python3.11"; exit 2; }
@@ -42,7 +42,7 @@ $(VENV)/.venv-made:
 	  || { echo "Cannot make a virtual environment: install pip or venv for $(PYTHON) (Debian: apt-get install python3-venv)"; exit 2; }
 	@touch $@
 
-# torch first and alone: a local or CPU wheel that pip is configured with is then taken as it is.
+# Install torch first and separately, so that pip uses a configured local or CPU wheel.
 $(VENV)/.run-ready: $(VENV)/.venv-made pyproject.toml
 	$(BIN)/pip install $(TORCH)
 	$(BIN)/pip install --quiet numpy -e .
@@ -52,7 +52,7 @@ $(VENV)/.dev-ready: $(VENV)/.run-ready pyproject.toml
 	$(BIN)/pip install --quiet -e ".[dev,examples]"
 	@touch $@
 
-# Inductor compiles C++ that includes Python.h. The demo goes on without (in plain Python, and says so); the tests need it.
+# Inductor compiles C++ that includes Python.h. Without it the demo continues in plain Python and says so; the tests need it.
 HAS_COMPILER = { command -v "$${CXX:-g++}" || command -v clang++; } >/dev/null \
   && test -f "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -74,11 +74,11 @@ demo: $(VENV)/.run-ready
 test: $(VENV)/.dev-ready compiler
 	$(BIN)/python -m pytest -n $(JOBS) -m "not e2e and not slow" $(PYTEST_ARGS)
 
-# What compiles whole training runs with Inductor, or takes long for another reason.
+# Tests that compile whole training runs with Inductor, or take long for another reason.
 test-slow: $(VENV)/.dev-ready compiler
 	$(BIN)/python -m pytest -n $(JOBS) -m "slow and not e2e" $(PYTEST_ARGS)
 
-# The engine's own tests on another pair, in an environment of its own (a CUDA build of torch takes 5 GB).
+# The engine's tests with other versions, in a separate environment (a CUDA build of torch takes 5 GB).
 test-version: PAIR = $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-$(subst =,,$(TORCH))
 test-version:
 	$(MAKE) test-engine VENV=.venv-$(PAIR)

@@ -1,6 +1,6 @@
-"""Command line of the benchmarks: each one runs in a fresh process of its own, so first calls really are first calls.
+"""Command line of the benchmarks: each one runs in a fresh process, so that first calls are measured as first calls.
 
-Exit status 1 when a target is missed, 2 when a benchmark could not run.
+Exit status: 1 if a target is missed, 2 if a benchmark could not run.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _called(name: str) -> list[str]:
 
 
 def in_child(name: str) -> Result:
-    """Run one benchmark in a process of its own and read its result from a pipe (its stdout is not ours to parse)."""
+    """Runs one benchmark in a separate process and reads its result from a pipe."""
     read, write = os.pipe()
     with os.fdopen(read, "rb") as answer:
         command = [sys.executable, "-m", "benchmarks", "--child", name, "--answer-fd", str(write)]
@@ -94,7 +94,7 @@ def main() -> int:
     if args.child:
         as_child(args.child, args.answer_fd)
         return 0
-    # a name stands for all that begin with it: `guards`, `replay`
+    # a name selects all benchmarks with that prefix: `guards`, `replay`
     args.names = [known for name in args.names for known in _called(name) or [name]]
     if unknown := [name for name in args.names if name not in BENCHMARKS]:
         parser.error(f"no benchmark is called {', '.join(unknown)}; there are: {', '.join(BENCHMARKS)}")

@@ -1,7 +1,7 @@
-"""What guards cost on deep models of transformers: against the compiled step, and against TorchDynamo's guards.
+"""The cost of guards on deep transformers models, compared with the compiled step and with TorchDynamo's guards.
 
-Random weights, real configurations: BERT-base, and a GPT-2 as deep as GPT-2 XL (48 layers) but narrower, so that it fits in
-memory and in minutes: the number of guards follows from the depth, and a narrow step makes their share larger.
+Random weights, real configurations: BERT-base, and a GPT-2 with the depth of GPT-2 XL (48 layers) but narrower, to limit
+memory and time. The number of guards depends on the depth, and a narrow model makes their share of a step larger.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def _compare(name: str, model: nn.Module, backend: str) -> Result:
         expected = step(ids, mask)
         eager_s = min(_seconds(lambda: step(ids, mask)) for _ in range(3))
         traced = torch.compile(step, backend="eager", fullgraph=True)
-        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(1))  # the compiler's own first use is not counted
+        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(1))  # exclude the compiler's one-time set-up
         trace_s = _seconds(lambda: traced(ids, mask)) - eager_s
         check = _dynamo_check(step, {"ids": ids, "mask": mask, "model": model})
         magpy_core.compile(nn.Linear(2, 2), backend="eager")(torch.ones(1, 2))
         compiled = magpy_core.compile(step, backend=backend, fullgraph=True)
         capture_s = _seconds(lambda: compiled(ids, mask)) - eager_s
-        for _ in range(6):  # the guards' first level begins with the fourth call
+        for _ in range(6):  # the fast guard starts with the fourth call
             torch.testing.assert_close(compiled(ids, mask), expected, rtol=1e-3, atol=1e-4)
         (capture,) = magpy_core.captures(compiled)
         if not capture.matches((ids, mask), {}):

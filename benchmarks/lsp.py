@@ -1,4 +1,4 @@
-"""The language server as an editor feels it: first and last squiggle, edits, memory, cancelling.
+"""The language server's latency in an editor: first and last finding, edits, memory, cancelling.
 
 Key functions: one for each benchmark.
 """
@@ -37,7 +37,7 @@ def _with_server(work: Callable[[Client], Coroutine[Any, Any, Result]]) -> Resul
     return asyncio.run(run())
 
 
-def _beyond(line: int) -> Callable[[list[Any]], bool]:
+def _all_after(line: int) -> Callable[[list[Any]], bool]:
     return lambda found: bool(found[0]["range"]["start"]["line"] > line)
 
 
@@ -46,7 +46,7 @@ def _is_running(client: Client, known: int) -> bool:
 
 
 def lsp_squiggles() -> Result:
-    """From the command "Check" on char_gpt, three steps, to the first and to the last finding on the wire."""
+    """From the command "Check" on char_gpt, three steps, to the first and to the last published finding."""
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["--device", "cpu", "--checkpoint", str(Path(folder) / "checkpoint.pt"), "--steps"]
         plain = interleave_commands({"one step": [sys.executable, str(CHAR_GPT), *arguments, "1"]}, rounds=3, cwd=folder)
@@ -87,7 +87,7 @@ def _long_program(lab: Lab) -> None:
 
 
 def lsp_edits() -> Result:
-    """From an edit on the first line of 5,000 to its 1,000 findings on their new lines; the server's memory with them."""
+    """From an edit in the first of 5,000 lines to 1,000 findings on their new lines, and the server's memory."""
     with tempfile.TemporaryDirectory() as folder:
         lab = Lab(Path(folder))
         _long_program(lab)
@@ -103,7 +103,7 @@ def lsp_edits() -> Result:
                 before = client.diagnostics(uri)[0]["range"]["start"]["line"]
                 start = time.perf_counter()
                 client.change(uri, edit + 1, (0, 0, 0, 0, "# new\n"))
-                await client.diagnostics_where(uri, _beyond(before), "moved")
+                await client.diagnostics_where(uri, _all_after(before), "moved")
                 samples.wall.append(time.perf_counter() - start)
             memory = psutil.Process(client.process.pid).memory_info().rss / 2**20
             took = 1e3 * median(samples.wall)
@@ -118,7 +118,7 @@ def lsp_edits() -> Result:
 
 
 def lsp_cancel() -> Result:
-    """From "Cancel" while char_gpt runs until none of its processes is left."""
+    """From "Cancel" while char_gpt runs to the end of all its processes."""
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["--device", "cpu", "--checkpoint", str(Path(folder) / "checkpoint.pt"), "--steps", "100000"]
 

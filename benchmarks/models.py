@@ -1,4 +1,4 @@
-"""The models that are timed: deep and shallow MLPs, and the char_gpt example's own GPT with its training step."""
+"""The benchmarked models: deep and shallow MLPs, and the GPT of the char_gpt example with its training step."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class MLP(nn.Module):
 
 
 def sequential(depth: int, width: int) -> nn.Sequential:
-    """``depth`` linear layers, each with a ReLU module of its own."""
+    """``depth`` linear layers, each followed by its own ReLU module."""
     return nn.Sequential(*(layer for _ in range(depth) for layer in (nn.Linear(width, width), nn.ReLU())))
 
 
 def char_gpt_module() -> Any:
-    """examples/char_gpt/model.py, imported from where it lies."""
+    """Imports examples/char_gpt/model.py from its folder."""
     path = EXAMPLES / "char_gpt" / "model.py"
     spec = importlib.util.spec_from_file_location("char_gpt_model", path)
     assert spec is not None and spec.loader is not None, path

@@ -1,4 +1,4 @@
-"""What watching costs: a monitored training step against an eager one, and `check` against the plain script."""
+"""The cost of monitoring: a monitored training step against an eager one, and `check` against the plain script."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def monitored_step() -> Result:
     """char_gpt's step with both of its regions (model call, optimizer step) under the monitor."""
     torch.set_num_threads(1)
     plain, watched = CharGPT(), CharGPT()
-    plain.step(plain.model, plain.optimizer.step)  # torch's own lazy set-up is nobody's first step
+    plain.step(plain.model, plain.optimizer.step)  # exclude torch's lazy initialisation
 
     def monitored() -> None:
         watched.step(

@@ -1,4 +1,4 @@
-"""Replay of a captured region against the bare compiled graph, with torch.compile on the same module beside it."""
+"""Replay of a captured region against the bare compiled graph, and torch.compile on the same module."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ def replay_sequential50() -> Result:
 
 
 def replay_mlp3() -> Result:
-    """3-layer MLP: the overhead with next to nothing to hide behind."""
+    """3-layer MLP: the overhead dominates the call."""
     return _compare("3-layer MLP", lambda: MLP(3, WIDTH), 1.25)

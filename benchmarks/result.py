@@ -1,4 +1,4 @@
-"""What a benchmark answers with. Key types: Row (one line of the table), Result (rows and raw samples)."""
+"""The result of a benchmark. Key types: Row (one line of the table), Result (rows and raw samples)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Row:
-    """A measured value, the most it may be (None: for information), and the detail a reader wants beside it."""
+    """A measured value, its upper limit (None: for information only), and details for the reader."""
 
     what: str
     value: float

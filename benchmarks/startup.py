@@ -51,7 +51,7 @@ def _send(stream: IO[bytes], message: dict[str, Any]) -> None:
 
 
 def _response(stream: IO[bytes], wanted: int) -> dict[str, Any]:
-    """Read messages until the answer to request ``wanted``."""
+    """Reads messages until the response to request ``wanted``."""
     while True:
         length = 0
         while (line := stream.readline()) not in (b"\r\n", b""):
@@ -65,7 +65,7 @@ def _response(stream: IO[bytes], wanted: int) -> dict[str, Any]:
 
 
 def _server_session() -> float:
-    """Seconds from starting the process until it answers a request that follows `initialized`."""
+    """Seconds from starting the process until it responds to a request after `initialized`."""
     start = time.perf_counter()
     process = subprocess.Popen(
         [*CLI, "server"],
@@ -98,7 +98,7 @@ def _server_session() -> float:
 
 
 def server_start() -> Result:
-    """`magpy-lsp server` from process start until it is initialized and answers."""
+    """`magpy-lsp server` from process start until it is initialized and responds."""
     _server_session()
     samples = Samples()
     for _ in range(7):

@@ -1,7 +1,7 @@
 """Interleaved timing of callables and of commands. Key types: Samples, ratio_of.
 
-The machine is assumed to be shared and noisy: contenders take turns inside each round, in an order that rotates,
-so that a slow second hits all of them; a ratio is taken inside a round before any statistic over rounds.
+The machine is assumed to be shared and noisy. The contenders take turns in each round, in rotating order, so that a slow
+second affects all of them; ratios are computed per round before any statistics over rounds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from statistics import median
 
 @dataclass
 class Samples:
-    """Seconds per call, one entry a round."""
+    """Seconds per call, one entry per round."""
 
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Ratio:
-    """One contender against another: ratio of the minima, and median over rounds of the rounds' ratios."""
+    """Compares two contenders: the ratio of the minima, and the median of the ratios per round."""
 
     wall_min: float
     wall_median: float
@@ -60,7 +60,7 @@ def ratio_of(samples: Samples, base: Samples) -> Ratio:
 
 
 def _timed(call: Callable[[], object], times: int) -> tuple[float, float]:
-    """Wall and process CPU seconds of one call, over ``times`` of them."""
+    """Wall and process CPU seconds per call, averaged over ``times`` calls."""
     repeat = range(times)
     cpu, wall = time.process_time(), time.perf_counter()
     for _ in repeat:
@@ -72,7 +72,7 @@ def _timed(call: Callable[[], object], times: int) -> tuple[float, float]:
 def interleave(
     contenders: dict[str, Callable[[], object]], *, rounds: int = 21, slice_s: float = 0.02
 ) -> dict[str, Samples]:
-    """Time the contenders in turns; each turn lasts about ``slice_s`` and at least one call. All are warmed first."""
+    """Times the contenders in turns of about ``slice_s`` and at least one call, after a warm-up of all."""
     times: dict[str, int] = {}
     for name, call in contenders.items():
         call()
@@ -93,12 +93,12 @@ def interleave(
 
 
 def user_environment() -> dict[str, str]:
-    """The environment, with compiled bytecode kept: a CI image that forbids it would have every start compile MagPy anew."""
+    """The environment with bytecode caching enabled: without it (in some CI images) every start would compile MagPy."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def run_command(command: Sequence[str], *, cwd: str | None = None) -> tuple[float, float]:
-    """Wall and CPU seconds (children included) of a command; raises with its output when it fails."""
+    """Wall and CPU seconds (including children) of a command; raises with its output if it fails."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=cwd, env=user_environment())
@@ -110,7 +110,7 @@ def run_command(command: Sequence[str], *, cwd: str | None = None) -> tuple[floa
 
 
 def interleave_commands(commands: dict[str, Sequence[str]], *, rounds: int, cwd: str | None = None) -> dict[str, Samples]:
-    """Time whole processes in turns. The first round warms the file cache and is not kept."""
+    """Times whole processes in turns. The first round warms the file cache and is discarded."""
     samples = {name: Samples() for name in commands}
     order = list(commands)
     for done in range(rounds + 1):

@@ -1,4 +1,4 @@
-"""A tour of MagPy that runs: one small function is recorded, frozen into a trace, captured, guarded and replayed.
+"""A runnable tour of MagPy: records, freezes, captures, guards and replays one small function.
 
     python docs/tour.py
 
@@ -27,8 +27,8 @@ def title(text: str) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The program. Nothing in it knows MagPy. It reads a number from its module, counts its calls, keeps a list, prints, and
-# calls a helper that reads a global: the sort of Python that makes a symbolic compiler give up or forget something.
+# The program does not use MagPy. It reads a number from its module, counts its calls, appends to a list, prints, and calls
+# a helper that reads a global: the kind of Python at which a symbolic compiler breaks the graph or loses an effect.
 # ---------------------------------------------------------------------------------------------------------------------
 
 SCALE = 2.0
@@ -61,9 +61,9 @@ def fresh() -> Net:
 net, x = fresh(), torch.randn(3, 4)
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 1. One monitored run, by hand. The real interpreter runs the code once, on real tensors. Beside each operation that
-#    reads, writes or calls, the monitor's hook tells the recording what is about to happen: an event. Each event has one
-#    handler, a method of a tracker. Here every handler is wrapped, to note what it adds to the guarded facts.
+# 1. One monitored run, step by step. The interpreter runs the code once, on real tensors. At each operation that reads,
+#    writes or calls, a hook of the monitor reports an event to the recording. Each event has one handler, a method of a
+#    tracker. Here every handler is wrapped to show which guarded facts it adds.
 # ---------------------------------------------------------------------------------------------------------------------
 
 title("1. recording: events, and what a tracker does with each")
@@ -98,8 +98,8 @@ assert any(event == "attr_write" and tracker == "Writes" for event, _, tracker, 
 assert "self.calls == 0" in [text for *_, added in events for text in added], "a guard is about the state at entry"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 2. A tracker owns its fields; what a capture is made of goes to the ledger. At the end of the run it is frozen into a
-#    Trace, and everything else of the recording is dropped: later stages see a value, never a recorder.
+# 2. A tracker owns its fields; everything that a capture needs goes to the ledger. After the run it is frozen into a
+#    Trace, and the recording drops all else: later stages get a value, never a recorder.
 # ---------------------------------------------------------------------------------------------------------------------
 
 title("2. ledger and trace")
@@ -117,7 +117,7 @@ held = [node.obj for node in trace.refgraph.nodes.values() if node.obj is not No
 assert not any(isinstance(obj, torch.Tensor | nn.Module | list) for obj in held), "it keeps no object of the program alive"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 3. The reference graph: which outside objects were touched, how each is reached, what was read and what was written.
+# 3. The reference graph: the external objects that were accessed, the path to each, its reads and its changes.
 #    Absence is a fact: `self.layer` is in `_modules`, so it must not appear in the instance's own dict.
 # ---------------------------------------------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ assert trace.refgraph.to_dot().startswith("digraph")
 
 # ---------------------------------------------------------------------------------------------------------------------
 # 4. The operator graph: torch.fx, with parameters as inputs (an optimizer may replace or update them without a
-#    recompile). Each input has a source. The Python around the operations is not in it.
+#    recompile). Each input has a source. The graph contains no Python between the operations.
 # ---------------------------------------------------------------------------------------------------------------------
 
 title("4. operator graph")
@@ -139,7 +139,7 @@ assert [entry.source.describe() for entry in trace.inputs] == ["x", "self.layer.
 assert not trace.decisions, "no branch depended on a tensor, so nothing cuts the graph"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 5. The plan: what the world must look like afterwards. Expressions over what a later call finds, and effects in order.
+# 5. The plan: the result and the side effects of the call, as expressions over what a later call finds.
 # ---------------------------------------------------------------------------------------------------------------------
 
 title("5. plan")
@@ -160,8 +160,8 @@ print(capture.guards.code)
 print(f"\n   ... the graph runs ...\n\n{capture.replay.code}")
 assert "SCALE" in capture.guards.code and len(capture.replay.effects) == 3 and capture.is_complete
 
-# The next call. `self.calls` is 1 now and the capture holds for 0: a miss, with its reason. With the counter put back the
-# capture fits: the same result, the same effects, and no line of `forward` runs.
+# The next call: `self.calls` is 1 and the capture is valid for 0, so it misses, and a guard says why. With the counter
+# reset the capture is valid: the same result, the same effects, and no line of `forward` runs.
 (failure,) = capture.guards.explain((x,), {})
 print(f"\n   next call: {failure.message}")
 assert (failure.name, failure.old, failure.new) == ("self.calls", "0", "1")
@@ -172,15 +172,15 @@ assert torch.equal(result["out"], recorded.result["out"]) and result["input"] is
 assert net.calls == 1 and net.history == [3, 3]
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 7. Running compiled. The first call records. The second finds that the counter changed: a number that varies. It is
-#    carried as a symbolic scalar from then on, so the third call and all later ones run without Python.
+# 7. Running compiled. The first call records. In the second call the counter has changed: a varying number. It becomes
+#    a symbolic scalar, so the third and all later calls skip the Python.
 # ---------------------------------------------------------------------------------------------------------------------
 
 title("7. compile: record, learn, replay")
 torch.manual_seed(0)
 plain, fast = Net(), Net()
 fast.load_state_dict(plain.state_dict())
-compiled = magpy_core.compile(fast, backend="eager")  # "inductor" makes machine code; this tour should be quick
+compiled = magpy_core.compile(fast, backend="eager")  # "inductor" generates machine code, but takes longer
 for step in range(6):
     batch = torch.randn(3, 4)
     want, got = plain(batch), compiled(batch)
@@ -193,7 +193,7 @@ for _ in range(5):
 assert len(magpy_core.captures(compiled)) == steady, "a counter costs no capture per call"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 8. A changed world is noticed, wherever it was read, and the failed guard says what changed.
+# 8. A guard detects any changed external value and says what changed.
 # ---------------------------------------------------------------------------------------------------------------------
 
 title("8. a guard fails")
@@ -205,7 +205,7 @@ assert (failure.old, failure.new) == ("2.0", "3.0")
 assert torch.equal(plain(x)["out"], compiled(x)["out"]), "so the call is recorded again, and is right"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 9. A value only the graph knows decides the path: the graph is cut there, and a finding names the line.
+# 9. A branch depends on a tensor value: the graph is cut there, and a finding names the line.
 # ---------------------------------------------------------------------------------------------------------------------
 
 title("9. findings")

@@ -1,8 +1,8 @@
-"""The findings a project lives with: only what is not among them is new. Key types: Baseline, Entry, BaselineError.
+"""Known findings of a project, which are not reported as new. Key types: Baseline, Entry, BaselineError.
 
-An entry is what a fingerprint is made of (code, file, function, text of the line) and how often it is there, so that the
-file can be read and reviewed. Files are relative to the folder of the baseline. Each run (mode and entrypoint) has its own
-part, for what one entrypoint does not come to may well be found by another.
+An entry consists of the parts of a fingerprint (code, file, function, text of the line) and a count, so that people can
+read and review the file. Files are relative to the folder of the baseline. Each run (mode and entrypoint) has its own
+part, because different entrypoints reach different code.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from lsp_server.sources import Sources
 from magpy_core.findings import Finding, Severity
 
 _VERSION = 1
-_ABOUT = "Findings that are known; `--update-baseline` writes this file anew, and a run drops what is gone."
-_MEND = "mend it, or make it anew with --update-baseline."
-# They say that the run did not happen as it should: never something to live with.
-_NEVER = ("MP903", "MP905", "MP906", "MP907", "MP908", "MP910")
+_ABOUT = "Known findings; `--update-baseline` rewrites this file, and a run removes findings that no longer occur."
+_HOW_TO_FIX = "fix it, or recreate it with --update-baseline."
+# They report that the run itself failed, so a baseline must not hide them.
+_NEVER_KNOWN = ("MP903", "MP905", "MP906", "MP907", "MP908", "MP910")
 
 
 class BaselineError(Exception):
-    """The file can't be used; one sentence says why and what to do."""
+    """The file can't be used; the message says why and what to do."""
 
 
 class Entry(NamedTuple):
-    """What makes two findings the same one, in two runs."""
+    """Identifies the same finding across runs."""
 
     code: str
     file: str
@@ -42,19 +42,19 @@ class Entry(NamedTuple):
 
 @dataclass
 class Part:
-    """What is known of one run, and how many steps it was asked for when that was written (0: to the end)."""
+    """The known findings of one run, and the ``--steps`` it was written with (0: to the end)."""
 
     steps: int = 0
     counts: Counter[Entry] = field(default_factory=Counter)
 
 
 @dataclass
-class Judged:
-    """What a baseline makes of a run: ``new`` findings, how many were ``known``, and what was not found any more."""
+class BaselineResult:
+    """The findings of a run compared with the baseline: ``new``, how many ``known``, and entries that were not found."""
 
     new: list[Finding]
     known: int
-    gone: Counter[Entry]
+    not_found: Counter[Entry]
 
 
 @dataclass
@@ -67,53 +67,53 @@ class Baseline:
         try:
             data = json.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise BaselineError(f"There is no baseline {file}: make it with --update-baseline.") from None
+            raise BaselineError(f"The baseline {file} does not exist: create it with --update-baseline.") from None
         except OSError as error:
             raise BaselineError(f"The baseline {file} can't be read: {error.strerror or error}.") from None
         except ValueError:
-            raise BaselineError(
-                f"The baseline {file} is not JSON: mend it, or make it anew with --update-baseline."
-            ) from None
+            raise BaselineError(f"The baseline {file} is not valid JSON: {_HOW_TO_FIX}") from None
         try:
             if data["version"] != _VERSION:
-                raise BaselineError(f"The baseline {file} has version {data['version']!r}, this is {_VERSION}: {_MEND}")
+                version = data["version"]
+                raise BaselineError(f"The baseline {file} has version {version!r}, not {_VERSION}: {_HOW_TO_FIX}")
             return Baseline(file, {name: _part(part) for name, part in data["runs"].items()})
         except (KeyError, TypeError, AttributeError, ValueError):
-            raise BaselineError(f"{file} has not the form of a baseline: {_MEND}") from None
+            raise BaselineError(f"{file} is not a baseline: {_HOW_TO_FIX}") from None
 
-    def judge(self, run: str, findings: Iterable[Finding], sources: Sources) -> Judged:
-        """Splits the findings of ``run``. Where more are found than are known, the later ones count as new."""
+    def compare(self, run: str, findings: Iterable[Finding], sources: Sources) -> BaselineResult:
+        """Splits the findings of ``run``. If an entry is found more often than it is known, the later ones are new."""
         left = Counter(self.parts[run].counts) if run in self.parts else Counter[Entry]()
         new, known = [], 0
         for finding in findings:
             entry = self._entry(finding, sources)
-            if left[entry] > 0 and finding.code not in _NEVER:
+            if left[entry] > 0 and finding.code not in _NEVER_KNOWN:
                 left[entry] -= 1
                 known += 1
             else:
                 new.append(finding)
-        return Judged(new, known, +left)
+        return BaselineResult(new, known, +left)
 
-    def shrink(self, run: str, steps: int, gone: Counter[Entry], enabled: Callable[[str], bool]) -> int:
-        """Drops what was not found any more; returns how many.
+    def shrink(self, run: str, steps: int, not_found: Counter[Entry], enabled: Callable[[str], bool]) -> int:
+        """Removes entries that no longer occur; returns how many.
 
-        Only of what the run could have found: as many steps as the part was written with, and codes that are selected.
+        Only entries that the run could have found: it did as many steps as the part was written with, and selects the
+        code.
         """
         part = self.parts.get(run)
         if part is None or (steps != 0 and (part.steps == 0 or steps < part.steps)):
             return 0
-        dropped = Counter({entry: n for entry, n in gone.items() if enabled(entry.code)})
+        dropped = Counter({entry: n for entry, n in not_found.items() if enabled(entry.code)})
         part.counts -= dropped
         return dropped.total()
 
     def replace(self, run: str, steps: int, findings: Iterable[Finding], least: Severity, sources: Sources) -> int:
-        """Makes the part of ``run`` anew from ``findings`` at least as severe as ``least``; returns how many it has."""
-        entries = [self._entry(f, sources) for f in findings if f.severity.rank <= least.rank and f.code not in _NEVER]
+        """Replaces the part of ``run`` with the ``findings`` at least as severe as ``least``; returns how many."""
+        entries = [self._entry(f, sources) for f in findings if f.severity.rank <= least.rank and f.code not in _NEVER_KNOWN]
         self.parts[run] = Part(steps, Counter(entries))
         return len(entries)
 
     def write(self) -> None:
-        """All of it or nothing: a reader never sees half a file."""
+        """Writes atomically: a reader never sees half a file."""
         runs = {
             name: {"steps": part.steps, "findings": [{**e._asdict(), "count": n} for e, n in sorted(part.counts.items())]}
             for name, part in sorted(self.parts.items())

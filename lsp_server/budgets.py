@@ -1,6 +1,6 @@
-"""``[tool.magpy.budgets]``: limits per region, and the findings for those that a run broke. Key types: Limits, Budgets.
+"""``[tool.magpy.budgets]``: limits per region, and the findings for exceeded ones. Key types: Limits, Budgets.
 
-A budget's finding stands at the region's definition and names the figure, the limit and what it is made of.
+A budget's finding is at the region's definition and names the figure, the limit and what contributes to the figure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Limit = float | None | Literal[False]
 
 @attrs.frozen
 class Limits:
-    """What one table of budgets says; the names are its keys."""
+    """One table of budgets; the names are its keys."""
 
     graph_breaks: Limit = None
     recompiles: Limit = None
@@ -32,15 +32,15 @@ class Limits:
     host_syncs: Limit = None
     min_speedup: Limit = None
 
-    def over(self, other: Limits) -> Limits:
-        """These limits, and ``other``'s where nothing is set here."""
+    def with_defaults(self, other: Limits) -> Limits:
+        """These limits, completed by those of ``other``."""
         mine = attrs.asdict(self)
         return Limits(**{k: v if (v := mine[k]) is not None else getattr(other, k) for k in mine})
 
 
 @attrs.frozen
 class Budgets:
-    """Limits for every region, and those for regions that a pattern fits: their name, or their kind (the later one wins)."""
+    """Limits for every region, and by pattern (of a region's name, or its kind; the last match wins)."""
 
     every: Limits = attrs.field(factory=Limits)
     regions: dict[str, Limits] = attrs.field(factory=dict)
@@ -48,22 +48,22 @@ class Budgets:
     def of(self, region: RegionSummary) -> Limits:
         limits = self.every
         for pattern, own in self.regions.items():
-            if _fits(pattern, region):
-                limits = own.over(limits)
+            if _matches(pattern, region):
+                limits = own.with_defaults(limits)
         return limits
 
     def unused(self, regions: Iterable[RegionSummary]) -> list[str]:
-        """Patterns that none of ``regions`` fits."""
+        """Patterns that match none of ``regions``."""
         seen = list(regions)
-        return [p for p in self.regions if not any(_fits(p, r) for r in seen)]
+        return [p for p in self.regions if not any(_matches(p, r) for r in seen)]
 
 
-def _fits(pattern: str, region: RegionSummary) -> bool:
+def _matches(pattern: str, region: RegionSummary) -> bool:
     return pattern == region.kind or fnmatchcase(region.name, pattern)
 
 
-def judge(report: Report, budgets: Budgets, *, compiled: bool) -> list[Finding]:
-    """A finding for each budget that is broken or, where ``compiled`` says that it was measured, could not be judged."""
+def check_budgets(report: Report, budgets: Budgets, *, compiled: bool) -> list[Finding]:
+    """A finding for each exceeded budget and, if the run was ``compiled``, for each speed-up that could not be measured."""
     found = []
     for region in report.regions:
         limits = budgets.of(region)
@@ -74,35 +74,35 @@ def judge(report: Report, budgets: Budgets, *, compiled: bool) -> list[Finding]:
 
 
 def unmeasured(report: Report, budgets: Budgets) -> list[Finding]:
-    """That a check, which compiles nothing, says nothing about the speed-up that is asked for: once, at the first region."""
-    asked = [region for region in report.regions if _set(budgets.of(region).min_speedup)]
-    if not asked:
+    """One finding, at the first region with a minimum speed-up: a check compiles nothing, so it can't measure it."""
+    limited = [region for region in report.regions if _is_set(budgets.of(region).min_speedup)]
+    if not limited:
         return []
-    more = f" and {len(asked) - 1} more" if len(asked) > 1 else ""
+    more = f" and {len(limited) - 1} more" if len(limited) > 1 else ""
     text = (
-        f"`min-speedup` of {asked[0].name}{more} was not measured: a check compiles nothing. A compiled run "
-        "(`magpy-lsp run`) times compiled and plain calls in turn."
+        f"`min-speedup` of {limited[0].name}{more} was not measured: a check compiles nothing. A compiled run "
+        "(`magpy-lsp run`) times compiled and plain calls."
     )
-    at = location(asked[0], report)
-    return [Finding("MP507", text, at, region=asked[0].id, severity_override=Severity.INFORMATION)]
+    at = location(limited[0], report)
+    return [Finding("MP507", text, at, region=limited[0].id, severity_override=Severity.INFORMATION)]
 
 
 def unknown_regions(
     regions: Sequence[RegionSummary], budgets: Budgets, file: str, lines: Mapping[str, int]
 ) -> list[Finding]:
-    """Budgets of regions that were not seen, at their line in the table. An information: another program may have them."""
+    """Budgets whose pattern matches no region, at their line in the table. Information only: another program may have it."""
     names = ", ".join(f"`{r.name}`" for r in regions[:6]) or "none"
     found = []
     for pattern in budgets.unused(regions):
         line = lines.get(pattern, 1)
         at = Location(file, Range(Position(line - 1, 0), Position(line, 0)))
-        text = f"There is a budget for a region `{pattern}`, but no such region in this run; seen: {names}."
+        text = f"The budget `{pattern}` matches no region of this run; its regions: {names}."
         found.append(Finding("MP507", text, at, severity_override=Severity.INFORMATION))
     return found
 
 
 def location(region: RegionSummary, report: Report) -> Location:
-    """The region's definition. One without a file (made by ``exec``) is told where its first finding is."""
+    """The region's definition; for a region without a file (made by ``exec``), its first finding."""
     if PurePath(region.file).is_absolute():
         at = Position(max(region.line - 1, 0), 0)
         return Location(region.file, Range(at, at))
@@ -121,40 +121,40 @@ def _broken(region: RegionSummary, limits: Limits, report: Report, compiled: boo
         ("MP504", "side effect", limits.side_effects, region.side_effects, ""),
     )
     for code, noun, limit, figure, when in counted:
-        if _set(limit) and figure > limit:
+        if _is_set(limit) and figure > limit:
             what = f"{figure:,g} {noun}{'' if figure == 1 else 's'}{when}"
-            yield code, f"{region.name} has {what}, its budget is {limit:,g}.", _blame(code, region, report)
+            yield code, f"{region.name} has {what}; its budget is {limit:,g}.", _contributors(code, region, report)
     syncs = region.host_reads * region.calls / max(report.steps, 1)
-    if _set(limits.host_syncs) and syncs > limits.host_syncs:
-        text = f"{region.name} waits for tensors' values {syncs:,.3g} times a step, its budget is {limits.host_syncs:,g}."
+    if _is_set(limits.host_syncs) and syncs > limits.host_syncs:
+        text = f"{region.name} waits for tensor values {syncs:,.3g} times per step; its budget is {limits.host_syncs:,g}."
         yield "MP505", text, tuple(("read at", place) for place in _places(region, report)[:_PLACES_SHOWN])
-    if _set(limits.min_speedup) and compiled:
+    if _is_set(limits.min_speedup) and compiled:
         yield from _speedup(region, limits.min_speedup)
 
 
-def _set(limit: Limit) -> TypeGuard[float]:
+def _is_set(limit: Limit) -> TypeGuard[float]:
     return limit is not None and limit is not False
 
 
 def _speedup(region: RegionSummary, least: float) -> Iterator[_Broken]:
     if region.speedup_low is None or region.speedup_high is None:
-        why = "it was never compiled" if not region.hits else "it had too few steady calls"
-        yield "MP507", f"{region.name}: whether it is {least:g} times as fast can't be said, for {why} in this run.", ()
+        why = "it was never compiled" if not region.hits else "it has too few steady calls"
+        yield "MP507", f"The speed-up of {region.name} (minimum {least:g}x) was not measured: {why} in this run.", ()
     elif region.speedup_high < least:
         interval = f"{region.speedup_low:.2f}x to {region.speedup_high:.2f}x"
-        text = f"Compiling makes {region.name} {interval} as fast (95 % confidence), its minimum is {least:g}x."
+        text = f"The speed-up of {region.name} is {interval} (95 % confidence); its minimum is {least:g}x."
         times = (("eager", f"{region.eager_ms} ms"), ("compiled", f"{region.compiled_ms} ms"))
         yield "MP506", text, times
 
 
 def _places(region: RegionSummary, report: Report) -> list[str]:
-    """Where Python reads a tensor's value, as far as there are findings for it."""
+    """Where Python reads a tensor value, according to the findings."""
     reads = {f.location for f in report.findings if f.region == region.id and f.code in HOST_READS}
     return [f"{PurePath(at.file).name}:{at.range.start.line + 1}" for at in sorted(reads)]
 
 
-def _blame(code: str, region: RegionSummary, report: Report) -> tuple[tuple[str, str], ...]:
-    """What the figure is made of, as far as the report knows it."""
+def _contributors(code: str, region: RegionSummary, report: Report) -> tuple[tuple[str, str], ...]:
+    """What contributes to the figure, as far as the report shows it."""
     if code == "MP501":
         breaks = [f for f in report.findings if f.region == region.id and f.code.startswith(("MP1", "MPD1"))]
         return tuple((f.code, f"{PurePath(f.location.file).name}:{f.location.range.start.line + 1}") for f in breaks[:3])

@@ -1,7 +1,7 @@
-"""Two reports of one program: what appeared, what is gone, what got slower. Key types: Comparison, RegionChange, Change.
+"""Compares two reports of one program: new findings, disappeared ones, slower regions. Key types: Comparison, RegionChange.
 
-Findings are the same when their fingerprints are (a report without them: code, file's name, function and message). Regions
-are the same when kind, name and the file's name are, in order of appearance where several agree.
+Findings match by fingerprint, or in a report without fingerprints by code, file name, function and message. Regions match
+by kind, name and file name, in order of appearance if several agree.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from magpy_core.findings import Finding, RegionSummary, Report, Severity
 
 @dataclass(frozen=True)
 class Measure:
-    """One figure of a region. It got worse when it rose by more than the threshold and by at least ``least``.
+    """One figure of a region. It is worse if it rose by more than the threshold and by at least ``least``.
 
-    ``exact`` figures do not vary between runs of the same program: any rise is worse. ``judged`` False: shown only.
+    ``exact`` figures do not vary between runs of the same program: any rise is worse. ``judged`` False: display only.
     """
 
     label: str
@@ -44,7 +44,7 @@ MEASURES = (
 
 @dataclass(frozen=True)
 class Change:
-    """A figure that differs (beyond noise, where it is measured)."""
+    """A figure that differs (for a measured one: beyond noise)."""
 
     label: str
     unit: str
@@ -63,21 +63,21 @@ class Change:
 
 @dataclass(frozen=True)
 class RegionChange:
-    """What differs in one region. ``lost_graph``: its graph was complete and is not any more."""
+    """What differs in one region. ``became_incomplete``: only the old report has a complete graph for it."""
 
     region: RegionSummary
     changes: tuple[Change, ...] = ()
-    lost_graph: bool = False
-    won_graph: bool = False
+    became_incomplete: bool = False
+    became_complete: bool = False
 
     @property
     def worse(self) -> bool:
-        return self.lost_graph or any(c.worse for c in self.changes)
+        return self.became_incomplete or any(c.worse for c in self.changes)
 
     def to_json(self) -> dict[str, Any]:
         return {
             **_named(self.region),
-            "graph": "lost" if self.lost_graph else "won" if self.won_graph else "as before",
+            "graph": "lost" if self.became_incomplete else "won" if self.became_complete else "as before",
             "changes": [c.to_json() for c in self.changes],
             "worse": self.worse,
         }
@@ -86,11 +86,11 @@ class RegionChange:
 @dataclass
 class Comparison:
     appeared: list[Finding]
-    gone: list[Finding]
+    disappeared: list[Finding]
     unchanged: int
     changed: list[RegionChange] = field(default_factory=list)
     new_regions: list[RegionSummary] = field(default_factory=list)
-    gone_regions: list[RegionSummary] = field(default_factory=list)
+    removed_regions: list[RegionSummary] = field(default_factory=list)
 
     def worse(self, fail_on: Severity) -> bool:
         return any(f.severity.rank <= fail_on.rank for f in self.appeared) or any(c.worse for c in self.changed)
@@ -101,12 +101,12 @@ class Comparison:
             "worse": self.worse(fail_on),
             "findings": {
                 "appeared": [f.to_json() for f in self.appeared],
-                "gone": [f.to_json() for f in self.gone],
+                "gone": [f.to_json() for f in self.disappeared],
                 "unchanged": self.unchanged,
             },
             "regions": {
                 "appeared": [_named(r) for r in self.new_regions],
-                "gone": [_named(r) for r in self.gone_regions],
+                "gone": [_named(r) for r in self.removed_regions],
                 "changed": [c.to_json() for c in self.changed],
             },
         }
@@ -118,29 +118,29 @@ def _named(region: RegionSummary) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A report as it was read, and the fingerprints of its findings (None where it has none)."""
+    """A report, and the fingerprints of its findings (None for a finding without one)."""
 
     report: Report
     fingerprints: list[str | None]
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Loaded:
-        """Raises KeyError, TypeError, ValueError or AttributeError when it is no report."""
+        """Raises KeyError, TypeError, ValueError or AttributeError if ``data`` is not a report."""
         return Loaded(Report.from_json(data), [f.get("fingerprint") for f in data["findings"]])
 
 
 def compare(old: Loaded, new: Loaded, threshold: float) -> Comparison:
-    """``threshold`` 0.2: a time that rose by more than a fifth got slower."""
+    """``threshold`` 0.2: a time that rose by more than a fifth counts as slower."""
     printed = all(p is not None for p in [*old.fingerprints, *new.fingerprints])
     before, after = (
         [_key(f, p, printed) for f, p in zip(r.report.findings, r.fingerprints, strict=True)] for r in (old, new)
     )
-    appeared = _beyond(new.report.findings, after, Counter(before))
-    gone = _beyond(old.report.findings, before, Counter(after))
-    result = Comparison(appeared, gone, len(after) - len(appeared))
-    pairs, result.new_regions, result.gone_regions = _paired(old.report.regions, new.report.regions)
+    appeared = _unmatched(new.report.findings, after, Counter(before))
+    disappeared = _unmatched(old.report.findings, before, Counter(after))
+    result = Comparison(appeared, disappeared, len(after) - len(appeared))
+    pairs, result.new_regions, result.removed_regions = _paired(old.report.regions, new.report.regions)
     changed = (_region_change(a, b, threshold) for a, b in pairs)
-    result.changed = [c for c in changed if c.changes or c.lost_graph or c.won_graph]
+    result.changed = [c for c in changed if c.changes or c.became_incomplete or c.became_complete]
     return result
 
 
@@ -150,8 +150,8 @@ def _key(finding: Finding, print_: str | None, printed: bool) -> Hashable:
     return finding.code, PurePath(finding.location.file).name, finding.location.function, finding.message
 
 
-def _beyond(findings: Iterable[Finding], keys: list[Hashable], others: Counter[Hashable]) -> list[Finding]:
-    """The findings of which ``others`` has none left."""
+def _unmatched(findings: Iterable[Finding], keys: list[Hashable], others: Counter[Hashable]) -> list[Finding]:
+    """The findings without a counterpart in ``others``."""
     left = Counter(others)
     out = []
     for finding, key in zip(findings, keys, strict=True):

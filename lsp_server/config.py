@@ -1,6 +1,6 @@
-"""``[tool.magpy]`` of pyproject.toml: found upward from the entrypoint, checked key by key, never half understood.
+"""``[tool.magpy]`` of the nearest pyproject.toml above the entrypoint; any invalid key or value is an error.
 
-Key types: Settings (what the table says, or the defaults), Problem and ConfigError (one sentence per mistake, with
+Key types: Settings (the table's content, or the defaults), Problem and ConfigError (one sentence per mistake, with
 the key's path and line). ``discover`` finds the file, ``load`` reads it.
 """
 
@@ -21,7 +21,7 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from lsp_server.budgets import Budgets
 from lsp_server.config_tables import budgets, entrypoints
-from lsp_server.config_values import Bad, expect, kind_of, strings, suggest, table_of, toml_key
+from lsp_server.config_values import InvalidValue, expect, kind_of, strings, suggest, table_of, toml_key
 from lsp_server.entrypoints import Entrypoint
 from lsp_server.toml_lines import key_lines
 from magpy_core.findings import Finding, Location, Position, Range, Severity
@@ -38,12 +38,13 @@ Names = NewType("Names", tuple[str, ...])
 Severities = NewType("Severities", dict[str, Severity])
 Policies = NewType("Policies", dict[str, str])
 Backend = NewType("Backend", str)
+WebAddress = NewType("WebAddress", str)
 Entrypoints = NewType("Entrypoints", tuple[Entrypoint, ...])
 
 
 @attrs.frozen
 class Settings:
-    """The table's content. ``steps`` and ``fail_on`` are for ``check``; ``run`` takes them from its command line only."""
+    """The table's content. ``steps`` and ``fail_on`` apply to ``check``; ``run`` takes them only from its command line."""
 
     entrypoint: str | None = None
     steps: Steps | None = None
@@ -55,6 +56,7 @@ class Settings:
     severity: Severities = attrs.field(factory=lambda: Severities({}))
     backend: Backend | None = None
     baseline: str | None = None
+    docs_url: WebAddress | None = None
     call_policy: Policies = attrs.field(factory=lambda: Policies({}))
     budgets: Budgets = attrs.field(factory=Budgets)
     entrypoints: Entrypoints = Entrypoints(())
@@ -62,9 +64,9 @@ class Settings:
 
 @attrs.frozen
 class Loaded:
-    """Settings, the file they come from (None: there is none) and the line of each key that is set.
+    """Settings, their file (None: defaults only) and the line of each key that is set.
 
-    ``region_lines``: where the budget of each pattern of regions begins.
+    ``region_lines``: the line of each region pattern's budget.
     """
 
     settings: Settings = attrs.field(factory=Settings)
@@ -103,8 +105,8 @@ class ConfigError(Exception):
 
 
 def discover(start: Path) -> Path | None:
-    """The nearest pyproject.toml at or above ``start`` with a ``[tool.magpy]`` table, or that cannot be read as TOML
-    and mentions it (so that a broken file is reported and not passed over)."""
+    """The nearest pyproject.toml at or above ``start`` that has a ``[tool.magpy]`` table, or that mentions it but is not
+    valid TOML (so that a broken file is reported, not skipped)."""
     start = Path(os.path.abspath(start))
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"
@@ -113,7 +115,7 @@ def discover(start: Path) -> Path | None:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError:
-            # Whether it has our table cannot be known: let load() say that it is unreadable.
+            # It may have our table: load() reports that it is unreadable.
             return file
         try:
             table = tomllib.loads(raw.decode("utf-8")).get("tool", {})
@@ -138,7 +140,7 @@ def load(file: Path) -> Loaded:
 
 
 def parse(file: Path, text: str) -> Loaded:
-    """The settings in ``text``, which is that of ``file`` (an editor may have changed it); raises as ``load`` does."""
+    """The settings in ``text``, the content of ``file`` (possibly unsaved in an editor); raises like ``load``."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -165,18 +167,18 @@ def parse(file: Path, text: str) -> Loaded:
 
 
 def load_for(start: Path) -> Loaded:
-    """Discovers upward from ``start`` and loads; the defaults when there is no table."""
+    """Loads the settings that :func:`discover` finds from ``start``; the defaults if there are none."""
     file = discover(start)
     return load(file) if file else Loaded()
 
 
 def check_codes(prefixes: list[str]) -> list[str]:
     """One sentence for each prefix that no code starts with."""
-    return [f"{p!r} is no code or beginning of one{suggest(p, REGISTRY)}" for p in prefixes if not matching(p)]
+    return [f"{p!r} is not a finding code or a prefix of one{suggest(p, REGISTRY)}" for p in prefixes if not matching(p)]
 
 
 def _line(lines: dict[tuple[str, ...], int], path: tuple[str, ...]) -> int:
-    """The line of ``path``, or of the nearest thing above it that has one."""
+    """The line of ``path``, or of its nearest parent that has one."""
     while path and path not in lines:
         path = path[:-1]
     return lines.get(path, 1)
@@ -197,18 +199,18 @@ def _walk(error: ClassValidationError) -> Iterator[tuple[tuple[str, ...], str]]:
     for inner in error.exceptions:
         if isinstance(inner, ForbiddenExtraKeysError):
             for key in sorted(inner.extra_fields):
-                yield (key,), f"is no setting{suggest(key, known)}"
+                yield (key,), f"is not a setting{suggest(key, known)}"
             continue
         notes = [n for n in getattr(inner, "__notes__", ()) if isinstance(n, AttributeValidationNote)]
-        if not isinstance(inner, Bad) or not notes:
-            raise error  # not a mistake in the file but one of ours
+        if not isinstance(inner, InvalidValue) or not notes:
+            raise error  # a bug of ours, not a mistake in the file
         for below, message in inner.problems:
             names = below if isinstance(below, tuple) else (below,) if below else ()
             yield (toml_key(notes[-1].name), *names), message
 
 
 def _string(value: Any, _: Any) -> str:
-    expect(isinstance(value, str) and bool(value.strip()), "a string that is not empty", value)
+    expect(isinstance(value, str) and bool(value.strip()), "a non-empty string", value)
     return str(value)
 
 
@@ -216,21 +218,21 @@ def _steps(value: Any, _: Any) -> Steps:
     fits = isinstance(value, int) and not isinstance(value, bool)
     expect(fits, "an integer, 0 or more", value)
     if value < 0:
-        raise Bad(("", f"must be an integer, 0 or more, not {value}."))
+        raise InvalidValue(("", f"must be an integer, 0 or more, not {value}."))
     return Steps(value)
 
 
 def _seconds(value: Any, _: Any) -> Seconds:
     expect(isinstance(value, int | float) and not isinstance(value, bool), "a number of seconds above 0", value)
     if not 0 < value < float("inf"):
-        raise Bad(("", f"must be a number of seconds above 0, not {value}."))
+        raise InvalidValue(("", f"must be a number of seconds above 0, not {value}."))
     return Seconds(float(value))
 
 
 def _codes(value: Any, _: Any) -> Codes:
     codes = strings(value)
     if wrong := check_codes(codes):
-        raise Bad(*(("", f"has a wrong entry: {message}") for message in wrong))
+        raise InvalidValue(*(("", f"has an invalid entry: {message}") for message in wrong))
     return Codes(tuple(codes))
 
 
@@ -241,13 +243,14 @@ def is_dotted(name: str) -> bool:
 def _names(value: Any, _: Any) -> Names:
     names = strings(value)
     if wrong := [n for n in names if not is_dotted(n)]:
-        raise Bad(*(("", f"has a wrong entry: {n!r} is no dotted name like `package.module.function`.") for n in wrong))
+        text = "has an invalid entry: {!r} is not a dotted name like `package.module.function`."
+        raise InvalidValue(*(("", text.format(n)) for n in wrong))
     return Names(tuple(names))
 
 
 def _one_of(known: tuple[str, ...], value: Any, below: str = "") -> str:
     if not isinstance(value, str) or value not in known:
-        raise Bad((below, f"must be one of {', '.join(known)}, not {kind_of(value)}."))
+        raise InvalidValue((below, f"must be one of {', '.join(known)}, not {kind_of(value)}."))
     return value
 
 
@@ -258,7 +261,7 @@ def _severity(value: Any, _: Any) -> Severity:
 def _severities(value: Any, _: Any) -> Severities:
     def check(key: str, entry: Any) -> None:
         if key not in REGISTRY:
-            raise Bad((key, f"is no code{suggest(key, REGISTRY)}"))
+            raise InvalidValue((key, f"is not a finding code{suggest(key, REGISTRY)}"))
         _one_of(tuple(s.value for s in Severity), entry, key)
 
     return Severities({code: Severity(name) for code, name in table_of(value, check).items()})
@@ -267,9 +270,9 @@ def _severities(value: Any, _: Any) -> Severities:
 def _policies(value: Any, _: Any) -> Policies:
     def check(key: str, entry: Any) -> None:
         if isinstance(entry, dict):
-            raise Bad((key, f'is a table: write the dotted name in quotes, like `"{key}.function" = "pure"`.'))
+            raise InvalidValue((key, f'is a table: quote the dotted name, as in `"{key}.function" = "pure"`.'))
         if not is_dotted(key):
-            raise Bad((key, "is no dotted name like `package.function`."))
+            raise InvalidValue((key, "is not a dotted name like `package.function`."))
         _one_of(POLICIES, entry, key)
 
     return Policies(table_of(value, check))
@@ -279,12 +282,21 @@ def _backend(value: Any, _: Any) -> Backend:
     return Backend(_one_of(BACKENDS, value))
 
 
+def is_web_address(text: str) -> bool:
+    return re.fullmatch(r"https?://[^/\s]+\S*", text) is not None
+
+
+def _web_address(value: Any, _: Any) -> WebAddress:
+    expect(isinstance(value, str) and is_web_address(value), "an address that begins with https:// or http://", value)
+    return WebAddress(value)
+
+
 def _converter() -> Converter:
     converter = Converter()
     hooks: dict[Any, Callable[[Any, Any], Any]] = {
         str | None: _string, Steps | None: _steps, Seconds | None: _seconds, Codes: _codes, Names: _names,
         Severity | None: _severity, Severities: _severities, Policies: _policies, Backend | None: _backend,
-        Budgets: budgets, Entrypoints: entrypoints,
+        Budgets: budgets, Entrypoints: entrypoints, WebAddress | None: _web_address,
     }  # fmt: skip
     for kind, hook in hooks.items():
         converter.register_structure_hook_func(partial(eq, kind), hook)

@@ -1,4 +1,4 @@
-"""Tables of ``[tool.magpy]`` that have tables in them: budgets and entrypoints. Key functions: budgets, entrypoints."""
+"""Nested tables of ``[tool.magpy]``: budgets and entrypoints. Key functions: budgets, entrypoints."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 import attrs
 
 from lsp_server.budgets import Budgets, Limit, Limits
-from lsp_server.config_values import Bad, Below, expect, kind_of, strings, suggest, toml_key
+from lsp_server.config_values import Below, InvalidValue, expect, kind_of, strings, suggest, toml_key
 from lsp_server.entrypoints import Entrypoint
 
 
 def _limits(value: Any, above: tuple[str, ...], *, top: bool) -> Limits:
     """One table of budgets; ``above`` is its path below ``budgets``."""
     if not isinstance(value, dict):
-        raise Bad((above, f"must be a table, not {kind_of(value)}."))
+        raise InvalidValue((above, f"must be a table, not {kind_of(value)}."))
     known = [toml_key(a.name) for a in attrs.fields(Limits)]
     problems: list[tuple[Below, str]] = []
     limits: dict[str, Limit] = {}
@@ -22,13 +22,13 @@ def _limits(value: Any, above: tuple[str, ...], *, top: bool) -> Limits:
         if top and key == "regions":
             continue
         if key not in known:
-            problems.append(((*above, key), f"is no budget{suggest(key, [*known, *(['regions'] if top else [])])}"))
+            problems.append(((*above, key), f"is not a budget{suggest(key, [*known, *(['regions'] if top else [])])}"))
         elif (wrong := _wrong_limit(key, entry)) is not None:
             problems.append(((*above, key), wrong))
         else:
             limits[key.replace("-", "_")] = entry
     if problems:
-        raise Bad(*problems)
+        raise InvalidValue(*problems)
     return Limits(**limits)
 
 
@@ -49,27 +49,27 @@ def budgets(value: Any, _: Any) -> Budgets:
     expect(isinstance(value, dict), "a table", value)
     problems: list[tuple[Below, str]] = []
 
-    def taken(table: Any, above: tuple[str, ...], *, top: bool = False) -> Limits:
+    def parsed(table: Any, above: tuple[str, ...], *, top: bool = False) -> Limits:
         try:
             return _limits(table, above, top=top)
-        except Bad as bad:
+        except InvalidValue as bad:
             problems.extend(bad.problems)
             return Limits()
 
-    every = taken(value, (), top=True)
+    every = parsed(value, (), top=True)
     named = value.get("regions", {})
     if not isinstance(named, dict):
         problems.append((("regions",), f"must be a table of tables by region name, not {kind_of(named)}."))
         named = {}
-    regions = {pattern: taken(table, ("regions", pattern)) for pattern, table in named.items()}
+    regions = {pattern: parsed(table, ("regions", pattern)) for pattern, table in named.items()}
     if problems:
-        raise Bad(*problems)
+        raise InvalidValue(*problems)
     return Budgets(every, regions)
 
 
 def entrypoints(value: Any, _: Any) -> tuple[Entrypoint, ...]:
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-        raise Bad(((), f"must be tables, each under `[[tool.magpy.entrypoints]]`, not {kind_of(value)}."))
+        raise InvalidValue(((), f"must be tables, each under `[[tool.magpy.entrypoints]]`, not {kind_of(value)}."))
     problems: list[tuple[Below, str]] = []
     found: list[Entrypoint] = []
     for number, entry in enumerate(value):
@@ -79,9 +79,9 @@ def entrypoints(value: Any, _: Any) -> tuple[Entrypoint, ...]:
             given: dict[str, Any] = {k: tuple(v) if k == "args" else v for k, v in entry.items()}
             found.append(Entrypoint(**given))
             if any(e.name == entry["name"] for e in found[:-1]):
-                problems.append(((str(number), "name"), f"is taken: there are two entrypoints {entry['name']!r}."))
+                problems.append(((str(number), "name"), f"is not unique: two entrypoints are named {entry['name']!r}."))
     if problems:
-        raise Bad(*problems)
+        raise InvalidValue(*problems)
     return tuple(found)
 
 
@@ -90,30 +90,30 @@ def _entry_problems(entry: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
     known = [toml_key(a.name) for a in attrs.fields(Entrypoint)]
     for name, given in entry.items():
         if name not in known:
-            problems.append(((name,), f"is no setting of an entrypoint{suggest(name, known)}"))
+            problems.append(((name,), f"is not a setting of an entrypoint{suggest(name, known)}"))
             continue
         try:
             _CHECKS[name](given)
-        except Bad as bad:
+        except InvalidValue as bad:
             problems += [((name, *((below,) if isinstance(below, str) and below else ())), m) for below, m in bad.problems]
     if "name" not in entry:
-        problems.append(((), "has no `name`: give it one, to choose it and to find it in reports."))
+        problems.append(((), "has no `name`: add one to identify the entrypoint."))
     if ("program" in entry) == ("module" in entry):
-        both = "has both: give one of them." if "program" in entry else "has neither: give one of them."
-        problems.append(((), f"must have `program` (a file) or `module`; it {both}"))
+        either = "both `program` (a file) and" if "program" in entry else "neither `program` (a file) nor"
+        problems.append(((), f"has {either} `module`: set exactly one of them."))
     return problems
 
 
 def _text(value: Any) -> None:
-    expect(isinstance(value, str) and bool(value.strip()), "a string that is not empty", value)
+    expect(isinstance(value, str) and bool(value.strip()), "a non-empty string", value)
 
 
-def _whole(least: int) -> Any:
+def _integer(least: int) -> Any:
     def check(value: Any) -> None:
         fits = isinstance(value, int) and not isinstance(value, bool)
         expect(fits, f"an integer, {least} or more", value)
         if value < least:
-            raise Bad(("", f"must be an integer, {least} or more, not {value}."))
+            raise InvalidValue(("", f"must be an integer, {least} or more, not {value}."))
 
     return check
 
@@ -121,17 +121,17 @@ def _whole(least: int) -> Any:
 def _seconds(value: Any) -> None:
     expect(isinstance(value, int | float) and not isinstance(value, bool), "a number of seconds above 0", value)
     if not 0 < value < float("inf"):
-        raise Bad(("", f"must be a number of seconds above 0, not {value}."))
+        raise InvalidValue(("", f"must be a number of seconds above 0, not {value}."))
 
 
 def _environment(value: Any) -> None:
     expect(isinstance(value, dict), "a table", value)
     wrong = [(name, f"must be a string, not {kind_of(v)}.") for name, v in value.items() if not isinstance(v, str)]
     if wrong:
-        raise Bad(*wrong)
+        raise InvalidValue(*wrong)
 
 
 _CHECKS = {
     "name": _text, "program": _text, "module": _text, "cwd": _text, "python": _text, "args": strings,
-    "env": _environment, "steps": _whole(0), "nproc": _whole(1), "timeout": _seconds,
+    "env": _environment, "steps": _integer(0), "nproc": _integer(1), "timeout": _seconds,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Checking single values of ``[tool.magpy]``: one sentence for each mistake. Key type: Bad."""
+"""Validation of single values of ``[tool.magpy]``, one sentence per mistake. Key type: InvalidValue."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 Below = str | tuple[str, ...]
 
 
-class Bad(Exception):
-    """Wrong value: pairs of the path below the key (a name, or several in a tuple) and what is wrong there."""
+class InvalidValue(Exception):
+    """Pairs of a path below the key (a name, or several in a tuple) and what is wrong there."""
 
     def __init__(self, *problems: tuple[Below, str]) -> None:
         super().__init__(problems)
@@ -22,7 +22,7 @@ def toml_key(attribute: str) -> str:
 
 
 def suggest(wrong: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: the closest known one, or the list when it is short."""
+    """The end of a sentence about an unknown name: the closest known name, or all known names if they are few."""
     by_lower = {k.lower(): k for k in known}
     close = difflib.get_close_matches(wrong.lower().replace("_", "-"), by_lower, 1, 0.6)
     if close:
@@ -34,34 +34,34 @@ _KINDS = {bool: "a boolean", int: "an integer", float: "a float", str: "the stri
 
 
 def kind_of(value: Any) -> str:
-    """How a sentence names a wrong value."""
+    """How a message names an invalid value."""
     name = _KINDS.get(type(value), "a date or time")
     return f"{name} {value!r}" if isinstance(value, str) else name
 
 
 def expect(fits: bool, what: str, value: Any, below: str = "") -> None:
     if not fits:
-        raise Bad((below, f"must be {what}, not {kind_of(value)}."))
+        raise InvalidValue((below, f"must be {what}, not {kind_of(value)}."))
 
 
 def strings(value: Any) -> list[str]:
     fits = isinstance(value, list) and all(isinstance(v, str) for v in value)
     if isinstance(value, list) and not fits:
         wrong = next(v for v in value if not isinstance(v, str))
-        raise Bad(("", f"must be a list of strings, but has {kind_of(wrong)} in it."))
+        raise InvalidValue(("", f"must be a list of strings, but contains {kind_of(wrong)}."))
     expect(fits, "a list of strings", value)
     return list(value)
 
 
 def table_of(value: Any, check: Callable[[str, Any], None]) -> dict[str, Any]:
-    """Checks every entry and reports all wrong ones."""
+    """Checks every entry and reports all invalid ones."""
     expect(isinstance(value, dict), "a table", value)
     problems: list[tuple[Below, str]] = []
     for key, entry in value.items():
         try:
             check(key, entry)
-        except Bad as bad:
+        except InvalidValue as bad:
             problems += bad.problems
     if problems:
-        raise Bad(*problems)
+        raise InvalidValue(*problems)
     return dict(value)

@@ -1,4 +1,4 @@
-"""A named thing to run, as ``[[tool.magpy.entrypoints]]`` describes it. Key type: Entrypoint."""
+"""A named program to run, from ``[[tool.magpy.entrypoints]]``. Key type: Entrypoint."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import attrs
 
 @attrs.frozen
 class Entrypoint:
-    """Like an entry of launch.json. ``program`` (a file) or ``module``, never both; None is: not set here.
+    """Like an entry of launch.json: ``program`` (a file) or ``module``, never both. None: not set.
 
-    ``program``, ``cwd`` and a ``python`` with a slash are relative to the folder of the table's file; ``cwd`` is that folder
-    where it is not set. ``env`` goes over the environment. ``nproc`` above 1: that many processes of torch.distributed.
+    ``program``, ``cwd`` and a ``python`` with a slash are relative to the folder of the table's file, which is also the
+    default ``cwd``. ``env`` extends the environment. ``nproc`` above 1: that many processes of torch.distributed.
     """
 
     name: str

@@ -1,8 +1,8 @@
-"""What stays the same of a finding when lines move. Key functions: fingerprint, numbered.
+"""Fingerprints identify a finding even when lines move. Key functions: fingerprint, numbered.
 
-A fingerprint is made of the code, the file's path below the project, the function around the line and the text of the
-line. Neither line numbers nor messages (which hold values of the run) are part of it. Findings that agree in all of that
-share a fingerprint: they are told apart by their number where a format wants unique ones, and counted in a baseline.
+A fingerprint is the hash of the code, the file's path below the project, the enclosing function and the text of the
+line. Line numbers and messages (which contain values of the run) are not part of it. Findings that agree in all of this
+share a fingerprint: formats that require unique ones add a number, and a baseline counts them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LENGTH = 32
 
 
 def identity(finding: Finding, base: Path, sources: Sources) -> tuple[str, str, str, str]:
-    """Code, file below ``base``, function and text of the line: what a fingerprint is made of."""
+    """The parts of a fingerprint: code, file below ``base``, function and text of the line."""
     file, number = finding.location.file, finding.location.range.start.line
     text = " ".join((sources.line(file, number) or "").split())
     function = enclosing(file, number, sources) or finding.location.function
@@ -29,13 +29,13 @@ def identity(finding: Finding, base: Path, sources: Sources) -> tuple[str, str, 
 
 
 def fingerprint(finding: Finding, base: Path, sources: Sources) -> str:
-    """Hexadecimal digits. ``base`` is the folder that paths are taken relative to."""
+    """Hexadecimal digits. Paths are relative to the folder ``base``."""
     parts = identity(finding, base, sources)
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:_LENGTH]
 
 
 def numbered(findings: Iterable[Finding], base: Path, sources: Sources) -> Iterator[tuple[Finding, str, int]]:
-    """Each finding with its fingerprint and how many before it had the same one."""
+    """Each finding with its fingerprint and the number of earlier findings with the same one."""
     seen: Counter[str] = Counter()
     for finding in findings:
         print_ = fingerprint(finding, base, sources)
@@ -44,13 +44,13 @@ def numbered(findings: Iterable[Finding], base: Path, sources: Sources) -> Itera
 
 
 def unique(findings: Iterable[Finding], base: Path, sources: Sources) -> Iterator[tuple[Finding, str]]:
-    """Each finding with a fingerprint that no other one of them has."""
+    """Each finding with a unique fingerprint."""
     for finding, print_, number in numbered(findings, base, sources):
         yield finding, print_ if number == 0 else hashlib.sha256(f"{print_}:{number}".encode()).hexdigest()[:_LENGTH]
 
 
 def enclosing(file: str, line: int, sources: Sources) -> str:
-    """``Class.method`` around the 0-based ``line``; empty at module level and where the file is no Python."""
+    """``Class.method`` around the 0-based ``line``; empty at module level and in files that are not Python."""
     name = ""
     for start, end, qualified in _definitions(file, sources):
         if start <= line <= end:

@@ -1,4 +1,4 @@
-"""What is left of a report after settings and comments: severities, select, ignore. Key types: Selection, Selected."""
+"""Applies severities, select, ignore and suppression comments to a report. Key types: Selection, Selected."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from lsp_server.sources import Sources
 from lsp_server.suppress import Directive, Entry, directives, unused_finding
 from magpy_core.findings import Finding, Severity
 
-# Comments in other people's packages are not the user's to clean up.
+# The user can't clean up comments in installed packages.
 _LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which codes count, and how much. Empty ``select`` means every code; the longer prefix wins, then ``ignore``."""
+    """Which codes are enabled, and their severity. Empty ``select``: every code. The longer prefix wins, then ``ignore``."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class Selection:
 
 @dataclass
 class Selected:
-    """The findings that are left, sorted, and how many comments took away."""
+    """The enabled findings, sorted, and how many were suppressed by comments."""
 
     findings: list[Finding]
     suppressed: int = 0
@@ -47,11 +47,10 @@ def apply(
 ) -> Selected:
     """Applies ``selection`` and the comments in the sources.
 
-    ``files`` are further files whose comments should be checked for use. ``flag_unused`` is off for runs that did
-    not come to their end, where nothing can be said about unused comments. ``engines`` are those that ran: of what another
-    one would find nothing can be said either.
+    ``files`` are further files whose comments are checked for use. ``flag_unused`` is False for incomplete runs, in which
+    a comment may look unused. ``engines`` are those that ran: comments for another engine can't be checked.
     """
-    rated = [_rated(f, selection) for f in findings]
+    rated = [_with_severity(f, selection) for f in findings]
     by_file: dict[str, list[Directive]] = {}
     for name in {f.location.file for f in rated} | set(files):
         text = sources.text(name)
@@ -72,8 +71,8 @@ def apply(
             kept.append(finding)
 
     if flag_unused and selection.enabled("MP912"):
-        kept += [_rated(f, selection) for f in _unused(by_file, used, engines)]
-    return Selected(sorted(kept, key=order), suppressed)
+        kept += [_with_severity(f, selection) for f in _unused(by_file, used, engines)]
+    return Selected(sorted(kept, key=sort_key), suppressed)
 
 
 def unused(
@@ -83,12 +82,12 @@ def unused(
     files: Iterable[str],
     engines: Collection[str] = ("magpy",),
 ) -> list[Finding]:
-    """Only the findings of comments that suppress none of ``findings``, which ``engines`` found."""
+    """The MP912 findings: comments that suppress none of ``findings``, which ``engines`` found."""
     everything = apply(findings, selection, sources, files=files, engines=engines).findings
     return [f for f in everything if f.code == "MP912"]
 
 
-def _rated(finding: Finding, selection: Selection) -> Finding:
+def _with_severity(finding: Finding, selection: Selection) -> Finding:
     override = selection.severity.get(finding.code)
     return finding if override is None else replace(finding, severity_override=override)
 
@@ -102,13 +101,13 @@ def _unused(
         if not _LIBRARY_FOLDERS & set(PurePath(file).parts)
         for directive in found
         for entry in directive.entries
-        # A comment that silences MP912 itself is the user's wish to keep unused ones.
+        # The user wants to keep the unused comments on a line that suppresses MP912 itself.
         if (file, directive, entry) not in used
         and ("dynamo" if entry.prefix.startswith("MPD") else "magpy") in engines
         and not any(e.prefix == "MP912" for e in directive.entries)
     ]
 
 
-def order(finding: Finding) -> tuple[str, int, int, int, str]:
+def sort_key(finding: Finding) -> tuple[str, int, int, int, str]:
     start = finding.location.range.start
     return (finding.location.file, start.line, start.character, finding.severity.rank, finding.code)

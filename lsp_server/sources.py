@@ -1,4 +1,4 @@
-"""Reading users' source files for excerpts and comments: never fails, never trusts what is in them. Key type: Sources."""
+"""Reads the user's source files for excerpts and comments; never raises. Key type: Sources."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 
 def decode(raw: bytes) -> str:
-    """Source text in the encoding its first lines declare; what cannot be decoded becomes U+FFFD."""
+    """Source text in the encoding that its first lines declare; bytes that can't be decoded become U+FFFD."""
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
     except SyntaxError:
@@ -19,7 +19,7 @@ def decode(raw: bytes) -> str:
 
 @dataclass
 class Sources:
-    """Texts of files by path, each read once. ``None``: there is no such file or it is not readable."""
+    """Texts of files by path, each read once. ``None``: the file does not exist or is not readable."""
 
     _texts: dict[str, str | None] = field(default_factory=dict)
 
@@ -29,7 +29,7 @@ class Sources:
         return self._texts[file]
 
     def line(self, file: str, number: int) -> str | None:
-        """The 0-based line ``number`` without its end. Lines are Python's: only newlines end them."""
+        """The 0-based line ``number`` without its line end. As in Python, only newlines end a line."""
         text = self.text(file)
         lines = text.split("\n") if text is not None else []
         return lines[number] if 0 <= number < len(lines) else None
@@ -40,5 +40,5 @@ class Sources:
             with open(file, "rb") as stream:
                 return decode(stream.read())
         except (OSError, ValueError):
-            # ValueError: a path with a NUL in it, such as made up names of generated code.
+            # ValueError: a path that contains NUL, such as an invented name of generated code.
             return None

@@ -1,6 +1,6 @@
 """Inline suppression: ``# magpy: ignore[MP102,MP2]`` on a line, ``# magpy: ignore-file[MP3]`` for a whole file.
 
-Comments are found with ``tokenize``, so the same words in a string do nothing. Key type: Directive.
+Comments are found with ``tokenize``, so the same text in a string has no effect. Key type: Directive.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COMMENT = re.compile(r"#\s*magpy:\s*ignore(?P<file>-file)?(?![\w-])\s*(?:\[(?P<
 
 @dataclass(frozen=True)
 class Entry:
-    """One code prefix in a comment and where it stands. An empty prefix (no brackets) means every code."""
+    """One code prefix in a comment and its range. An empty prefix (no brackets) means every code."""
 
     prefix: str
     range: Range
@@ -33,7 +33,7 @@ class Directive:
     entries: tuple[Entry, ...]
 
     def matches(self, finding: Finding) -> list[Entry]:
-        """The entries that suppress ``finding``, which is in the same file."""
+        """The entries that suppress ``finding``, a finding in the same file."""
         lines = (finding.location.range.start.line, finding.location.range.end.line)
         if not self.whole_file and self.line not in lines:
             return []
@@ -41,7 +41,7 @@ class Directive:
 
 
 def directives(source: str) -> list[Directive]:
-    """Every suppression comment of ``source``, up to the first place where it is no Python any more."""
+    """Every suppression comment of ``source``, up to its first syntax error."""
     if "magpy:" not in source:
         return []
     found: list[Directive] = []
@@ -50,7 +50,7 @@ def directives(source: str) -> list[Directive]:
             if token.type == tokenize.COMMENT:
                 found += _in_comment(token.string, token.start[0] - 1, token.start[1])
     except (tokenize.TokenError, SyntaxError):
-        # Not Python from here on. It cannot have run either, so no finding is waiting for a comment further down.
+        # Not Python from here on: the file can't have run, so it has no findings to suppress.
         pass
     return found
 
@@ -78,9 +78,9 @@ def unused_finding(file: str, directive: Directive, entry: Entry) -> Finding:
     """The MP912 finding for an entry that suppressed nothing."""
     where = "in this file" if directive.whole_file else "on this line"
     if not entry.prefix:
-        message = f"this comment suppresses nothing: there is no finding {where}"
+        message = f"this comment suppresses nothing: no finding {where}"
     elif not matching(entry.prefix):
-        message = f"`{entry.prefix}` is no finding code or beginning of one"
+        message = f"`{entry.prefix}` is not a finding code or a prefix of one"
     else:
-        message = f"unused suppression: there is no {entry.prefix} finding {where}"
+        message = f"unused suppression: no {entry.prefix} finding {where}"
     return Finding("MP912", message, Location(file, entry.range))

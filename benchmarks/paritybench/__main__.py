@@ -1,4 +1,4 @@
-"""Command line: sweep a checkout of ParityBench, or report on a sweep."""
+"""Command line: runs a sweep over a checkout of ParityBench, or reports on one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.paritybench.report import markdown
 from benchmarks.paritybench.sweep import public_files, read, sweep
 
 
-def _tell(record: dict[str, Any]) -> None:
+def _print_progress(record: dict[str, Any]) -> None:
     if "done" in record:
         print(f"{record['done']}: {record.get('import_error') or record.get('reason') or record.get('cases')}", flush=True)
         return
@@ -24,7 +24,7 @@ def _tell(record: dict[str, Any]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.paritybench", description=__doc__)
     parser.add_argument("checkout", type=Path, nargs="?", help="a checkout of jansel/pytorch-jit-paritybench")
-    parser.add_argument("--results", type=Path, default=Path("artifacts/paritybench.jsonl"), help="kept and continued")
+    parser.add_argument("--results", type=Path, default=Path("artifacts/paritybench.jsonl"), help="continued by a later run")
     parser.add_argument(
         "--slice", default=":", metavar="A:B", help="which of the public files, in the order of their hashes"
     )
@@ -43,7 +43,7 @@ def main() -> int:
             files = [path for path in files if args.file in path.name]
         if not files:
             parser.error("no such files")
-        sweep(files, args.results, engines, args.jobs, args.case, _tell)
+        sweep(files, args.results, engines, args.jobs, args.case, _print_progress)
     records = read(args.results)
     page = markdown(records, engines)
     print(page)

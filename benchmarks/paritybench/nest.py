@@ -1,4 +1,4 @@
-"""A process that has torch loaded and forks one child per file, and that one child per case and engine.
+"""A process with torch loaded that forks one child per file, which forks one child per case and engine.
 
 Reads requests, one JSON object a line, from stdin, and answers each with JSON lines on stdout that end with
 ``{"done": FILE}``. Key function: run_file.
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch._dynamo  # what the first capture of a process imports: once here, not a second in every case
+import torch._dynamo  # imported by the first capture of a process: import it once here, not in every case
 
 from benchmarks.paritybench.stand_ins import import_case_file
 from benchmarks.sweeps.child import Verdict, Write, forked, limit, sentence, serve
@@ -34,7 +34,7 @@ def _run_case(case: tuple[Any, ...], name: str) -> Verdict:
 
 
 def run_file(path: Path, engines: list[str], only: int | None, write: Write) -> Verdict:
-    """Import a file and run its cases, each in a process of its own. Returns what is known of the file."""
+    """Imports a file and runs its cases, each in a separate process. Returns the file's results."""
     try:
         with contextlib.redirect_stdout(sys.stderr):
             module, stubs = import_case_file(path)
@@ -53,10 +53,10 @@ def run_file(path: Path, engines: list[str], only: int | None, write: Write) -> 
     return {"cases": len(cases), "stubs": stubs}
 
 
-def _answer(request: dict[str, Any], write: Write) -> Verdict:
+def _run_request(request: dict[str, Any], write: Write) -> Verdict:
     return run_file(Path(request["path"]), request["engines"], request.get("case"), write)
 
 
 if __name__ == "__main__":
-    gc.freeze()  # the children's collections need not look at what torch is made of
-    serve(_answer)
+    gc.freeze()  # the children's garbage collections skip torch's objects
+    serve(_run_request)

@@ -1,4 +1,4 @@
-"""Counts of a sweep, and why each case that is not complete is not. Key functions: summary, markdown."""
+"""Counts of a sweep, and the reasons for incomplete cases. Key functions: summary, markdown."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ OUTCOMES = ("complete", "break", "error", "wrong", "crash", "hang")
 
 
 def cases(records: list[Record], engine: str) -> list[Record]:
-    """The deterministic cases that ran under ``engine``; of a case that ran twice, the last."""
+    """The deterministic cases that ran under ``engine``; for a case that ran twice, the last run."""
     last = {(r["file"], r["case"]): r for r in records if "case" in r}
     return [r for r in last.values() if engine in r and r[engine]["status"] in OUTCOMES]
 
 
 def summary(records: list[Record], engine: str) -> dict[str, Any]:
-    """Numbers of cases and files by outcome; a file is complete when all its deterministic cases are."""
+    """Numbers of cases and files by outcome; a file is complete if all its deterministic cases are."""
     found = cases(records, engine)
     files: dict[str, bool] = defaultdict(lambda: True)
     for record in found:
@@ -31,7 +31,7 @@ def summary(records: list[Record], engine: str) -> dict[str, Any]:
 
 
 def reason(verdict: Record) -> str:
-    """What kept a case from being complete, in a form in which equal reasons read equal."""
+    """The normalised reason why a case is incomplete."""
     findings = verdict.get("findings") or []
     text = findings[0]["message"] if findings else verdict.get("reason", "")
     text = re.sub(r"\d+", "N", re.sub(r"`[^`]*`", "`…`", text))
@@ -39,7 +39,7 @@ def reason(verdict: Record) -> str:
 
 
 def failures(records: list[Record], engine: str) -> list[tuple[str, str, list[Record]]]:
-    """(outcome, reason, cases) of everything not complete, the most frequent first."""
+    """(outcome, reason, cases) of all incomplete cases, the most frequent first."""
     grouped: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in cases(records, engine):
         verdict = record[engine]
@@ -64,7 +64,7 @@ def left_out(records: list[Record]) -> Counter[str]:
 
 
 def markdown(records: list[Record], engines: list[str]) -> str:
-    """The whole report as a page."""
+    """The complete report in Markdown."""
     rows = {engine: summary(records, engine) for engine in engines}
     lines = ["| | " + " | ".join(engines) + " |", "|---|" + "---:|" * len(engines)]
     for key in next(iter(rows.values())):

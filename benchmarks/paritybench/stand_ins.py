@@ -1,4 +1,4 @@
-"""What the crawled files import and this machine may lack: ParityBench's own helpers, and stubs of missing packages.
+"""Replacements for imports that may be missing: ParityBench's helpers, and stubs of missing packages.
 
 Key functions: install_helpers, import_case_file.
 """
@@ -23,13 +23,13 @@ _MOST_STUBS = 40
 
 
 class MockConfig(dict[str, Any]):
-    """The ``_mock_config`` of ParityBench: a dictionary whose keys are attributes too."""
+    """The ``_mock_config`` of ParityBench: a dictionary whose keys are also attributes."""
 
     __getattr__ = dict.__getitem__
 
 
 class MockLayer(torch.nn.ReLU):
-    """The ``_mock_layer`` of ParityBench where no sizes are given."""
+    """The ``_mock_layer`` of ParityBench for calls without sizes."""
 
     expansion = 1
 
@@ -39,7 +39,7 @@ def _mock_layer(in_features: int | None = None, out_features: int | None = None,
 
 
 def _patch_functional() -> None:
-    """Make ``torch.functional`` and ``torch.nn.functional`` one, as both are imported as ``F``."""
+    """Merges ``torch.functional`` and ``torch.nn.functional``, as both are imported as ``F``."""
     pair = (torch.functional, torch.nn.functional)
     for source, target in (pair, pair[::-1]):
         for name in dir(source):
@@ -48,7 +48,7 @@ def _patch_functional() -> None:
 
 
 def install_helpers() -> None:
-    """Put a module ``_paritybench_helpers`` in place: the same names, without the compilers that the original loads."""
+    """Installs a module ``_paritybench_helpers`` with the same names, without the compilers that the original imports."""
     module = types.ModuleType("_paritybench_helpers")
     names = {
         "_mock_config": MockConfig,
@@ -62,7 +62,7 @@ def install_helpers() -> None:
 
 
 class _StubModule(types.ModuleType):
-    """A missing package: its capitalised names are classes (they are subclassed), its others mocks."""
+    """A missing package: its capitalised names are classes (which can be subclassed), other names are mocks."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -73,7 +73,7 @@ class _StubModule(types.ModuleType):
 
 
 class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the packages that were missing, and only those: what merely looks for an optional package must not see it."""
+    """Finds only packages that a file really needs, so that checks for optional packages still fail."""
 
     def __init__(self) -> None:
         self.packages: set[str] = set()
@@ -87,7 +87,7 @@ class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         module = _StubModule(spec.name)
-        vars(module)["__version__"] = "99.0"  # torch asks tensorboard for its version
+        vars(module)["__version__"] = "99.0"  # torch reads tensorboard's version
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:
@@ -95,7 +95,7 @@ class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def _missing(error: BaseException | None) -> str:
-    """The package whose absence is behind an ImportError; empty if it is another reason."""
+    """The missing package that caused an ImportError; empty if it has another cause."""
     while error is not None:
         if isinstance(error, ModuleNotFoundError):
             return (error.name or "").partition(".")[0]
@@ -104,7 +104,7 @@ def _missing(error: BaseException | None) -> str:
 
 
 def import_case_file(path: Path) -> tuple[types.ModuleType, list[str]]:
-    """Import a file of cases; a package that is missing is stubbed and the import tried again.
+    """Imports a file of cases; stubs missing packages and retries.
 
     Returns the module and the names of the packages that were stubbed. Raises whatever the file's import raises.
     """

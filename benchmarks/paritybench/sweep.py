@@ -1,4 +1,4 @@
-"""Which files of a checkout are swept, in hash order. Key functions: public_files, sweep."""
+"""Selects the files of a checkout in hash order and runs them. Key functions: public_files, sweep."""
 
 from __future__ import annotations
 
@@ -18,14 +18,19 @@ def _digest(name: str) -> bytes:
 
 
 def public_files(checkout: Path) -> list[Path]:
-    """The half of the files that may be looked at, in the order of their hashes, so that any slice is a sample."""
+    """The public half of the files in the order of their hashes, so that any slice is a random sample."""
     files = (checkout / "generated").glob("test_*.py")
     return sorted((f for f in files if _digest(f.name)[0] % 2 == 0), key=lambda f: _digest(f.name))
 
 
 def sweep(
-    files: list[Path], results: Path, engines: list[str], jobs: int, case: int | None, tell: Callable[[dict[str, Any]], None]
+    files: list[Path],
+    results: Path,
+    engines: list[str],
+    jobs: int,
+    case: int | None,
+    report_progress: Callable[[dict[str, Any]], None],
 ) -> None:
-    """Run what ``results`` does not have yet. A file counts as run once its last case is written."""
+    """Runs the files that ``results`` lacks. A file counts as done once its last case is written."""
     requests = [{"name": path.name, "path": str(path.resolve()), "engines": engines, "case": case} for path in files]
-    sweep_requests("benchmarks.paritybench.nest", requests, results, jobs, tell)
+    sweep_requests("benchmarks.paritybench.nest", requests, results, jobs, report_progress)

@@ -1,1 +1,1 @@
-"""What the sweeps over many programs share: processes and limits, what is observed of a call, how engines are judged."""
+"""Shared code of the sweeps: processes and limits, observation of calls, evaluation of engines."""

@@ -1,6 +1,6 @@
-"""A case in a process of its own: forked with limits and without a network, its answer or how it died.
+"""Runs a case in a forked process with limits and without network, and returns its result or how it died.
 
-Forking is what makes a process per case affordable: the imports are paid once, by the process that forks.
+Forking makes a process per case affordable: only the forking process imports the libraries.
 Key functions: forked, limit, serve.
 """
 
@@ -33,7 +33,7 @@ def sentence(error: BaseException) -> str:
 
 
 def forked(work: Callable[[], Verdict], wall: float = WALL_SECONDS) -> Verdict:
-    """Run ``work`` in a child; its answer, or how it died."""
+    """Runs ``work`` in a child process; returns its result, or how it died."""
     read, write = os.pipe()
     sys.stdout.flush()
     child = os.fork()
@@ -63,7 +63,7 @@ def forked(work: Callable[[], Verdict], wall: float = WALL_SECONDS) -> Verdict:
             os.killpg(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # what it started itself
+        os.killpg(child, signal.SIGKILL)  # the processes that it started
     try:
         return dict(json.loads(body))
     except ValueError:
@@ -72,13 +72,13 @@ def forked(work: Callable[[], Verdict], wall: float = WALL_SECONDS) -> Verdict:
 
 
 def limit(cpu_seconds: int = CPU_SECONDS, memory: int = MEMORY) -> None:
-    """Bound this process's CPU time and memory, take its output and its network away."""
+    """Limits this process's CPU time and memory, and disables its output and its network."""
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 5))
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    quiet = os.open(os.devnull, os.O_RDWR)
+    null_device = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
-        os.dup2(quiet, descriptor)
+        os.dup2(null_device, descriptor)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNET) != 0 and libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) != 0:
         import socket
@@ -90,8 +90,8 @@ def limit(cpu_seconds: int = CPU_SECONDS, memory: int = MEMORY) -> None:
 
 
 def serve(work: Callable[[dict[str, Any], Write], Verdict]) -> None:
-    """Answer the requests on stdin, one JSON object a line. Each runs in a child of its own; what ``work`` writes, then what
-    it returns (with ``done``: the request's name) goes to stdout as JSON lines."""
+    """Processes the requests on stdin, one JSON object per line, each in a child process. The records that ``work`` writes,
+    then the one that it returns (with ``done``: the request's name), go to stdout as JSON lines."""
     wire = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
 

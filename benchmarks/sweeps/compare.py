@@ -1,4 +1,4 @@
-"""Everything one can observe of a module's calls, taken down and compared strictly. Key functions: observe, difference."""
+"""Records everything observable of a module's calls and compares it exactly. Key functions: observe, difference."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _DEPTH = 12
 
 @dataclass
 class Call:
-    """What one call did: its output, its arguments afterwards, the gradients of its backward pass, the random state."""
+    """What one call changes: its output, its arguments afterwards, its backward gradients, the random state."""
 
     output: Any = None
     arguments: Any = None
     gradients: dict[str, Any] = field(default_factory=dict)
     random_state: Any = None
-    seconds: float = 0.0  # CPU time of the call itself, its backward pass aside; not compared
+    seconds: float = 0.0  # CPU time of the call without its backward pass; not compared
 
 
 @dataclass
 class Observed:
-    """Some calls of one module, and the state that they left in it."""
+    """Several calls of one module, and its state afterwards."""
 
     calls: list[Call]
     state: dict[str, Any]
@@ -50,7 +50,7 @@ def observe(
     calls: int = 3,
     train: bool = False,
 ) -> Observed:
-    """Build the module afresh, wrap it (compile it, or not), call it with fresh seeded inputs, with a backward pass each."""
+    """Builds the module, wraps it (compiled or not), and calls it with new seeded inputs, each with a backward pass."""
     seed(1)
     module = build()
     module.train(train)
@@ -81,7 +81,7 @@ def _gradients(module: nn.Module, output: Any) -> dict[str, Any]:
         return {}
     try:
         total.backward()
-    except Exception as error:  # of the program's own making too: a Reformer in eval mode asserts that it is trained
+    except Exception as error:  # also an error of the program: a Reformer in eval mode asserts that it is in training
         return {"raised": type(error).__name__}
     return {name: _frozen(parameter.grad) for name, parameter in module.named_parameters()}
 
@@ -114,7 +114,7 @@ def _state(module: nn.Module) -> dict[str, Any]:
 
 
 def _frozen(value: Any, depth: int = _DEPTH) -> Any:
-    """A copy of data that later writes do not reach; of other objects, their type."""
+    """A copy of data that is safe from later writes; for other objects, their type."""
     if depth == 0:
         return "..."
     if isinstance(value, torch.Tensor):
@@ -151,7 +151,7 @@ class _FrozenTensor:
 
 
 def difference(expected: Any, got: Any, path: str = "") -> str | None:
-    """The first difference between two observations, as a path and two values; None where there is none."""
+    """The first difference between two observations, as a path and two values; None if there is none."""
     if type(expected) is not type(got):
         return f"{path}: {type(expected).__name__} expected, {type(got).__name__} found"
     if isinstance(expected, Observed):

@@ -1,4 +1,4 @@
-"""The engines under test, and the judgement of one case under one of them. Key types: Engine, Case."""
+"""The engines under test, and the evaluation of a case under an engine. Key types: Engine, Case."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENGINES = ("magpy", "dynamo")
 
 @dataclass(frozen=True)
 class Case:
-    """A module to build, fresh inputs for a call of it, and its mode."""
+    """How to build a module, the inputs of a call, and its mode."""
 
     build: Callable[[], nn.Module]
     inputs: Callable[[], Any]
@@ -36,7 +36,7 @@ def plain(module: nn.Module) -> Any:
 
 
 class Engine:
-    """How an engine wraps a module, and the exceptions by which it says that it would not take a call whole."""
+    """How an engine wraps a module, and the exceptions with which it refuses a complete graph."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -53,13 +53,13 @@ class Engine:
         return torch.compile(module, backend="eager", fullgraph=True)
 
     def warm(self) -> None:
-        """Pay what an engine's first use in a process costs (imports, tables), so that it is not counted to a case."""
+        """Runs the engine once, so that its one-time costs (imports, tables) are not measured in a case."""
         module = self.wrap(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
         for _ in range(2):
             module(torch.ones(1, 2))
 
     def judge(self, case: Case, expected: Observed) -> Verdict:
-        """Run a case under the engine and compare it with eager. ``call_seconds``: of the calls, less eager's."""
+        """Runs a case under the engine and compares it with eager. ``call_seconds``: the time of the calls minus eager's."""
         kept: list[Any] = []
 
         def wrap(module: nn.Module) -> Any:
@@ -69,8 +69,8 @@ class Engine:
         try:
             got = case.observe(wrap)
         except self.breaks as error:
-            told = sorted(getattr(error, "findings", ()), key=lambda f: f.severity.rank)  # the causes before the notes
-            findings = [{"code": f.code, "message": f.message, "line": f.location.range.start.line + 1} for f in told]
+            ordered = sorted(getattr(error, "findings", ()), key=lambda f: f.severity.rank)  # most severe first
+            findings = [{"code": f.code, "message": f.message, "line": f.location.range.start.line + 1} for f in ordered]
             return {"status": "break", "reason": sentence(error), "findings": findings[:5]}
         except Exception as error:
             lines = traceback.format_exc().strip().splitlines()
@@ -89,7 +89,7 @@ class Engine:
 
 
 def run_case(case: Case, name: str, warm: bool = False) -> Verdict:
-    """Eager three times, to know what is deterministic, then the engine once; how they compare."""
+    """Runs eager three times to detect nondeterminism, then the engine once, and compares the results."""
     start = time.process_time()
     try:
         first = case.observe(plain)
@@ -108,7 +108,7 @@ def run_case(case: Case, name: str, warm: bool = False) -> Verdict:
     if warm:
         engine.warm()
     start = time.process_time()
-    verdict = engine.judge(case, again)  # the last run: by then what is lazy in the libraries has been done
+    verdict = engine.judge(case, again)  # the last run, after all lazy initialisation in libraries
     verdict["seconds"] = round(time.process_time() - start, 3)
     verdict["eager_seconds"] = round(eager_seconds, 3)
     return verdict

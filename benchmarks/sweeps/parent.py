@@ -1,4 +1,4 @@
-"""Gives cases to nests (processes that fork children) and keeps what came of them in a JSON Lines file that a later run
+"""Distributes cases to nests (processes that fork children) and appends the results to a JSON Lines file, which a later run
 continues. Key functions: read, sweep."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def read(results: Path) -> list[Record]:
 
 
 class _Nest:
-    """One nest process, given one request at a time; replaced when it dies."""
+    """One nest process with one request at a time; replaced if it dies."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -57,9 +57,9 @@ class _Nest:
             self._process.wait()
 
 
-def sweep(nest: str, requests: list[Record], results: Path, jobs: int, tell: Callable[[Record], None]) -> None:
-    """Have a nest (a module's name) answer the requests that ``results`` does not have yet. A request counts as answered
-    once its ``done`` line is written."""
+def sweep(nest: str, requests: list[Record], results: Path, jobs: int, report_progress: Callable[[Record], None]) -> None:
+    """Runs the requests that ``results`` lacks in a nest (a module's name). A request counts as done once its ``done`` line
+    is written."""
     ran = {record["done"] for record in read(results) if "done" in record}
     waiting = iter([request for request in requests if request["name"] not in ran])
     lock = threading.Lock()
@@ -76,7 +76,7 @@ def sweep(nest: str, requests: list[Record], results: Path, jobs: int, tell: Cal
                     with lock:
                         with results.open("a") as out:
                             out.write(json.dumps(record) + "\n")
-                        tell(record)
+                        report_progress(record)
         finally:
             process.close()
 

@@ -1,4 +1,4 @@
-"""Command line: sweep architectures of transformers, and report."""
+"""Command line: runs a sweep over architectures of transformers, or reports on one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.sweeps.parent import read, sweep
 from benchmarks.transformers_sweep.report import markdown
 from benchmarks.transformers_sweep.zoo import ZOO
 
-_HEADER = """# transformers: one complete graph an architecture
+_HEADER = """# transformers: one complete graph per architecture
 
 Written by `python -m benchmarks.transformers_sweep --markdown FILE`. Tiny random configurations, `backend="eager"`,
 `fullgraph=True`, eval and train mode, each call followed by a backward pass, three calls on fresh inputs; outputs, arguments
@@ -27,8 +27,8 @@ transformers {transformers}, torch {torch}, Python {python}, CPU.
 """
 
 
-def _tell(record: dict[str, Any]) -> None:
-    if record.get("status"):  # the process that runs an architecture's cases failed itself
+def _print_progress(record: dict[str, Any]) -> None:
+    if record.get("status"):  # the process for the architecture's cases failed
         print(f"{record['done']}: {record['status']}: {record.get('reason', '')}", flush=True)
     for engine in ENGINES:
         verdict = record.get(engine)
@@ -41,12 +41,14 @@ def _tell(record: dict[str, Any]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.transformers_sweep", description=__doc__)
-    parser.add_argument("--results", type=Path, default=Path("artifacts/transformers.jsonl"), help="kept and continued")
+    parser.add_argument(
+        "--results", type=Path, default=Path("artifacts/transformers.jsonl"), help="continued by a later run"
+    )
     parser.add_argument("--slice", default=":", metavar="A:B", help="which of the architectures")
     parser.add_argument("--only", help="comma-separated names of architectures")
     parser.add_argument("--engine", action="append", choices=ENGINES, help="default: both")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--report", action="store_true", help="run nothing, report on what there is")
+    parser.add_argument("--report", action="store_true", help="run nothing, report on the existing results")
     parser.add_argument("--markdown", type=Path, help="write the report there")
     args = parser.parse_args()
     names = list(ZOO) if args.only is None else args.only.split(",")
@@ -61,7 +63,7 @@ def main() -> int:
             for name in names
             for engine in args.engine or ENGINES
         ]
-        sweep("benchmarks.transformers_sweep.nest", requests, args.results, args.jobs, _tell)
+        sweep("benchmarks.transformers_sweep.nest", requests, args.results, args.jobs, _print_progress)
     versions = {"transformers": version("transformers"), "torch": version("torch"), "python": platform.python_version()}
     page = _HEADER.format(**versions) + markdown(read(args.results))
     print(page)

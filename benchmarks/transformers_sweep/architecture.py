@@ -1,4 +1,4 @@
-"""An architecture of the sweep: a model class of transformers, a configuration made tiny, and inputs for a call.
+"""An architecture of the sweep: a model class of transformers, a tiny configuration, and inputs for a call.
 
 Key types: Architecture; key functions: tiny, and one function per kind of input (``text``, ``causal``, ``image`` ...).
 """
@@ -16,7 +16,7 @@ Inputs = Callable[[Any], dict[str, Any]]
 
 BATCH, LENGTH, SIDE, FRAMES = 2, 16, 32, 2
 
-# Given to every configuration that has a parameter of the name; what an architecture says itself goes first.
+# Set in every configuration with a parameter of that name; an architecture's own values take precedence.
 SMALL: dict[str, Any] = {
     "vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48,
     "num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 64, "type_vocab_size": 2, "embedding_size": 16,
@@ -33,7 +33,7 @@ SMALL: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Architecture:
-    """``model``: a class of transformers. ``config``: what its configuration has besides SMALL, dicts for its parts."""
+    """``model``: a class of transformers. ``config``: its settings in addition to SMALL, with dicts for its parts."""
 
     name: str
     model: str
@@ -53,19 +53,19 @@ class Architecture:
 
 
 def tiny(config_class: Any, own: dict[str, Any]) -> Any:
-    """A configuration with SMALL in it, and in its parts; a part of no fixed class names its own as ``model_type``."""
+    """A configuration with SMALL in it and its parts; a part without a fixed class has a ``model_type``."""
     import transformers
 
     values = {name: value for name, value in SMALL.items() if name in config_class.__dataclass_fields__}
     for name, part in getattr(config_class, "sub_configs", {}).items():
         if own.get(name, 0) is None:
             continue
-        asked = dict(own.get(name, {}))
+        settings = dict(own.get(name, {}))
         if part is transformers.AutoConfig:
-            if "model_type" not in asked:
+            if "model_type" not in settings:
                 continue
-            part = transformers.CONFIG_MAPPING[asked.pop("model_type")]
-        values[name] = tiny(part, asked)
+            part = transformers.CONFIG_MAPPING[settings.pop("model_type")]
+        values[name] = tiny(part, settings)
     values |= {name: value for name, value in own.items() if name not in values or not isinstance(value, dict)}
     return config_class(**values)
 

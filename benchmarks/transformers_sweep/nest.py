@@ -50,10 +50,10 @@ def run_architecture(name: str, engine: str, write: Write) -> Verdict:
     return {"engine": engine}
 
 
-def _answer(request: dict[str, Any], write: Write) -> Verdict:
+def _run_request(request: dict[str, Any], write: Write) -> Verdict:
     return run_architecture(request["architecture"], request["engine"], write)
 
 
 if __name__ == "__main__":
     transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    serve(_answer)
+    serve(_run_request)

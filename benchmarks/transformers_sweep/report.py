@@ -42,9 +42,9 @@ def left_out(records: list[Record]) -> list[tuple[str, str, str]]:
     out = []
     for (name, mode), record in merged(records).items():
         verdicts = [record[engine] for engine in ENGINES if engine in record]
-        odd = next((v for v in verdicts if v["status"] not in OUTCOMES), None)
-        if odd is not None:
-            out.append((name, mode, f"{odd['status']}: {odd.get('reason', '')[:120]}"))
+        unknown = next((v for v in verdicts if v["status"] not in OUTCOMES), None)
+        if unknown is not None:
+            out.append((name, mode, f"{unknown['status']}: {unknown.get('reason', '')[:120]}"))
     return out
 
 

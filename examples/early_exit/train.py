@@ -32,7 +32,7 @@ def clarity(signal: torch.Tensor) -> torch.Tensor:
 
 
 class Stage(nn.Module):
-    """Smooths the signal a little more and looks at it, together with what earlier stages made of it."""
+    """Smooths the signal a little more and extracts features, together with those of earlier stages."""
 
     def __init__(self, inputs: int, width: int, classes: int) -> None:
         super().__init__()

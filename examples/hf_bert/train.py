@@ -32,7 +32,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def review(rng: random.Random) -> tuple[list[str], int]:
-    """A review's words, and 1 if more of its opinions are good than bad; a negation turns the opinion after it round."""
+    """A review's words, and 1 if more of its opinions are good than bad; a negation reverses the next opinion."""
     opinions = rng.choice([1, 3, 5])
     score = 0
     words = []

@@ -32,7 +32,7 @@ def draw(label: int, generator: torch.Generator) -> torch.Tensor:
 
 
 class Shapes(Dataset):
-    """``count`` pictures drawn once from a seed; with ``augment`` each visit flips, shifts and recolours them anew."""
+    """``count`` pictures drawn once from a seed; with ``augment`` each access flips, shifts and recolours them."""
 
     def __init__(self, count: int, seed: int, augment: bool = False) -> None:
         generator = torch.Generator().manual_seed(seed)

@@ -79,7 +79,7 @@ def main() -> None:
     args = parse_args()
     torch.manual_seed(args.seed)
     train_set = Shapes(1280, seed=args.seed, augment=True)
-    # BatchNorm wants full batches, so the training loader drops the rest; the last validation batch is smaller.
+    # BatchNorm needs full batches, so the training loader drops the rest; the last validation batch is smaller.
     train_loader = DataLoader(
         train_set, args.batch_size, shuffle=True, drop_last=True,
         num_workers=args.workers, persistent_workers=args.workers > 0,

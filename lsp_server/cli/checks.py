@@ -1,4 +1,4 @@
-"""Judging the facts of a doctor's probe: OK, WARN or FAIL, what it means, how to mend it. Key types: Check, Status."""
+"""The checks of ``magpy-lsp doctor``: status, meaning and fix for each probed fact. Key types: Check, Status."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the doctor's findings. ``mend`` is empty exactly when the status is OK."""
+    """One result of the doctor. ``fix`` is empty exactly if the status is OK."""
 
     id: str
     title: str
     status: Status
     found: str
     meaning: str
-    mend: str = ""
+    fix: str = ""
 
 
-def judge(facts: list[dict[str, Any]], extensions: Mapping[str, str], timeout: float, *, own: bool) -> list[Check]:
-    """Every check, in the order things depend on each other. ``own``: the interpreter is the one this tool runs in."""
+def evaluate(facts: list[dict[str, Any]], extensions: Mapping[str, str], timeout: float, *, own: bool) -> list[Check]:
+    """Every check, in order of dependency. ``own``: the interpreter is the one that this tool runs in."""
     by_name: dict[str, Fact] = {f["fact"]: f for f in facts if f["fact"] not in ("inductor", "inductor-start")}
     ended = by_name["ended"]
     if "python" not in by_name:
@@ -53,12 +53,12 @@ def judge(facts: list[dict[str, Any]], extensions: Mapping[str, str], timeout: f
     checks.append(_headers(by_name["python"], bool(inductor) and all(c.status is Status.OK for c in inductor)))
     checks += inductor
     if (ended["how"] != "exit" or ended["code"] != 0) and not any(c.status is Status.FAIL for c in checks):
-        checks.append(_cut_short(ended, timeout))
+        checks.append(_incomplete(ended, timeout))
     return [*checks, *_editor(extensions)]
 
 
 def _version(text: str) -> tuple[int, int]:
-    """(major, minor) of a version; (0, 0) when it has another form."""
+    """(major, minor) of a version; (0, 0) if it has another form."""
     match = re.match(r"(\d+)\.(\d+)", text)
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
@@ -70,10 +70,10 @@ def _dotted(version: tuple[int, int]) -> str:
 def _no_python(ended: Fact) -> Check:
     detail = {
         "not started": f"could not be started ({ended['detail']})",
-        "timeout": "did not answer in time",
-        "exit": f"ended with status {ended.get('code')} ({ended['detail'] or 'it said nothing'})",
+        "timeout": "timed out",
+        "exit": f"ended with status {ended.get('code')} ({ended['detail'] or 'no output'})",
     }[ended["how"]]
-    meaning = "Nothing can be run with this interpreter."
+    meaning = "This interpreter can't run programs."
     return Check("python", "Python", Status.FAIL, detail, meaning, "Choose another interpreter with --python.")
 
 
@@ -89,34 +89,34 @@ def _python(fact: Fact) -> Check:
         Status.FAIL,
         found,
         f"Not supported: MagPy works on CPython {known}.",
-        f"Make a virtual environment with Python {_dotted(SUPPORTED_PYTHON[-1])} and choose it with --python.",
+        f"Create a virtual environment with Python {_dotted(SUPPORTED_PYTHON[-1])} and choose it with --python.",
     )
 
 
 def _magpy(fact: Fact, python: str, own: bool) -> Check:
-    title, mend = "MagPy", f"{python} -m pip install magpy=={__version__}"
+    title, fix = "MagPy", f"{python} -m pip install magpy=={__version__}"
     if fact["error"]:
-        return Check("magpy", title, Status.FAIL, fact["error"], "MagPy is there but can't be imported.", mend)
+        return Check("magpy", title, Status.FAIL, fact["error"], "MagPy is installed but can't be imported.", fix)
     if fact["version"] is None and own:
-        return Check("magpy", title, Status.OK, f"{__version__}, not installed", "Used from where this command lies.")
+        return Check("magpy", title, Status.OK, f"{__version__}, not installed", "Used from this command's folder.")
     if fact["version"] is None:
         meaning = "The engine runs inside the program's interpreter, so it must be installed there."
-        return Check("magpy", title, Status.FAIL, "not installed", meaning, mend)
+        return Check("magpy", title, Status.FAIL, "not installed", meaning, fix)
     if fact["version"] != __version__:
         meaning = f"The tool and the engine must be the same version; this tool is {__version__}."
-        return Check("magpy", title, Status.FAIL, fact["version"], meaning, mend)
+        return Check("magpy", title, Status.FAIL, fact["version"], meaning, fix)
     return Check("magpy", title, Status.OK, fact["version"], "The engine has the same version as the tool.")
 
 
 def _torch(fact: Fact, python: str) -> Check:
     first, end = SUPPORTED_TORCH
-    mend = f"{python} -m pip install 'torch>={_dotted(first)},<{_dotted(end)}'"
+    fix = f"{python} -m pip install 'torch>={_dotted(first)},<{_dotted(end)}'"
     if fact["version"] is None:
         found = fact["error"] or "not installed"
-        return Check("torch", "torch", Status.FAIL, found, "Nothing can be monitored without torch.", mend)
+        return Check("torch", "torch", Status.FAIL, found, "MagPy needs torch.", fix)
     if not first <= _version(fact["version"]) < end:
-        meaning = f"Not supported: MagPy works with torch {_dotted(first)} up to, but without, {_dotted(end)}."
-        return Check("torch", "torch", Status.FAIL, fact["version"], meaning, mend)
+        meaning = f"Not supported: MagPy needs torch >= {_dotted(first)} and < {_dotted(end)}."
+        return Check("torch", "torch", Status.FAIL, fact["version"], meaning, fix)
     return Check("torch", "torch", Status.OK, fact["version"], "Supported.")
 
 
@@ -126,16 +126,16 @@ def _device(fact: Fact) -> Check:
         capability = ".".join(map(str, fact["capability"]))
         found = f"{fact['name']}{more}, compute capability {capability}, built for {fact['built_for']}"
         if fact["capability"][0] < 7:
-            meaning = "The GPU is too old for Triton; regions on it run in plain Python."
+            meaning = "The GPU is too old for Triton; its regions run in plain Python."
             return Check("device", "Device", Status.WARN, found, meaning, "Use a GPU of compute capability 7.0 or newer.")
         return Check("device", "Device", Status.OK, found, "Regions on the GPU are compiled to Triton kernels.")
     if fact.get("error"):
-        mend = "Check the driver with nvidia-smi."
-        return Check("device", "Device", Status.WARN, fact["error"], "torch failed when it looked for a GPU.", mend)
+        fix = "Check the driver with nvidia-smi."
+        return Check("device", "Device", Status.WARN, fact["error"], "torch failed to detect the GPU.", fix)
     if fact["built_for"]:
-        meaning = f"This torch is built for CUDA or ROCm {fact['built_for']}, but it sees no such device; the CPU is used."
-        mend = "If there is a GPU, check the driver with nvidia-smi and the variable CUDA_VISIBLE_DEVICES."
-        return Check("device", "Device", Status.WARN, "CPU only", meaning, mend)
+        meaning = f"This torch is built for CUDA or ROCm {fact['built_for']}, but finds no such device; it uses the CPU."
+        fix = "If there is a GPU, check the driver with nvidia-smi and the variable CUDA_VISIBLE_DEVICES."
+        return Check("device", "Device", Status.WARN, "CPU only", meaning, fix)
     meaning = "This torch is built for the CPU; regions are compiled to C++."
     return Check("device", "Device", Status.OK, "CPU only", meaning)
 
@@ -155,7 +155,7 @@ def _triton(fact: Fact, device: Fact, python: str) -> Check:
 
 
 def _pip_triton(python: str) -> str:
-    return f"{python} -m pip install triton (the version that your torch asks for)"
+    return f"{python} -m pip install triton (the version that your torch requires)"
 
 
 def _compiler(fact: Fact) -> Check:
@@ -169,7 +169,7 @@ def _compiler(fact: Fact) -> Check:
         "C++ compiler",
         Status.FAIL,
         cxx,
-        "Inductor needs one to compile for the CPU; `check` works without.",
+        "Inductor needs one to compile for the CPU; `check` works without it.",
         "Install g++ (Debian: sudo apt install g++; without root: conda install -c conda-forge cxx-compiler).",
     )
 
@@ -184,8 +184,8 @@ def _headers(fact: Fact, inductor_works: bool) -> Check:
         title,
         Status.WARN if inductor_works else Status.FAIL,
         "Python.h not found",
-        "Inductor and Triton include it in what they compile.",
-        f"Install them (Debian: sudo apt install python{version}-dev), or use a Python that brings them.",
+        "The code that Inductor and Triton generate includes it.",
+        f"Install them (Debian: sudo apt install python{version}-dev), or use a Python that includes them.",
     )
 
 
@@ -195,34 +195,34 @@ def _inductor(facts: list[dict[str, Any]], ended: Fact, timeout: float) -> Itera
         id_, title = f"inductor-{device}", f"Inductor on {device}"
         fact = done.get(device)
         if fact is None and ended["how"] == "timeout":
-            meaning = f"Compiling a tiny graph took more than the {timeout:g} s of --timeout."
-            mend = "Give it more with --timeout; if it never ends, look for a hanging compiler or a slow disk."
-            yield Check(id_, title, Status.WARN, "not finished", meaning, mend)
+            meaning = f"Compiling a tiny graph took longer than --timeout ({timeout:g} s)."
+            fix = "Raise --timeout; if compilation never ends, look for a hanging compiler or a slow disk."
+            yield Check(id_, title, Status.WARN, "not finished", meaning, fix)
         elif fact is None:
             found = f"the process ended with status {ended['code']}"
             meaning = "Compiling a tiny graph crashed the interpreter."
-            mend = "Reinstall torch; if it uses a GPU, check that driver and CUDA version fit."
-            yield Check(id_, title, Status.FAIL, found, meaning, mend)
+            fix = "Reinstall torch; if it uses a GPU, check that the driver supports its CUDA version."
+            yield Check(id_, title, Status.FAIL, found, meaning, fix)
         elif fact["works"]:
             meaning = "Regions can be compiled here."
             yield Check(id_, title, Status.OK, f"compiled a tiny graph in {fact['seconds']:.1f} s", meaning)
         elif fact["error"]:
             meaning = "Compiling a tiny graph failed, so regions run in plain Python."
-            mend = "Mend the compiler, headers or Triton named above; `run --backend aot_eager` works without them."
-            yield Check(id_, title, Status.FAIL, fact["error"], meaning, mend)
+            fix = "Fix the compiler, headers or Triton named above; `run --backend aot_eager` works without them."
+            yield Check(id_, title, Status.FAIL, fact["error"], meaning, fix)
         else:
-            meaning = "The compiled graph computed something else than plain torch."
-            mend = "Don't use this combination of torch and compiler; update both."
-            yield Check(id_, title, Status.FAIL, "wrong result", meaning, mend)
+            meaning = "The compiled graph and plain torch computed different results."
+            fix = "Don't use this combination of torch and compiler; update both."
+            yield Check(id_, title, Status.FAIL, "wrong result", meaning, fix)
 
 
-def _cut_short(ended: Fact, timeout: float) -> Check:
+def _incomplete(ended: Fact, timeout: float) -> Check:
     if ended["how"] == "timeout":
-        found, mend = f"not finished after {timeout:g} s", "Give it more time with --timeout."
+        found, fix = f"not finished after {timeout:g} s", "Raise --timeout."
     else:
-        found = f"ended with status {ended['code']} ({ended['detail'] or 'it said nothing'})"
-        mend = "Try `python -c 'import torch'` with this interpreter."
-    return Check("probe", "Examination", Status.WARN, found, "Not everything could be looked at.", mend)
+        found = f"ended with status {ended['code']} ({ended['detail'] or 'no output'})"
+        fix = "Try `python -c 'import torch'` with this interpreter."
+    return Check("probe", "Examination", Status.WARN, found, "Some checks could not be made.", fix)
 
 
 def _editor(extensions: Mapping[str, str]) -> Iterator[Check]:
@@ -234,5 +234,5 @@ def _editor(extensions: Mapping[str, str]) -> Iterator[Check]:
         if version == __version__:
             yield Check("editor", title, Status.OK, found, "The same version as this tool.")
         else:
-            meaning = f"Another version than this tool ({__version__}): some features may be missing."
+            meaning = f"The version differs from this tool's ({__version__}): some features may be missing."
             yield Check("editor", title, Status.WARN, found, meaning, "Update the older one of the two.")

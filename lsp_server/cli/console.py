@@ -1,4 +1,4 @@
-"""Consoles for text and tables: when to colour, how wide. Key functions: console, show."""
+"""Consoles for text and tables: colour and width. Key functions: console, show."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import IO
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-# Where output is not a terminal nothing has to fit, but tables should still be readable in a log.
+# Output to a file has no width to fit, but tables should be readable in a log.
 PLAIN_WIDTH = 120
 
 
 def console(stream: IO[str], color: str) -> Console:
     """``color``: auto (a terminal, and NO_COLOR is not set), always or never."""
-    settled = Console(file=stream).is_terminal or "COLUMNS" in os.environ
-    width = None if settled else PLAIN_WIDTH
+    known_width = Console(file=stream).is_terminal or "COLUMNS" in os.environ
+    width = None if known_width else PLAIN_WIDTH
     if color == "never":
         return Console(file=stream, width=width, color_system=None, highlight=False)
     if color == "always":
@@ -27,7 +27,7 @@ def console(stream: IO[str], color: str) -> Console:
 
 
 def show(to: Console, lines: Iterable[Text]) -> None:
-    """Prints each line as it is: never wrapped, so that file:line:col stays clickable and greppable."""
+    """Prints each line without wrapping, so that file:line:col stays clickable and greppable."""
     for line in lines:
         to.print(line, soft_wrap=True)
 

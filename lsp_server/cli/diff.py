@@ -1,4 +1,4 @@
-"""``magpy-lsp diff old.json new.json``: two JSON reports against each other. Key function: diff."""
+"""``magpy-lsp diff old.json new.json``: compares two JSON reports. Key function: diff."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ def _load(file: str) -> Loaded:
     except OSError as error:
         raise ToolError(f"{file} can't be read: {error.strerror or error}.") from None
     except UnicodeDecodeError:
-        raise ToolError(f"{file} is not UTF-8 text: give reports of `magpy-lsp check --format json`.") from None
+        raise ToolError(f"{file} is not UTF-8 text: diff needs reports of `magpy-lsp check --format json`.") from None
     try:
         return Loaded.from_json(json.loads(text))
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise ToolError(f"{file} is no report of this MagPy: make it with `magpy-lsp check --format json={file}`.") from None
+        message = f"{file} is not a report of this MagPy: create it with `magpy-lsp check --format json={file}`."
+        raise ToolError(message) from None

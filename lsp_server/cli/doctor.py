@@ -1,6 +1,6 @@
-"""``magpy-lsp doctor``: what was found on this machine, what it means, and how to mend what is wrong.
+"""``magpy-lsp doctor``: checks this machine and says how to fix what is wrong.
 
-The selected interpreter is asked by a probe (``probe.py``) in a process of its own; ``checks.py`` judges the facts.
+A probe (``probe.py``) collects facts in a process of the selected interpreter; ``checks.py`` evaluates them.
 Key functions: doctor, probe.
 """
 
@@ -20,7 +20,7 @@ import psutil
 from rich.console import Console
 from rich.text import Text
 
-from lsp_server.cli.checks import Check, Status, judge
+from lsp_server.cli.checks import Check, Status, evaluate
 from lsp_server.cli.console import console
 from lsp_server.cli.targets import interpreter
 from lsp_server.formats.view import clean, count
@@ -31,13 +31,13 @@ _STYLES = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
 
 
 def doctor(python: str | None, output_format: str, *, inductor: bool, timeout: float, color: str) -> int:
-    """Examines, prints, and returns the exit status: 1 when something failed."""
+    """Runs and prints the checks; returns the exit status: 1 if one failed."""
     chosen = interpreter(python) or sys.executable
     if inductor and sys.stderr.isatty():
         click.echo("magpy-lsp: compiling a tiny graph, which can take a minute ...", err=True)
     facts = probe(chosen, inductor=inductor, timeout=timeout)
     own = os.path.abspath(chosen) == os.path.abspath(sys.executable)
-    checks = judge(facts, extension_versions(Path.home()), timeout, own=own)
+    checks = evaluate(facts, extension_versions(Path.home()), timeout, own=own)
     if output_format == "json":
         click.echo(json.dumps(_as_json(chosen, checks), indent=2))
     else:
@@ -46,11 +46,11 @@ def doctor(python: str | None, output_format: str, *, inductor: bool, timeout: f
 
 
 def probe(python: str, *, inductor: bool, timeout: float) -> list[dict[str, Any]]:
-    """The facts that ``python`` tells about itself, in order. One named ``ended`` says how the probe's process ended."""
+    """The facts about the interpreter ``python``, in order. The fact ``ended`` is about the end of the probe's process."""
     source = Path(__file__).with_name("probe.py").read_text(encoding="utf-8")
     command = [python, "-c", source, *(["--inductor"] if inductor else [])]
     with tempfile.TemporaryDirectory(prefix="magpy-doctor-", ignore_cleanup_errors=True) as cache:
-        # An empty cache: what was compiled last week says nothing about the compiler of today.
+        # An empty cache, so that the compiler really runs.
         env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
         try:
             process = subprocess.Popen(
@@ -66,29 +66,29 @@ def probe(python: str, *, inductor: bool, timeout: float) -> list[dict[str, Any]
             _kill_tree(process)
             out, err = process.communicate()
     facts = [fact for line in out.decode("utf-8", "replace").splitlines() if (fact := _fact(line)) is not None]
-    last_words = err.decode("utf-8", "replace").strip().splitlines()[-1:]
-    return [*facts, {"fact": "ended", "how": how, "code": process.returncode, "detail": "".join(last_words)}]
+    last_line = err.decode("utf-8", "replace").strip().splitlines()[-1:]
+    return [*facts, {"fact": "ended", "how": how, "code": process.returncode, "detail": "".join(last_line)}]
 
 
 def _fact(line: str) -> dict[str, Any] | None:
-    """The fact in a line of the probe's output; None for what torch or a sitecustomize printed."""
+    """The fact in a line of the probe's output; None for output of torch or a sitecustomize."""
     if not line.startswith(_MARK):
         return None
     try:
         fact = json.loads(line.removeprefix(_MARK))
-    except ValueError:  # cut off by the time limit
+    except ValueError:  # truncated by the time limit
         return None
     return fact if isinstance(fact, dict) and "fact" in fact else None
 
 
 def _kill_tree(process: subprocess.Popen[bytes]) -> None:
-    """The probe and the compilers it started."""
+    """Kills the probe and the compilers that it started."""
     try:
-        everyone = psutil.Process(process.pid).children(recursive=True)
+        children = psutil.Process(process.pid).children(recursive=True)
     except psutil.NoSuchProcess:
-        everyone = []
+        children = []
     process.kill()
-    for child in everyone:
+    for child in children:
         try:
             child.kill()
         except psutil.NoSuchProcess:
@@ -96,7 +96,7 @@ def _kill_tree(process: subprocess.Popen[bytes]) -> None:
 
 
 def extension_versions(home: Path) -> dict[str, str]:
-    """Version of the MagPy extension in each editor of this user, by the folder it is installed in."""
+    """Version of the MagPy extension in each of this user's editors, by its folder."""
     folders = [*home.glob(".vscode*/extensions"), *home.glob(".cursor*/extensions"), *home.glob(".windsurf*/extensions")]
     folders += [home / ".local/share/code-server/extensions", home / ".openvscode-server/extensions"]
     found: dict[str, str] = {}
@@ -116,14 +116,14 @@ def _as_json(python: str, checks: list[Check]) -> dict[str, Any]:
 
 
 def _show(out: Console, python: str, checks: list[Check]) -> None:
-    out.print(Text.assemble(f"MagPy {__version__}, asking ", (clean(python), "bold")), soft_wrap=True)
+    out.print(Text.assemble(f"MagPy {__version__}, checking ", (clean(python), "bold")), soft_wrap=True)
     for check in checks:
         line = Text.assemble((f"{check.status.value.upper():<5}", _STYLES[check.status]), (f"{check.title}: ", "bold"))
         line.append(clean(check.found))
         out.print(line, soft_wrap=True)
         out.print(Text(f"     {clean(check.meaning)}"), soft_wrap=True)
-        if check.mend:
-            out.print(Text.assemble("     ", ("mend: ", "bold"), clean(check.mend)), soft_wrap=True)
+        if check.fix:
+            out.print(Text.assemble("     ", ("fix: ", "bold"), clean(check.fix)), soft_wrap=True)
     failed = sum(c.status is Status.FAIL for c in checks)
     warned = sum(c.status is Status.WARN for c in checks)
     if failed or warned:

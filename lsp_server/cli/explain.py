@@ -1,4 +1,4 @@
-"""``magpy-lsp explain``: the registry's text in a terminal, as Markdown or as JSON. Key function: explain."""
+"""``magpy-lsp explain``: prints finding codes as text, Markdown or JSON. Key function: explain."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from lsp_server.links import web
 from magpy_core.findings.code import Code
 from magpy_core.findings.docs import index, markdown
 from magpy_core.findings.registry import REGISTRY, matching
@@ -16,9 +17,9 @@ from magpy_core.findings.registry import REGISTRY, matching
 
 def explain(codes: tuple[str, ...], everything: bool, output_format: str, color: str) -> None:
     if everything and codes:
-        raise click.UsageError("Give either codes or --all, not both.")
+        raise click.UsageError("Use either codes or --all, not both.")
     if not everything and not codes:
-        raise click.UsageError("Name a code, as in `magpy-lsp explain MP102`, or give --all.")
+        raise click.UsageError("Name a code, as in `magpy-lsp explain MP102`, or use --all.")
     wanted = list(REGISTRY.values()) if everything else _resolve(codes)
     if output_format == "json":
         click.echo(json.dumps([_as_json(code) for code in wanted], indent=2))
@@ -37,7 +38,7 @@ def _resolve(names: tuple[str, ...]) -> list[Code]:
         if not codes:
             close = difflib.get_close_matches(name, [*REGISTRY, *by_name], 1, 0.6)
             hint = f"did you mean {close[0]}?" if close else "`magpy-lsp explain --all` lists them."
-            raise click.UsageError(f"There is no finding code {name!r}; {hint}")
+            raise click.UsageError(f"{name!r} is not a finding code; {hint}")
         found.update((code.code, code) for code in codes)
     return list(found.values())
 
@@ -56,7 +57,7 @@ def _as_json(code: Code) -> dict[str, Any]:
         "fixed": code.fixed,
         "language": code.language,
         "has_fix": code.has_fix,
-        "url": code.url,
+        "url": web(code, None),
     }
 
 
@@ -70,5 +71,6 @@ def _show(codes: list[Code], color: str, *, overview: bool) -> None:
         show_table(out, Markdown(index()))
     for code in codes:
         show_table(out, Markdown(markdown(code), code_theme="ansi_dark", hyperlinks=False))
-        out.print(code.url, style="dim", soft_wrap=True)
+        if (address := web(code, None)) is not None:
+            out.print(address, style="dim", soft_wrap=True)
         out.print()

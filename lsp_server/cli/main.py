@@ -1,7 +1,7 @@
-"""``magpy-lsp``: check, run, diff, explain, doctor, server. Key function: main.
+"""The command ``magpy-lsp``: check, run, diff, explain, doctor, server. Key function: main.
 
-Only click is imported here. Everything else is imported by the command that needs it, and torch by none of them:
-the user's program runs in a process of its own.
+Only click is imported here; each command imports what it needs. No command imports torch: the user's program runs in a
+separate process.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 @click.group(context_settings=SETTINGS, epilog=EPILOG)
 @click.version_option(__version__, prog_name="magpy-lsp", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Whole operator graphs, guards and side effects of a PyTorch program, from one monitored run of it."""
+    """Show the operator graphs, guards and side effects of a PyTorch program, from one monitored run."""
 
 
 @cli.command(cls=ProgramCommand, epilog=EPILOG)
@@ -44,10 +44,10 @@ def cli() -> None:
 @steps_option("3")
 @fail_on_option("warning")
 def check(**options: Any) -> None:
-    """Run a program for a few steps under the monitor and print what it found.
+    """Run a program for a few steps under the monitor and print the findings.
 
     ENTRYPOINT is a script or the name of a configured entrypoint; without one, all that are configured run.
-    Settings are read from [tool.magpy] in the pyproject.toml nearest above the entrypoint.
+    Settings are read from [tool.magpy] in the nearest pyproject.toml at or above the entrypoint.
     """
     _program("check", options)
 
@@ -57,9 +57,9 @@ def check(**options: Any) -> None:
 @steps_option("0")
 @fail_on_option("error")
 def run(**options: Any) -> None:
-    """Run a program with its regions compiled and print what that won.
+    """Run a program with its regions compiled and print the speed-up.
 
-    The program's output passes through. Findings of severity error or warning and a table of the regions follow it.
+    The program's output is passed through. Findings of severity error or warning and a table of the regions follow it.
     """
     _program("run", options)
 
@@ -74,7 +74,7 @@ def run(**options: Any) -> None:
     default=20.0,
     show_default=True,
     metavar="PERCENT",
-    help="A time that rose by more than this got slower.",
+    help="A time that rose by more than this counts as slower.",
 )
 @click.option(
     "--fail-on",
@@ -86,7 +86,7 @@ def run(**options: Any) -> None:
 @click.option("--exit-zero", is_flag=True, help="Exit 0 even if something got worse.")
 @color_option
 def diff(old: str, new: str, **options: Any) -> None:
-    """Compare two reports of `check` or `run` (--format json): what appeared, went, got slower.
+    """Compare two reports of `check` or `run` (--format json): new findings, disappeared ones, slower regions.
 
     OLD and NEW are files; `-` is stdin. Exit status: 0 nothing got worse, 1 a finding appeared or a region got worse
     (slower, more graph breaks, later captures), 2 a file can't be used.
@@ -106,7 +106,7 @@ def diff(old: str, new: str, **options: Any) -> None:
 def explain(codes: tuple[str, ...], everything: bool, output_format: str, color: str) -> None:
     """Explain finding codes: what happened, why, what it costs, what to do.
 
-    CODE is a code (MP102), its name (host-read) or the beginning of a family (MP1).
+    CODE is a code (MP102), its name (host-read) or a prefix (MP1).
     """
     from lsp_server.cli.explain import explain as show
 
@@ -122,20 +122,20 @@ def explain(codes: tuple[str, ...], everything: bool, output_format: str, color:
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True, metavar="SECONDS")
 @color_option
 def doctor(python: str | None, output_format: str, inductor: bool, timeout: float, color: str) -> None:
-    """Say what MagPy finds on this machine, what it means, and how to mend what is wrong.
+    """Check this machine and say how to fix what is wrong.
 
-    Exit status: 0 everything needed works, 1 something failed.
+    Exit status: 0 all required checks passed, 1 a check failed.
     """
-    from lsp_server.cli.doctor import doctor as examine
+    from lsp_server.cli.doctor import doctor as run_checks
 
-    sys.exit(examine(python, output_format, inductor=inductor, timeout=timeout, color=color))
+    sys.exit(run_checks(python, output_format, inductor=inductor, timeout=timeout, color=color))
 
 
 @cli.command()
-@click.option("--stdio", is_flag=True, help="The only transport there is; many clients say it, so it is accepted.")
+@click.option("--stdio", is_flag=True, help="Accepted for compatibility with clients; stdio is the only transport.")
 def server(stdio: bool) -> None:
     """Start the language server on stdin and stdout (editors do this)."""
-    gc.disable()  # what is imported stays: looking through it for garbage, again and again, takes a fifth of the start
+    gc.disable()  # imported modules stay alive: collecting garbage while importing takes a fifth of the start-up time
     from lsp_server.server.main import main as serve
 
     gc.freeze()
@@ -160,7 +160,7 @@ def _program(command: str, options: dict[str, Any]) -> NoReturn:
 
 
 def main() -> NoReturn:
-    """The console script. An error of our own is exit status 2, never 1: 1 means findings."""
+    """The console script. An internal error exits with status 2, never 1, which means findings."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -170,7 +170,7 @@ def main() -> NoReturn:
         import traceback
 
         traceback.print_exc()
-        click.echo("magpy-lsp: this is a defect of MagPy; please report it with the lines above.", err=True)
+        click.echo("magpy-lsp: this is a bug in MagPy; please report it with the lines above.", err=True)
         sys.exit(2)
     sys.exit(0)
 

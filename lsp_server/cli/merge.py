@@ -1,4 +1,4 @@
-"""Several reports as one. Key function: merge."""
+"""Merges several reports into one. Key function: merge."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from magpy_core.findings.details import Details
 
 
 def merge(named: Iterable[tuple[str, Report]], programs: Mapping[str, str] | None = None) -> Report:
-    """Regions know their entrypoint; the same finding of several programs (in code they share) is one, its counts summed.
+    """Each region gets its entrypoint. A finding of several programs (in shared code) becomes one, with its counts added.
 
-    ``programs``: where one program was run more than once, the program of each name.
+    ``programs``: the program of each name, if one program ran more than once.
     """
     merged = Report("")
     names = []

@@ -1,6 +1,6 @@
-"""Options that ``check`` and ``run`` share, and the command class that splits off the program's own arguments.
+"""Options that ``check`` and ``run`` share, and the command class that separates the program's own arguments.
 
-Key types: ProgramCommand, CodeList. Nothing here imports more than click: ``--help`` must be instant.
+Key types: ProgramCommand, CodeList. This module imports only click: ``--help`` must be instant.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PROGRAM_ARGS = "magpy.program_args"
 
 
 class ProgramCommand(click.Command):
-    """A command whose line is ``ENTRYPOINT [options] [-- the program's arguments]``."""
+    """A command of the form ``ENTRYPOINT [options] [-- the program's arguments]``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own, program = args, []
@@ -29,7 +29,7 @@ class ProgramCommand(click.Command):
         try:
             return super().parse_args(ctx, own)
         except click.NoSuchOption as error:
-            hint = "if it is meant for your program, put it after `--`"
+            hint = "put options for your program after `--`"
             raise click.UsageError(f"{error.format_message().rstrip('.')}: {hint}.", ctx) from None
         except click.UsageError as error:
             if "unexpected extra argument" in error.message:
@@ -41,7 +41,7 @@ class ProgramCommand(click.Command):
 
 
 class CodeList(click.ParamType[list[str]]):
-    """Codes or beginnings of codes, separated by commas: ``MP1,MP204``."""
+    """Codes or prefixes of codes, separated by commas: ``MP1,MP204``."""
 
     name = "codes"
 
@@ -52,7 +52,7 @@ class CodeList(click.ParamType[list[str]]):
 
         codes = [part.strip().upper() for part in value.split(",") if part.strip()]
         if not codes:
-            self.fail("there is no code in it.", param, ctx)
+            self.fail("the list of codes is empty.", param, ctx)
         if wrong := check_codes(codes):
             self.fail(" ".join(wrong), param, ctx)
         return codes
@@ -87,7 +87,7 @@ def python_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Everything ``check`` and ``run`` have in common."""
+    """The options common to ``check`` and ``run``."""
     decorators: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
         click.argument("entrypoint", required=False),
         click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does."),
@@ -98,7 +98,7 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="The directory to run the program in (default: this one).",
         ),
         click.option(
-            "--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop it after this time."
+            "--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the program after this time."
         ),
         click.option(
             "--format",
@@ -106,49 +106,49 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=Format(),
             multiple=True,
             metavar="FORMAT[=FILE]",
-            help=f"How to report: {', '.join(FORMATS)} [default: full]. With =FILE it goes to that file and stdout "
-            "stays as it is; may be given several times. A document (json, sarif, gitlab, junit, markdown) on stdout "
-            "sends the program's own stdout to stderr.",
+            help=f"Output format: {', '.join(FORMATS)} [default: full]. With =FILE the report goes to that file, in "
+            "addition to stdout; repeatable. If stdout is a document (json, sarif, gitlab, junit, markdown), the "
+            "program's own stdout goes to stderr.",
         ),
         click.option(
             "--html",
             metavar="DIR",
-            help="Write DIR/index.html, a page by itself: regions, source with findings, guards, operator graphs, generated "
-            "code, timeline; and DIR/trace.json for Perfetto.",
+            help="Write DIR/index.html, a self-contained page (regions, source with findings, guards, operator graphs, "
+            "generated code, timeline), and DIR/trace.json for Perfetto.",
         ),
-        click.option("--output", metavar="FILE", help="The file for the --format that names none."),
+        click.option("--output", metavar="FILE", help="The file for a --format without =FILE."),
         click.option("--select", type=CodeList(), metavar="CODES", help="Only these codes or families: MP1,MP204."),
         click.option(
-            "--ignore", type=CodeList(), metavar="CODES", help="Not these codes or families; the longer prefix wins."
+            "--ignore", type=CodeList(), metavar="CODES", help="Exclude these codes or families; the longer prefix wins."
         ),
         click.option(
             "--baseline",
             metavar="FILE",
-            help="Findings in FILE are known: they are not shown and fail nothing. What is gone is dropped from it "
-            "(not where the variable CI is set).",
+            help="Findings in FILE are known: they are not shown and do not count for --fail-on. Findings that no longer "
+            "occur are removed from FILE, unless the variable CI is set.",
         ),
-        click.option("--update-baseline", is_flag=True, help="Write the findings of this run to the baseline, and exit 0."),
+        click.option("--update-baseline", is_flag=True, help="Write the findings of this run to the baseline and exit 0."),
         click.option(
             "-j",
             "--jobs",
             type=click.IntRange(1),
             metavar="N",
-            help="How many of several entrypoints run at a time [default: check: one per processor, run: 1].",
+            help="How many entrypoints run in parallel [default: check: one per processor, run: 1].",
         ),
         click.option(
             "--nproc-per-node",
             "nproc",
             type=click.IntRange(1),
             metavar="N",
-            help="Run it in N processes under torch.distributed.run, and merge what they find.",
+            help="Run the program in N processes under torch.distributed.run, and merge their findings.",
         ),
         click.option("--exit-zero", is_flag=True, help="Exit 0 even if there are findings."),
         click.option("--backend", metavar="NAME", help="inductor (default), aot_eager or eager."),
         click.option(
             "--watch", is_flag=True, help="Run again whenever a Python file or pyproject.toml changes, until Ctrl-C."
         ),
-        click.option("--statistics", is_flag=True, help="Also print how many findings there are of each code."),
-        click.option("--show-settings", is_flag=True, help="Print the settings in use and where they come from, and end."),
+        click.option("--statistics", is_flag=True, help="Also print the number of findings per code."),
+        click.option("--show-settings", is_flag=True, help="Print the settings in use and where they come from, and exit."),
         color_option,
     ]
     for decorate in reversed(decorators):
@@ -161,7 +161,7 @@ def steps_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., A
         "--steps",
         type=click.IntRange(0),
         metavar="N",
-        help="End the program after N optimizer steps (or module calls, if it has no optimizer); 0: run to its end. "
+        help="Stop the program after N optimizer steps (or module calls, if it has no optimizer); 0: run to its end. "
         f"[default: {default}]",
     )
 
@@ -172,8 +172,8 @@ def engine_option(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Choice(ENGINES),
         default="magpy",
         show_default=True,
-        help="Whose findings: MagPy's, those of torch.compile on the same regions (dynamo; --backend is eager by default), "
-        "or both in turn, with their figures side by side (24 steps and --backend inductor by default).",
+        help="The engine: MagPy, torch.compile on the same regions (dynamo; --backend defaults to eager), or both, with "
+        "their figures side by side (defaults: 24 steps and --backend inductor).",
     )(command)
 
 

@@ -1,4 +1,4 @@
-"""Where reports go: at most one format to stdout, any number to files. Key types: Output, Outputs; key function: outputs."""
+"""Destinations of reports: at most one format to stdout, any number to files. Key types: Output, Outputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-# One of these on stdout is the only thing there. (`github` is lines that GitHub picks out of the log.)
+# With one of these formats, stdout contains nothing else. (`github` writes lines that GitHub finds in the log.)
 DOCUMENT_NAMES = ("json", "sarif", "gitlab", "junit", "markdown")
 
 
@@ -23,7 +23,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Outputs:
-    """``stdout`` is None when all that goes there is the summary, since the report went to ``--output``."""
+    """``stdout`` is None if the report goes to ``--output`` and stdout gets only the summary."""
 
     stdout: str | None
     files: tuple[Output, ...] = ()
@@ -34,11 +34,11 @@ class Outputs:
 
 
 def outputs(formats: Sequence[tuple[str, str | None]], output: str | None) -> Outputs:
-    """Settles ``--format`` and ``--output``; what can't be written is refused before the program runs."""
+    """Resolves ``--format`` and ``--output``; refuses files that can't be written before the program runs."""
     plain = [name for name, file in formats if file is None]
     if len(plain) > 1:
         raise click.UsageError(
-            f"Only one --format can go to stdout: give a file to {plain[0]} or {plain[1]}, as in `--format {plain[1]}=FILE`."
+            f"Only one --format can go to stdout: add a file to {plain[0]} or {plain[1]}, as in `--format {plain[1]}=FILE`."
         )
     files = [Output(name, writable(file, "--format")) for name, file in formats if file is not None]
     stdout: str | None = plain[0] if plain else "full"
@@ -46,18 +46,18 @@ def outputs(formats: Sequence[tuple[str, str | None]], output: str | None) -> Ou
         files.insert(0, Output(plain[0] if plain else "full", writable(output, "--output")))
         stdout = None
     if twice := [o for i, o in enumerate(files) if any(o.path == p.path for p in files[:i])]:
-        raise click.UsageError(f"Two reports would go to {twice[0].path}: give each its own file.")
+        raise click.UsageError(f"Two reports would go to {twice[0].path}: use a separate file for each.")
     return Outputs(stdout, tuple(files))
 
 
 def writable(file: str, option: str) -> Path:
-    """Refused before the program runs, and not after minutes of it."""
+    """The absolute path, if it can be written; else a usage error before the program runs, not minutes later."""
     path = Path(os.path.abspath(file))
     problem = None
     if path.is_dir():
         problem = "is a directory"
     elif not path.parent.is_dir():
-        problem = f"can't be written: there is no directory {path.parent}"
+        problem = f"can't be written: the directory {path.parent} does not exist"
     elif not os.access(path if path.exists() else path.parent, os.W_OK):
         problem = "can't be written: permission denied"
     if problem:
@@ -66,13 +66,13 @@ def writable(file: str, option: str) -> Path:
 
 
 def folder(name: str | None, option: str) -> Path | None:
-    """A folder to write into; made when it is written, but refused now if it can't be."""
+    """A folder for output, created when written; a usage error now if that would fail."""
     if name is None:
         return None
     path = Path(os.path.abspath(name))
-    there = next(p for p in (path, *path.parents) if p.exists())
-    if not there.is_dir():
-        raise click.BadParameter(f"{name} can't be made: {there} is a file.", param_hint=option)
-    if not os.access(there, os.W_OK):
+    existing = next(p for p in (path, *path.parents) if p.exists())
+    if not existing.is_dir():
+        raise click.BadParameter(f"{name} can't be created: {existing} is a file.", param_hint=option)
+    if not os.access(existing, os.W_OK):
         raise click.BadParameter(f"{name} can't be written: permission denied.", param_hint=option)
     return path

@@ -1,8 +1,8 @@
-"""Runs inside the interpreter that ``magpy-lsp doctor`` asks about, given to it with ``-c``; prints one fact per line.
+"""The probe of ``magpy-lsp doctor``: runs with ``-c`` in the interpreter under test and prints one fact per line.
 
-Each fact is a line ``magpy-fact {json}``, printed as soon as it is known, so that a hang loses only what comes after
-it. Written for any Python 3, because its job includes finding one that is too old. It imports torch by name: this file
-is data for another interpreter, and nothing in the server imports it.
+Each fact is a line ``magpy-fact {json}``, printed as soon as it is known, so that a hang loses only later facts. The
+code runs on any Python 3, since it has to report versions that are too old. It imports torch by name: this file is data
+for another interpreter, and nothing in the server imports it.
 """
 
 import importlib
@@ -17,7 +17,7 @@ import time
 from typing import Any
 
 
-def tell(fact: str, **content: Any) -> None:
+def emit(fact: str, **content: Any) -> None:
     content["fact"] = fact
     sys.stdout.write("magpy-fact " + json.dumps(content) + "\n")
     sys.stdout.flush()
@@ -28,8 +28,8 @@ def first_line(error: BaseException) -> str:
     return type(error).__name__ + ": " + (lines[0].strip() if lines else "")
 
 
-def tell_python() -> None:
-    tell(
+def probe_python() -> None:
+    emit(
         "python",
         version=list(sys.version_info[:3]),
         implementation=platform.python_implementation(),
@@ -38,41 +38,41 @@ def tell_python() -> None:
     )
 
 
-def tell_package(name: str) -> Any:
-    """A package's version, or why it cannot be imported. Returns the module."""
+def probe_package(name: str) -> Any:
+    """Emits a package's version, or why it can't be imported. Returns the module."""
     try:
         module = importlib.import_module(name)
     except ImportError as error:
-        # Of a package that is there but broken, the missing name is another one.
+        # If the package is installed but broken, the missing name is another one.
         absent = getattr(error, "name", None) == name
-        tell(name, version=None, error=None if absent else first_line(error))
+        emit(name, version=None, error=None if absent else first_line(error))
         return None
     except Exception as error:
-        tell(name, version=None, error=first_line(error))
+        emit(name, version=None, error=first_line(error))
         return None
     version = getattr(module, "__version__", None)
-    tell(name, version=None if version is None else str(version), error=None)
+    emit(name, version=None if version is None else str(version), error=None)
     return module
 
 
-def tell_compiler() -> None:
+def probe_compiler() -> None:
     names = [os.environ.get("CXX"), "g++", "clang++", "c++", "cl"]
     for name in names:
         path = shutil.which(name) if name else None
         if not path:
             continue
-        asked = subprocess.run([path, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        lines = asked.stdout.decode("utf-8", "replace").splitlines()
-        tell("compiler", path=path, version=lines[0].strip() if lines else "")
+        done = subprocess.run([path, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        lines = done.stdout.decode("utf-8", "replace").splitlines()
+        emit("compiler", path=path, version=lines[0].strip() if lines else "")
         return
-    tell("compiler", path=None, version="", cxx=os.environ.get("CXX"))
+    emit("compiler", path=None, version="", cxx=os.environ.get("CXX"))
 
 
-def tell_device(torch: Any) -> None:
+def probe_device(torch: Any) -> None:
     if not torch.cuda.is_available():
-        tell("device", cuda=False, built_for=torch.version.cuda or getattr(torch.version, "hip", None), mps=_mps(torch))
+        emit("device", cuda=False, built_for=torch.version.cuda or getattr(torch.version, "hip", None), mps=_mps(torch))
         return
-    tell(
+    emit(
         "device",
         cuda=True,
         built_for=torch.version.cuda or getattr(torch.version, "hip", None),
@@ -86,43 +86,43 @@ def _mps(torch: Any) -> bool:
     return bool(hasattr(torch.backends, "mps") and torch.backends.mps.is_available())
 
 
-def tell_inductor(torch: Any, device: str) -> None:
-    """Compiles a tiny graph for ``device`` and compares its result."""
+def probe_inductor(torch: Any, device: str) -> None:
+    """Compiles a tiny graph for ``device`` and compares its result with eager mode."""
 
     def tiny(x: Any) -> Any:
         return (x.sin() + x.cos()).relu()
 
     start = time.time()
-    tell("inductor-start", device=device)
+    emit("inductor-start", device=device)
     try:
         x = torch.linspace(-3, 3, 64, device=device)
         got = torch.compile(tiny, backend="inductor", fullgraph=True)(x)
         right = bool(torch.allclose(got, tiny(x), atol=1e-5))
     except Exception as error:
-        tell("inductor", device=device, works=False, error=first_line(error), seconds=time.time() - start)
+        emit("inductor", device=device, works=False, error=first_line(error), seconds=time.time() - start)
         return
-    tell("inductor", device=device, works=right, error=None, seconds=time.time() - start)
+    emit("inductor", device=device, works=right, error=None, seconds=time.time() - start)
 
 
 def main(inductor: bool) -> None:
-    tell_python()
-    tell_compiler()
-    tell_package("magpy_core")
-    torch = tell_package("torch")
-    tell_package("triton")
+    probe_python()
+    probe_compiler()
+    probe_package("magpy_core")
+    torch = probe_package("torch")
+    probe_package("triton")
     if torch is None:
         return
     try:
-        tell_device(torch)
+        probe_device(torch)
     except Exception as error:
-        tell("device", cuda=False, error=first_line(error), built_for=None, mps=False)
+        emit("device", cuda=False, error=first_line(error), built_for=None, mps=False)
     if inductor:
         devices = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
         for device in devices:
-            tell_inductor(torch, device)
+            probe_inductor(torch, device)
 
 
 if __name__ == "__main__":
     if not getattr(sys.flags, "safe_path", False):
-        del sys.path[0]  # the current folder, there only because of -c
+        del sys.path[0]  # the current folder, which -c adds
     main("--inductor" in sys.argv[1:])

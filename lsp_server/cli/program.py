@@ -1,7 +1,7 @@
-"""``check`` and ``run``: start programs, follow them, report, settle the exit status. Key functions: execute, exit_status.
+"""``check`` and ``run``: run programs, report, and determine the exit status. Key functions: execute, exit_status.
 
-The report goes to stdout after the programs have ended, so it never stands between a program's own lines. What the
-tool says about itself (progress, errors) goes to stderr.
+The report goes to stdout after the programs have ended, so it never interrupts a program's own output. The tool's own
+messages (progress, errors) go to stderr.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from dataclasses import replace
 
 import click
 
-from lsp_server.budgets import judge, unknown_regions, unmeasured
-from lsp_server.cli import known
+from lsp_server.budgets import check_budgets, unknown_regions, unmeasured
 from lsp_server.cli.follow import Finished, Handle, Launch, Runs, show_output
+from lsp_server.cli.known_findings import apply_baseline, open_baseline
 from lsp_server.cli.merge import merge
 from lsp_server.cli.publish import publish
-from lsp_server.cli.settings import Effective
+from lsp_server.cli.settings import ResolvedSettings
 from lsp_server.formats.view import View, clean
-from lsp_server.selection import apply, order, unused
+from lsp_server.selection import apply, sort_key, unused
 from magpy_core.findings import Finding, Report, Severity
 from magpy_core.runner.request import Outcome, RunRequest
 
 INTERRUPTED = 130
-# The worst of several programs: the tool failed, a program failed, findings, nothing.
+# Exit statuses, most severe first: the tool failed, a program failed, findings, none.
 _WORST_FIRST = (2, 3, 1, 0)
 
 
@@ -35,58 +35,59 @@ def launch_run(request: RunRequest, nproc: int) -> Handle:
     return launch(request) if nproc == 1 else launch_ranks(request, nproc)
 
 
-def execute(effectives: Sequence[Effective], launch: Launch = launch_run) -> int:
+def execute(effectives: Sequence[ResolvedSettings], launch: Launch = launch_run) -> int:
     """Runs the programs and reports; returns the exit status."""
-    known.open_baseline(effectives[0])  # refused before anything runs
+    open_baseline(effectives[0])  # refused before anything runs
     return report_on(Runs(effectives, launch).follow())
 
 
 def report_on(runs: list[Finished]) -> int:
-    """Judges what the runs found, writes the report; returns the exit status."""
+    """Writes the report of the runs; returns the exit status."""
     common = runs[0].effective
-    view = View(fail_on=common.fail_on)
-    baseline = known.open_baseline(common)
+    view = View(fail_on=common.fail_on, docs_url=common.docs_url)
+    baseline = open_baseline(common)
     runs = [replace(run, outcome=_with_budgets(run)) for run in runs]
-    stale = _of_no_use(runs, view) if all(run.whole for run in runs) else []
-    judged: list[tuple[Finished, Report]] = []
+    unneeded = _unneeded_entries(runs, view) if all(run.completed for run in runs) else []
+    reports: list[tuple[Finished, Report]] = []
     for run in runs:
         selected = apply(run.outcome.report.findings, common.selection, view.sources, flag_unused=False)
         view.suppressed += selected.suppressed
-        new = known.settle(run.effective, baseline, selected.findings, view, whole=run.whole)
-        judged.append((run, replace(run.outcome.report, findings=new)))
-    report = judged[0][1] if len(judged) == 1 else _merged(judged)
-    report.findings = sorted([*report.findings, *stale], key=order)
-    for run, own in judged:
-        _say_how_it_ended(run, own, alone=len(runs) == 1)
-    if not all(_pointless(run) for run in runs):
+        new = apply_baseline(run.effective, baseline, selected.findings, view, completed=run.completed)
+        reports.append((run, replace(run.outcome.report, findings=new)))
+    report = reports[0][1] if len(reports) == 1 else _merged(reports)
+    report.findings = sorted([*report.findings, *unneeded], key=sort_key)
+    for run, own in reports:
+        _print_outcome(run, own, alone=len(runs) == 1)
+    if not all(_has_no_report(run) for run in runs):
         publish(common, report, view)
     if any(run.interrupted for run in runs):
         return INTERRUPTED
-    statuses = {exit_status(run.outcome, [*own.findings, *stale], common.fail_on, common.exit_zero) for run, own in judged}
+    statuses = {
+        exit_status(run.outcome, [*own.findings, *unneeded], common.fail_on, common.exit_zero) for run, own in reports
+    }
     return next(status for status in _WORST_FIRST if status in statuses)
 
 
-def _merged(judged: list[tuple[Finished, Report]]) -> Report:
-    if not judged[0][0].effective.compared:
-        return merge((run.effective.title, report) for run, report in judged)
-    programs = {run.effective.title: run.effective.title.removesuffix(f" [{run.effective.engine}]") for run, _ in judged}
-    return merge(((run.effective.title, report) for run, report in judged), programs)
+def _merged(reports: list[tuple[Finished, Report]]) -> Report:
+    if not reports[0][0].effective.compared:
+        return merge((run.effective.title, report) for run, report in reports)
+    programs = {run.effective.title: run.effective.title.removesuffix(f" [{run.effective.engine}]") for run, _ in reports}
+    return merge(((run.effective.title, report) for run, report in reports), programs)
 
 
 def _with_budgets(run: Finished) -> Outcome:
-    """Adds the findings of broken budgets, before selection and comments, which count for them as for any other."""
+    """Adds the findings of exceeded budgets, before selection and comments, which apply to them as well."""
     effective, report, budgets = run.effective, run.outcome.report, run.effective.budgets
     if effective.compared and effective.engine != "magpy":
-        return run.outcome  # one of the two is judged: the one without the comparison
-    found = judge(report, budgets, compiled=effective.mode == "run" and not run.interrupted)
+        return run.outcome  # budgets apply to only one of the two runs
+    found = check_budgets(report, budgets, compiled=effective.mode == "run" and not run.interrupted)
     if effective.mode == "check" and not effective.compared:
         found += unmeasured(report, budgets)
     return replace(run.outcome, report=replace(report, findings=[*report.findings, *found]))
 
 
-def _of_no_use(runs: list[Finished], view: View) -> list[Finding]:
-    """Comments and budgets that nothing in these runs had use for. Over all programs, for what one of them needs is used;
-    not of runs that were cut short, which say nothing about what they did not come to."""
+def _unneeded_entries(runs: list[Finished], view: View) -> list[Finding]:
+    """Comments and budgets that apply to nothing in any of these runs, all of which must be complete."""
     common, files = runs[0].effective, set()
     for run in runs:
         effective = run.effective
@@ -95,16 +96,16 @@ def _of_no_use(runs: list[Finished], view: View) -> list[Finding]:
             files.add(os.path.abspath(os.path.join(effective.cwd or "", effective.script)))
     found = [f for run in runs for f in run.outcome.report.findings]
     engines = {run.effective.engine for run in runs}
-    stale = unused(found, common.selection, view.sources, files, engines)
+    findings = unused(found, common.selection, view.sources, files, engines)
     if common.config_file is not None:
         regions = [region for run in runs for region in run.outcome.report.regions]
         budgets = unknown_regions(regions, common.budgets, str(common.config_file), common.region_lines)
-        stale += apply(budgets, common.selection, view.sources, flag_unused=False).findings
-    return stale
+        findings += apply(budgets, common.selection, view.sources, flag_unused=False).findings
+    return findings
 
 
-def _pointless(run: Finished) -> bool:
-    """Nothing was run, so there is nothing to say beyond why. A reader of a document still gets one."""
+def _has_no_report(run: Finished) -> bool:
+    """Nothing ran, so there is nothing to report but the error. A machine-readable document is written all the same."""
     nothing_ran = run.outcome.kind in ("bad-entrypoint", "tool-error") and not run.outcome.report.regions
     outputs = run.effective.outputs
     return nothing_ran and not outputs.document_on_stdout and not outputs.files and run.effective.html is None
@@ -113,7 +114,7 @@ def _pointless(run: Finished) -> bool:
 def exit_status(outcome: Outcome, findings: Iterable[Finding], fail_on: Severity, exit_zero: bool) -> int:
     """0 no findings at or above ``fail_on`` / 1 findings / 2 usage or tool error / 3 the program failed / 130 interrupted.
 
-    ``exit_zero`` is about findings only: it never hides that the tool or the program failed.
+    ``exit_zero`` affects findings only: it never hides a failure of the tool or the program.
     """
     if outcome.cli_exit_code:
         return outcome.cli_exit_code
@@ -121,16 +122,16 @@ def exit_status(outcome: Outcome, findings: Iterable[Finding], fail_on: Severity
     return 1 if bad and not exit_zero else 0
 
 
-def _say_how_it_ended(run: Finished, report: Report, *, alone: bool) -> None:
-    """On stderr, unless the report that follows on stdout says it as a finding."""
+def _print_outcome(run: Finished, report: Report, *, alone: bool) -> None:
+    """Prints to stderr how the run ended, unless the report on stdout contains it as a finding."""
     who = "" if alone else f"{clean(run.effective.title)}: "
     if run.interrupted:
-        click.echo(f"magpy-lsp: {who}interrupted; what was found until then follows.", err=True)
+        click.echo(f"magpy-lsp: {who}interrupted; the findings up to that point follow.", err=True)
         return
     outcome = run.outcome
     if outcome.kind != "ok":
         show_output(run)
     to_stdout = run.effective.outputs.stdout in ("full", "concise")
-    shown = to_stdout and not _pointless(run)
+    shown = to_stdout and not _has_no_report(run)
     if outcome.message and not (shown and any(f.message == outcome.message for f in report.findings)):
         click.echo(f"magpy-lsp: {who}{clean(outcome.message)}", err=True)

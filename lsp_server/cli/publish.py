@@ -1,4 +1,4 @@
-"""Writing a report to stdout and to files, in every format that was asked for. Key functions: publish, ToolError."""
+"""Writes a report to stdout and to files, in every requested format. Key names: publish, ToolError."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.console import Console
 
 from lsp_server.cli.console import console, show, show_table
 from lsp_server.cli.outputs import Output
-from lsp_server.cli.settings import Effective
+from lsp_server.cli.settings import ResolvedSettings
 from lsp_server.formats import concise, engines, full, github, regions, run_table, statistics
 from lsp_server.formats.documents import DOCUMENTS
 from lsp_server.formats.view import View, count
@@ -21,13 +21,13 @@ from magpy_core.findings import Report, Severity
 
 
 class ToolError(click.ClickException):
-    """Something other than the program failed; one sentence says what."""
+    """A failure of something other than the program; the message is one sentence."""
 
     exit_code = 2
 
 
-def publish(effective: Effective, report: Report, view: View) -> None:
-    """Files first, so that they are there whatever happens to stdout (a closed pipe, most often)."""
+def publish(effective: ResolvedSettings, report: Report, view: View) -> None:
+    """Files first, so that they exist whatever happens to stdout (usually a closed pipe)."""
     for output in effective.outputs.files:
         _write_file(output, effective, report, view)
     if effective.html is not None:
@@ -64,7 +64,7 @@ def _write_page(folder: Path, report: Report, view: View) -> None:
         raise ToolError(f"The page can't be written to {folder}: {error.strerror or error}.") from None
 
 
-def _write_file(output: Output, effective: Effective, report: Report, view: View) -> None:
+def _write_file(output: Output, effective: ResolvedSettings, report: Report, view: View) -> None:
     if output.format in DOCUMENTS:
         text = DOCUMENTS[output.format](report, view)
     else:
@@ -79,10 +79,10 @@ def _write_file(output: Output, effective: Effective, report: Report, view: View
         raise ToolError(f"The report can't be written to {output.path}: {error.strerror or error}.") from None
 
 
-def _findings(out: Console, form: str, effective: Effective, report: Report, view: View) -> None:
+def _findings(out: Console, form: str, effective: ResolvedSettings, report: Report, view: View) -> None:
     shown = report
     if effective.mode == "run" and form == "full":
-        # A run is about time; what a check would tell at length is only counted here.
+        # A run is about time; findings that only a check shows are counted here.
         severe = [f for f in report.findings if f.severity.rank <= Severity.WARNING.rank]
         shown = replace(report, findings=severe)
     show(out, {"full": full, "concise": concise, "github": github}[form].lines(shown, view))
@@ -90,7 +90,7 @@ def _findings(out: Console, form: str, effective: Effective, report: Report, vie
         out.print(f"{count(left_out, 'finding')} below warning not shown; `magpy-lsp check` shows them.", soft_wrap=True)
 
 
-def _summary(out: Console, effective: Effective, report: Report, view: View) -> None:
+def _summary(out: Console, effective: ResolvedSettings, report: Report, view: View) -> None:
     if engines.compared(report):
         show_table(out, engines.table(report, view))
         out.print(engines.NOTE, style="dim")

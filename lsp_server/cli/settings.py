@@ -1,4 +1,4 @@
-"""Command line over ``[tool.magpy]`` over defaults, and where each setting came from. Key type: Effective."""
+"""Merges command line, ``[tool.magpy]`` and defaults, and records origins. Key type: ResolvedSettings."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ Mode = Literal["check", "run"]
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "check": {"steps": 3, "fail-on": Severity.WARNING},
-    # A graph break is no reason for a training run to count as failed.
+    # A graph break does not make a training run fail.
     "run": {"steps": 0, "fail-on": Severity.ERROR},
 }
-_COMPARED_STEPS = 24  # enough steady calls for the times to mean something
+_COMPARED_STEPS = 24  # enough steady calls for meaningful timings
 _DEFAULT = "default"
 _COMMAND_LINE = "command line"
 
 
 @dataclass(frozen=True)
-class Effective:
-    """Everything one ``check`` or ``run`` needs to know."""
+class ResolvedSettings:
+    """All settings of one ``check`` or ``run``."""
 
     mode: Mode
     name: str
@@ -64,19 +64,20 @@ class Effective:
     baseline: Path | None = None
     update_baseline: bool = False
     budgets: Budgets = field(default_factory=Budgets)
+    docs_url: str | None = None
     config_file: Path | None = None
     region_lines: Mapping[str, int] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
-        """What people call this program: its name in the table, else what was typed."""
+        """The program's display name: its name in the table, else as on the command line."""
         program = self.name or (f"-m {self.module}" if self.module is not None else str(self.script))
         return f"{program} [{self.engine}]" if self.compared else program
 
     @property
     def run_name(self) -> str:
-        """What this run is called where several are kept side by side: the mode and the entrypoint."""
+        """The key of this run among several: the mode and the entrypoint."""
         mode = self.mode if self.engine == "magpy" else f"{self.mode} --engine {self.engine}"
         if self.name:
             return f"{mode} {self.name}"
@@ -86,9 +87,9 @@ class Effective:
         return f"{mode} {relative(os.path.abspath(os.path.join(self.cwd or '', self.script)), folder)}"
 
     def request(self, **streams: Any) -> RunRequest:
-        """What the runner is asked to do."""
+        """The request for the runner."""
         return RunRequest(
-            # torch.compile has nothing to observe without compiling, and times can't be compared without
+            # torch.compile reports nothing without compiling, and comparing times requires compiled code
             mode="run" if self.compared or self.engine == "dynamo" else self.mode,
             script=self.script,
             module=self.module,
@@ -124,17 +125,18 @@ class Effective:
             "ignore": list(self.selection.ignore),
             "fail-on": self.fail_on.value,
             "baseline": str(self.baseline) if self.baseline is not None else None,
+            "docs-url": self.docs_url,
             "regions": self.regions,
             "severity": {code: s.value for code, s in self.selection.severity.items()},
             "call-policy": self.call_policy,
-            "budgets": _shown(self.budgets),
+            "budgets": _budget_tables(self.budgets),
         }
         shown = {key: json.dumps(value) for key, value in values.items()}
         return "\n".join(f"{key} = {value}  # {self.origins.get(key, _DEFAULT)}" for key, value in shown.items())
 
 
 class _Chooser:
-    """Picks each setting from the command line, the table or the default, and remembers which."""
+    """Picks each setting from the command line, the table or the default, and records its origin."""
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
@@ -151,21 +153,21 @@ class _Chooser:
         return default
 
 
-def resolve(mode: str, args: list[str], options: Mapping[str, Any]) -> list[Effective]:
-    """Settles every setting, per program to run; raises click errors (exit status 2) that say what to do."""
+def resolve(mode: str, args: list[str], options: Mapping[str, Any]) -> list[ResolvedSettings]:
+    """The settings of each program to run; raises click errors (exit status 2) that say what to do."""
     script, module = options["entrypoint"], options["module"]
     if script is not None and module is not None:
-        raise click.UsageError("Give either a script or -m MODULE, not both; the program's own arguments go after `--`.")
+        raise click.UsageError("Use either a script or -m MODULE, not both; put the program's own arguments after `--`.")
     loaded = _load(config_start(script, options["cwd"]))
     found = targets(script, module, args, options["cwd"], loaded)
     engine = options.get("engine", "magpy")
     if engine != "both":
-        return [replace(_effective(mode, target, options, loaded), engine=engine) for target in found]
-    both = [_effective(mode, target, options, loaded) for target in found]
+        return [replace(_resolve_target(mode, target, options, loaded), engine=engine) for target in found]
+    both = [_resolve_target(mode, target, options, loaded) for target in found]
     return [replace(one, engine=engine, compared=True) for one in both for engine in ("magpy", "dynamo")]
 
 
-def _effective(mode: str, target: Target, options: Mapping[str, Any], loaded: Loaded) -> Effective:
+def _resolve_target(mode: str, target: Target, options: Mapping[str, Any], loaded: Loaded) -> ResolvedSettings:
     config = loaded.settings
     chooser = _Chooser(loaded)
     if options["entrypoint"] is None and options["module"] is None:
@@ -195,7 +197,7 @@ def _effective(mode: str, target: Target, options: Mapping[str, Any], loaded: Lo
         ignore=tuple(chooser.pick("ignore", options["ignore"], config.ignore, ())),
         severity=chooser.pick("severity", None, config.severity, {}),
     )
-    return Effective(
+    return ResolvedSettings(
         mode=cast(Mode, mode),
         name=target.name,
         script=target.script,
@@ -220,6 +222,7 @@ def _effective(mode: str, target: Target, options: Mapping[str, Any], loaded: Lo
         html=folder(options["html"], "--html"),
         baseline=_baseline(chooser, options, loaded),
         update_baseline=options["update_baseline"],
+        docs_url=chooser.pick("docs-url", None, config.docs_url, None),
         budgets=chooser.pick("budgets", None, config.budgets, Budgets()),
         config_file=loaded.file,
         region_lines=loaded.region_lines,
@@ -227,7 +230,7 @@ def _effective(mode: str, target: Target, options: Mapping[str, Any], loaded: Lo
     )
 
 
-def _shown(budgets: Budgets) -> dict[str, Any]:
+def _budget_tables(budgets: Budgets) -> dict[str, Any]:
     def table(limits: Limits) -> dict[str, Any]:
         return {name.replace("_", "-"): value for name, value in attrs.asdict(limits).items() if value is not None}
 
@@ -245,14 +248,14 @@ def _load(start: Path) -> Loaded:
 
 
 def _baseline(chooser: _Chooser, options: Mapping[str, Any], loaded: Loaded) -> Path | None:
-    """On the command line relative to here, in the table relative to the file the table is in."""
+    """The command line's path is relative to the current folder, the table's to the folder of its file."""
     configured = None
     if loaded.settings.baseline is not None and loaded.file is not None:
         configured = loaded.file.parent / loaded.settings.baseline
     file = chooser.pick("baseline", options["baseline"], configured, None)
     if file is None:
         if options["update_baseline"]:
-            raise click.UsageError("Which baseline? Name it with --baseline FILE, or set `baseline` under [tool.magpy].")
+            raise click.UsageError("No baseline file: use --baseline FILE, or set `baseline` under [tool.magpy].")
         return None
     path = Path(os.path.abspath(file))
     if options["update_baseline"]:
@@ -262,5 +265,5 @@ def _baseline(chooser: _Chooser, options: Mapping[str, Any], loaded: Loaded) -> 
 
 def _backend(name: str) -> str:
     if name not in BACKENDS:
-        raise click.BadParameter(f"there is no backend {name!r}; known: {', '.join(BACKENDS)}.", param_hint="--backend")
+        raise click.BadParameter(f"{name!r} is not a backend; known: {', '.join(BACKENDS)}.", param_hint="--backend")
     return name

@@ -1,4 +1,4 @@
-"""What to run: the command line's program, or the entrypoints of ``[tool.magpy]``. Key names: Target, targets."""
+"""The programs to run: from the command line, or the entrypoints of ``[tool.magpy]``. Key names: Target, targets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lsp_server.entrypoints import Entrypoint
 
 @dataclass(frozen=True)
 class Target:
-    """One program and how to start it; what is None is not set for it. ``name`` is empty unless the table names it."""
+    """One program and how to start it (None: not set). ``name`` is empty unless it is an entrypoint of the table."""
 
     name: str = ""
     script: str | None = None
@@ -31,39 +31,39 @@ class Target:
 
 
 def is_name(text: str | None, loaded: Loaded) -> bool:
-    """Whether an argument means a configured entrypoint. A file of that name comes first, as ever."""
+    """Whether an argument is a configured entrypoint. A file of that name takes precedence."""
     return text is not None and not os.path.exists(text) and any(e.name == text for e in loaded.settings.entrypoints)
 
 
 def targets(script: str | None, module: str | None, args: list[str], cwd: str | None, loaded: Loaded) -> list[Target]:
-    """One for what the command line names, else all that are configured."""
+    """The program named on the command line, else all configured entrypoints."""
     if module is not None:
         return [Target(module=module, args=args, cwd=cwd)]
     if script is not None and not is_name(script, loaded):
-        # The path is meant as typed, from here; the program would look for it from --cwd.
+        # The path is relative to the current folder, not to --cwd.
         return [Target(script=os.path.abspath(script) if cwd else script, args=args, cwd=cwd)]
     chosen = [e for e in loaded.settings.entrypoints if script is None or e.name == script]
-    found = [_configured(e, args, cwd, loaded) for e in chosen]
+    found = [_named_target(e, args, cwd, loaded) for e in chosen]
     if script is None and loaded.settings.entrypoint is not None:
-        found.insert(0, _plain(loaded.settings.entrypoint, args, cwd, loaded))
+        found.insert(0, _default_target(loaded.settings.entrypoint, args, cwd, loaded))
     if not found:
         raise click.UsageError(
-            "There is nothing to run: name a script or -m MODULE, or set `entrypoint` under [tool.magpy] in pyproject.toml."
+            "No program to run: name a script or -m MODULE, or set `entrypoint` under [tool.magpy] in pyproject.toml."
         )
     if len(found) > 1 and args:
         names = ", ".join(t.name or str(t.script or t.module) for t in found)
-        raise click.UsageError(f"Arguments for one program only: name which of these gets them: {names}.")
+        raise click.UsageError(f"The arguments can go to only one program: name one of these entrypoints: {names}.")
     return found
 
 
-def _plain(entry: str, args: list[str], cwd: str | None, loaded: Loaded) -> Target:
+def _default_target(entry: str, args: list[str], cwd: str | None, loaded: Loaded) -> Target:
     assert loaded.file is not None
     if entry.startswith("-m "):
         return Target(module=entry.removeprefix("-m ").strip(), args=args, cwd=cwd)
     return Target(script=str(loaded.file.parent / entry), args=args, cwd=cwd)
 
 
-def _configured(entry: Entrypoint, args: list[str], cwd: str | None, loaded: Loaded) -> Target:
+def _named_target(entry: Entrypoint, args: list[str], cwd: str | None, loaded: Loaded) -> Target:
     assert loaded.file is not None
     folder = loaded.file.parent
     return Target(
@@ -86,7 +86,7 @@ def _python(entry: Entrypoint, folder: Path, loaded: Loaded) -> str | None:
     python = str(folder / entry.python) if "/" in entry.python or (folder / entry.python).exists() else entry.python
     found = find_interpreter(python)
     if found is None:
-        raise click.UsageError(f"{loaded.file}: entrypoint {entry.name!r}: there is no Python interpreter {entry.python!r}.")
+        raise click.UsageError(f"{loaded.file}: entrypoint {entry.name!r}: no Python interpreter at {entry.python!r}.")
     return found
 
 
@@ -94,25 +94,25 @@ def find_interpreter(python: str) -> str | None:
     """An executable file for a path, a name on PATH, or the folder of a virtual environment."""
     for candidate in (python, os.path.join(python, "bin", "python"), os.path.join(python, "Scripts", "python.exe")):
         if found := shutil.which(candidate):
-            # Not resolved further: a virtual environment's python is a link, and following it would leave the environment.
+            # Links are not resolved: a virtual environment's python is a link to an interpreter outside of it.
             return os.path.abspath(found)
     return None
 
 
 def interpreter(python: str | None) -> str | None:
-    """``--python``, found; a usage error when there is none."""
+    """The interpreter of ``--python``; a usage error if it is not found."""
     if python is None:
         return None
     if (found := find_interpreter(python)) is None:
         raise click.BadParameter(
-            f"there is no Python interpreter {python!r}; give the path of one, or of a virtual environment.",
+            f"no Python interpreter at {python!r}; use the path of one, or of a virtual environment.",
             param_hint="--python",
         )
     return found
 
 
 def config_start(script: str | None, cwd: str | None) -> Path:
-    """Where the search for pyproject.toml begins: at the script, else (a module, a name) where the program will run."""
+    """Where the search for pyproject.toml begins: at the script, else (a module, a name) in the program's folder."""
     if script is not None and (os.path.exists(script) or os.sep in script):
         return Path(script).parent
     return Path(cwd or os.curdir)

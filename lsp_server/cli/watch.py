@@ -1,8 +1,8 @@
 """``--watch``: run, report, wait for a change of the program's files, run again, until Ctrl-C. Key function: watch.
 
-What is watched: Python files and ``pyproject.toml`` below the folders of the scripts, of the configuration and of every
-file that the last report names, without installed packages and hidden folders. A change during a run ends that run: its
-findings would be those of the text before.
+Watched files: Python files and ``pyproject.toml`` below the folders of the scripts, of the configuration and of every
+file in the last report, except installed packages and hidden folders. A change during a run ends that run, since its
+findings would be out of date.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from watchfiles import watch as changes_of
 from lsp_server.cli.console import console
 from lsp_server.cli.follow import Launch, Runs
 from lsp_server.cli.program import INTERRUPTED, launch_run, report_on
-from lsp_server.cli.settings import Effective
+from lsp_server.cli.settings import ResolvedSettings
 from lsp_server.formats.view import count, relative
 
 _POLL = 0.2
 _LIBRARIES = {"site-packages", "dist-packages"}
-_SETTLED_MS = 400  # editors write a file in several steps
+_DEBOUNCE_MS = 400  # editors write a file in several steps
 
 
 class _Filter(DefaultFilter):
-    """Python files and the configuration; not what our own reports or the interpreter write."""
+    """Accepts Python files and the configuration, but not our own reports or the interpreter's files."""
 
     def __call__(self, change: Change, path: str) -> bool:
         name = os.path.basename(path)
@@ -39,7 +39,7 @@ class _Filter(DefaultFilter):
 
 
 class Changes:
-    """Changed files, as they come, below ``folders``. A context manager: its thread ends with it."""
+    """Watches ``folders`` for changed files. A context manager: its thread ends with it."""
 
     def __init__(self, folders: Sequence[str]) -> None:
         self.folders = folders
@@ -50,7 +50,7 @@ class Changes:
         for changes in changes_of(
             *folders,
             watch_filter=_Filter(),
-            debounce=_SETTLED_MS,
+            debounce=_DEBOUNCE_MS,
             stop_event=stop,
             raise_interrupt=False,
             rust_timeout=500,
@@ -69,7 +69,7 @@ class Changes:
         self._listening.append((thread, stop))
 
     def follow(self, folders: Sequence[str]) -> None:
-        """Watch other folders from now on. New ones are listened to before the old ones are let go, so nothing is lost."""
+        """Watches other folders from now on. The new watch starts before the old one ends, so no change is lost."""
         if folders != self.folders:
             before, self._listening, self.folders = self._listening, [], folders
             self._start(folders)
@@ -87,7 +87,7 @@ class Changes:
                 continue
 
     def wait_while(self, running: Callable[[], bool]) -> set[str]:
-        """Files that changed while ``running``; empty when it ended first."""
+        """Files that changed while ``running``; empty if it ended first."""
         while running():
             try:
                 return self._found.get(timeout=_POLL)
@@ -103,29 +103,33 @@ def _end(listening: list[tuple[threading.Thread, threading.Event]]) -> None:
         thread.join(5.0)
 
 
-def watch(resolve: Callable[[], list[Effective]], launch: Launch = launch_run) -> int:
-    """Until Ctrl-C, which is exit status 130; settings are read anew for each run."""
-    effectives = resolve()  # a mistake in the options is a mistake, and nothing to wait for
+def watch(resolve: Callable[[], list[ResolvedSettings]], launch: Launch = launch_run) -> int:
+    """Runs until Ctrl-C (exit status 130); reads the settings again for each run."""
+    effectives = resolve()  # invalid options are an error at once
     if effectives[0].outputs.document_on_stdout:
-        raise click.UsageError("--watch prints a report after each run: give a document a file, as in `--format json=FILE`.")
+        raise click.UsageError(
+            "--watch prints a report after each run: write a document to a file, as in `--format json=FILE`."
+        )
     more: set[str] = set()
     changes = Changes(_folders(effectives, more))
     try:
         with changes:
             while True:
-                changed, more = _round(effectives, launch, changes, more)
+                changed, more = _run_once(effectives, launch, changes, more)
                 changes.follow(_folders(effectives, more))
                 if not changed:
-                    click.echo(f"magpy-lsp: watching {_named(changes.folders)}; Ctrl-C ends.", err=True)
+                    click.echo(f"magpy-lsp: watching {_folder_names(changes.folders)}; press Ctrl-C to stop.", err=True)
                     changed = changes.get()
-                effectives = _again(resolve, changed, effectives)
+                effectives = _updated_settings(resolve, changed, effectives)
     except KeyboardInterrupt:
         click.echo("", err=True)
         return INTERRUPTED
 
 
-def _round(effectives: list[Effective], launch: Launch, changes: Changes, more: set[str]) -> tuple[set[str], set[str]]:
-    """One run and its report. Returns what changed meanwhile (then there is no report) and the folders of its files."""
+def _run_once(
+    effectives: list[ResolvedSettings], launch: Launch, changes: Changes, more: set[str]
+) -> tuple[set[str], set[str]]:
+    """One run and its report. Returns the files that changed meanwhile (then there is no report) and the files' folders."""
     runs = Runs(effectives, launch)
     done = threading.Event()
     changed: set[str] = set()
@@ -144,7 +148,7 @@ def _round(effectives: list[Effective], launch: Launch, changes: Changes, more: 
         watcher.join()
     if changed:
         return changed, more
-    if runs.presses:
+    if runs.interrupt_count:
         raise KeyboardInterrupt
     report_on(finished)
     files = {r.file for run in finished for r in run.outcome.report.regions}
@@ -152,8 +156,10 @@ def _round(effectives: list[Effective], launch: Launch, changes: Changes, more: 
     return set(), {os.path.dirname(f) for f in files if os.path.isabs(f) and not _LIBRARIES & set(Path(f).parts)}
 
 
-def _again(resolve: Callable[[], list[Effective]], changed: set[str], before: list[Effective]) -> list[Effective]:
-    """The settings for the next run; those of the last one where they are broken just now (it is said why)."""
+def _updated_settings(
+    resolve: Callable[[], list[ResolvedSettings]], changed: set[str], before: list[ResolvedSettings]
+) -> list[ResolvedSettings]:
+    """The settings for the next run; those of the last one if the current ones are invalid (with a message)."""
     if console(sys.stdout, "auto").is_terminal:
         click.clear()
     names = sorted(relative(path, Path.cwd()) for path in changed)
@@ -162,15 +168,15 @@ def _again(resolve: Callable[[], list[Effective]], changed: set[str], before: li
     try:
         return resolve()
     except SystemExit:
-        pass  # a mistake in [tool.magpy]: its lines are on stderr
+        pass  # an error in [tool.magpy], already printed to stderr
     except click.ClickException as error:
         error.show()
-    click.echo("magpy-lsp: the settings can't be used; those of the last run still hold.", err=True)
+    click.echo("magpy-lsp: the settings are invalid; using those of the last run.", err=True)
     return before
 
 
-def _folders(effectives: Iterable[Effective], more: set[str]) -> list[str]:
-    """Without those that are below another one of them."""
+def _folders(effectives: Iterable[ResolvedSettings], more: set[str]) -> list[str]:
+    """The folders to watch, without those below another one of them."""
     found = set(more)
     for effective in effectives:
         found.add(os.path.abspath(effective.cwd or os.curdir))
@@ -182,5 +188,5 @@ def _folders(effectives: Iterable[Effective], more: set[str]) -> list[str]:
     return [f for f in there if not any(f != other and Path(f).is_relative_to(other) for other in there)]
 
 
-def _named(folders: Sequence[str]) -> str:
+def _folder_names(folders: Sequence[str]) -> str:
     return folders[0] if len(folders) == 1 else f"{folders[0]} and {count(len(folders) - 1, 'more folder')}"

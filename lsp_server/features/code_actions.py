@@ -1,4 +1,4 @@
-"""Code actions on findings: ignore comments, the documentation, the operator graph, and real fixes.
+"""Code actions on findings: quick fixes, ignore comments, documentation and the operator graph.
 
 Key function: actions_for.
 """
@@ -13,11 +13,11 @@ from functools import cache, partial
 from lsprotocol import types
 
 from lsp_server.features.documents import Document
-from lsp_server.features.entrypoint import is_alone
+from lsp_server.features.entrypoint import is_not_imported
 from lsp_server.features.fixes import Fix, Problem, fixes_for
 from lsp_server.features.fixes.problem import Edit
 from lsp_server.features.positions import from_units, to_units
-from lsp_server.features.run_findings import RunFindings, home
+from lsp_server.features.run_findings import RunFindings, shown_location
 from lsp_server.features.syntax import parse
 from lsp_server.suppress import directives
 from magpy_core.findings import Finding, Position, Range, lookup
@@ -27,8 +27,8 @@ Placed = tuple[RunFindings, Finding, types.Range]
 
 
 @dataclass(frozen=True)
-class Asking:
-    """The request: what the client sent along, and what it can do (``own``: our extension, with commands of its own)."""
+class ActionRequest:
+    """The request and the client's capabilities. ``own``: our extension, which has its own commands."""
 
     diagnostics: Sequence[types.Diagnostic]
     only: Sequence[str]
@@ -37,9 +37,9 @@ class Asking:
 
 
 def actions_for(
-    document: Document, found: Sequence[Placed], runs: Sequence[RunFindings], asking: Asking
+    document: Document, found: Sequence[Placed], runs: Sequence[RunFindings], asking: ActionRequest
 ) -> list[types.CodeAction]:
-    """For the findings at the cursor, fixes first. A finding that several runs have is offered once."""
+    """The actions for the findings at the cursor, fixes first, without duplicates from several runs."""
     actions: dict[tuple[str, str], types.CodeAction] = {}
     tree = parse(tuple(document.lines))
     for action in (*_fixes(document, tree, found, runs, asking), *_plain(document, found, asking)):
@@ -61,18 +61,18 @@ def _fixes(
     tree: ast.Module | None,
     found: Iterable[Placed],
     runs: Sequence[RunFindings],
-    asking: Asking,
+    asking: ActionRequest,
 ) -> Iterator[types.CodeAction]:
     if tree is None:
-        return  # half-typed: no text to build on
-    alone = cache(partial(is_alone, document.path or "", document.lines))
+        return  # not valid Python at the moment
+    alone = cache(partial(is_not_imported, document.path or "", document.lines))
     for _, finding, where in found:
-        if home(finding) != finding.location:
-            continue  # the line is a library's, only the call is the user's
+        if shown_location(finding) != finding.location:
+            continue  # the line is in a library; only the call is the user's
         place = _points(document, where, asking.encoding)
         problem = Problem(finding, place, document.lines, tree, document.key, runs, alone)
         for fix in fixes_for(problem):
-            yield _action(document, fix, _told(asking, finding, where), asking.encoding)
+            yield _action(document, fix, _diagnostics_of(asking, finding, where), asking.encoding)
 
 
 def _points(document: Document, where: types.Range, encoding: str) -> Range:
@@ -83,13 +83,13 @@ def _points(document: Document, where: types.Range, encoding: str) -> Range:
     return Range(*ends)
 
 
-def _told(asking: Asking, finding: Finding, where: types.Range) -> list[types.Diagnostic] | None:
+def _diagnostics_of(asking: ActionRequest, finding: Finding, where: types.Range) -> list[types.Diagnostic] | None:
     """The client's diagnostics that an action is about."""
     return [d for d in asking.diagnostics if d.code == finding.code and d.range == where] or None
 
 
 def _action(
-    document: Document, fix: Fix, told: list[types.Diagnostic] | None, encoding: str, *, ignores: bool = False
+    document: Document, fix: Fix, diagnostics: list[types.Diagnostic] | None, encoding: str, *, ignores: bool = False
 ) -> types.CodeAction:
     edits = [
         types.TextEdit(
@@ -101,14 +101,14 @@ def _action(
     return types.CodeAction(
         title=fix.title,
         kind=types.CodeActionKind.RefactorRewrite if fix.rewrite else types.CodeActionKind.QuickFix,
-        diagnostics=told,
+        diagnostics=diagnostics,
         is_preferred=None if fix.rewrite or ignores else True,
         edit=_workspace_edit(document, edits),
     )
 
 
 def _workspace_edit(document: Document, edits: Sequence[types.TextEdit]) -> types.WorkspaceEdit:
-    """Bound to the version that the edits were made for: a client must not apply them to a later text."""
+    """An edit bound to the document's version, so that a client does not apply it to a later text."""
     identifier = types.OptionalVersionedTextDocumentIdentifier(document.uri, document.version)
     return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier, list(edits))])
 
@@ -120,32 +120,35 @@ def _lsp(document: Document, at: Position, encoding: str) -> types.Position:
     return types.Position(at.line, to_units(document.lines[at.line], at.character, encoding))
 
 
-# What is offered for every finding
+# Actions for every finding
 
 
-def _plain(document: Document, found: Sequence[Placed], asking: Asking) -> Iterator[types.CodeAction]:
+def _plain(document: Document, found: Sequence[Placed], asking: ActionRequest) -> Iterator[types.CodeAction]:
     codes = {finding.code: (finding, where) for _, finding, where in found}
     for code, (finding, where) in codes.items():
-        told = _told(asking, finding, where)
+        diagnostics = _diagnostics_of(asking, finding, where)
         if lookup(code).code not in ("MP910", "MP912"):
             here = _ignored_here(document, code, where)
             if here is not None:
-                yield _action(document, here, told, asking.encoding, ignores=True)
-            yield _action(document, _ignored_in_file(document, code), told, asking.encoding, ignores=True)
-        yield _command(f"Show documentation of {code}", EXPLAIN if asking.own else SHOW_DOCUMENTATION, code, told)
+                yield _action(document, here, diagnostics, asking.encoding, ignores=True)
+            yield _action(document, _ignored_in_file(document, code), diagnostics, asking.encoding, ignores=True)
+        yield _command(f"Show documentation of {code}", EXPLAIN if asking.own else SHOW_DOCUMENTATION, code, diagnostics)
     if asking.own:
         for region in dict.fromkeys(finding.region for _, finding, _ in found if finding.region):
             yield _command(f"Open the operator graph of {region}", SHOW_GRAPH, region, None)
 
 
-def _command(title: str, command: str, argument: str, told: list[types.Diagnostic] | None) -> types.CodeAction:
+def _command(title: str, command: str, argument: str, diagnostics: list[types.Diagnostic] | None) -> types.CodeAction:
     return types.CodeAction(
-        title, types.CodeActionKind.QuickFix, diagnostics=told, command=types.Command(title, command, arguments=[argument])
+        title,
+        types.CodeActionKind.QuickFix,
+        diagnostics=diagnostics,
+        command=types.Command(title, command, arguments=[argument]),
     )
 
 
 def _ignored_here(document: Document, code: str, where: types.Range) -> Fix | None:
-    """A comment at the end of the finding's last or first line, whichever can have one (not inside of a string)."""
+    """A comment at the end of the finding's last or first line, wherever a comment is possible (not inside a string)."""
     for number in dict.fromkeys((where.end.line, where.start.line)):
         line = document.lines[number]
         known = next(
@@ -167,13 +170,13 @@ def _ignored_here(document: Document, code: str, where: types.Range) -> Fix | No
 
 
 def _same(before: Sequence[str], after: Sequence[str]) -> bool:
-    """Whether two texts are the same program. One that is no Python now is not looked at."""
+    """Whether two texts are the same program; False if one is not valid Python."""
     trees = [parse(tuple(lines)) for lines in (before, after)]
     return None not in trees and ast.dump(trees[0]) == ast.dump(trees[1])  # type: ignore[arg-type]
 
 
 def _ignored_in_file(document: Document, code: str) -> Fix:
-    """A comment at the top, below what must be in the first lines; a code joins those of a comment that is there."""
+    """A comment at the top, below shebang and encoding lines; a code is added to an existing comment."""
     title = f"Ignore {code} in this file"
     known = next((d for d in directives(document.text) if d.whole_file and d.entries and d.entries[0].prefix), None)
     if known is not None:

@@ -29,16 +29,16 @@ def _lens(line: int, title: str, command: str, argument: dict[str, Any] | None =
 def entry_lenses(
     document: Document, running: str | None, last: RunFindings | None = None, names: Sequence[str] = ()
 ) -> list[types.CodeLens]:
-    """Lenses to start the file, or to stop it: ``running`` says what is being done now, ``last`` is what the last run found.
+    """Lenses to start the file, or to stop it: ``running`` describes the current run, ``last`` is the last one's result.
 
-    ``names``: configured entrypoints that run this file with settings of their own.
+    ``names``: configured entrypoints that run this file.
     """
     line = entrypoint_line(document.lines)
     if line is None:
         return []
     if running is not None:
         return [_lens(line, f"{running} (click to cancel)", CANCEL, {"uri": document.uri})]
-    # A lens must not keep the client waiting for the whole run; progress and status tell how it goes.
+    # A lens must not keep the client waiting for the whole run; progress and status notifications report on it.
     argument = {"uri": document.uri, "wait": False}
     lenses = [_lens(line, "Check", CHECK, argument), _lens(line, "Run compiled", RUN_COMPILED, argument)]
     lenses += [_lens(line, f"Check {name}", CHECK, {**argument, "name": name}) for name in names]
@@ -48,9 +48,9 @@ def entry_lenses(
 
 
 def region_lenses(document: Document, runs: Iterable[RunFindings], *, own: bool, running: bool) -> list[types.CodeLens]:
-    """A region's summary at its definition, and what starts the program it was seen in.
+    """A region's summary at its definition, and lenses to start its program.
 
-    ``own``: our extension, where a click on the summary opens the operator graph; elsewhere nothing happens.
+    ``own``: the client is our extension, where a click on the summary opens the operator graph.
     """
     lenses = []
     startable: dict[tuple[int, str], None] = {}
@@ -68,7 +68,7 @@ def region_lenses(document: Document, runs: Iterable[RunFindings], *, own: bool,
                 lenses.append(_lens(line, title, ""))
             startable[line, run.uri] = None
     if not running and entrypoint_line(document.lines) is None:
-        # Where the program itself is not in this file: its lenses are next to it otherwise.
+        # The program is another file; an entrypoint has these lenses itself.
         for line, uri in startable:
             argument = {"uri": uri, "wait": False}
             lenses += [_lens(line, "Check", CHECK, argument), _lens(line, "Run compiled", RUN_COMPILED, argument)]

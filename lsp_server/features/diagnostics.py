@@ -1,7 +1,7 @@
-"""Findings as LSP diagnostics, placed where their lines are now. Key type: Board.
+"""Findings as LSP diagnostics at the current positions of their lines. Key type: Board.
 
-The Board holds what every entrypoint's latest run found: diagnostics of a file are the union over entrypoints, because
-two scripts may run the same module, and over what is wrong in its own text (a configuration file).
+The Board holds the latest findings of every entrypoint. The diagnostics of a file are the union over entrypoints, because
+two scripts may run the same module, and the problems of its own text (a configuration file).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lsp_server.features.documents import Document, Documents, LineEdit, key_of,
 from lsp_server.features.notebooks import Notebook
 from lsp_server.features.positions import lsp_range, split_lines
 from lsp_server.features.publication import Entry, Known, Publication, entries_of, rendered, written
-from lsp_server.features.run_findings import RunFindings, home
+from lsp_server.features.run_findings import RunFindings, shown_location
 from lsp_server.features.tracking import Tracker, read_source
 from magpy_core.findings import Finding, Location, Severity
 
@@ -30,7 +30,7 @@ def _converter() -> Converter:
 
 
 class Board:
-    """What every entrypoint's latest run found, as the client should see it."""
+    """The latest findings of every entrypoint, as shown to the client."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
@@ -40,11 +40,11 @@ class Board:
         self.encoding: str = types.PositionEncodingKind.Utf16.value
         self.related_information = True
         self.tags: frozenset[types.DiagnosticTag] = frozenset()
-        self.notebooks: dict[str, Notebook] = {}  # by the key of the script that is run in a notebook's place
-        self._own: dict[str, list[types.Diagnostic]] = {}  # of files that were checked as they are, by key
+        self.notebooks: dict[str, Notebook] = {}  # by the key of the script that a notebook runs as
+        self._own: dict[str, list[types.Diagnostic]] = {}  # problems of a file's own text, by key
 
     def follow(self, found: RunFindings) -> None:
-        """Keep a run's files up to date before it has shown anything: its program is being loaded."""
+        """Tracks edits for a run whose program is still loading, and that shows no findings yet."""
         self._following.append(found)
 
     def unfollow(self, found: RunFindings) -> None:
@@ -52,14 +52,14 @@ class Board:
             self._following.remove(found)
 
     def replace(self, entrypoint: str, found: RunFindings) -> set[str]:
-        """Put ``found`` in the place of what this entrypoint had; returns the files whose diagnostics changed."""
+        """Replaces the findings of this entrypoint; returns the files whose diagnostics changed."""
         self.unfollow(found)
         before = self._runs.pop(entrypoint, None)
         self._runs[entrypoint] = found
         return (before.keys() if before else set()) | found.keys()
 
     def drop(self, entrypoint: str) -> set[str]:
-        """Forget what one entrypoint's run found; returns the files whose diagnostics changed."""
+        """Removes the findings of one entrypoint; returns the files whose diagnostics changed."""
         found = self._runs.pop(entrypoint, None)
         return set() if found is None else found.keys()
 
@@ -71,29 +71,34 @@ class Board:
     def keys(self) -> set[str]:
         return {key for run in self._runs.values() for key in run.keys()}
 
-    def own(self, key: str, found: list[types.Diagnostic] | None) -> bool:
-        """What is wrong in a file's own text; None: it is not looked at any more. Returns whether that changed."""
+    def set_own_diagnostics(self, key: str, found: list[types.Diagnostic] | None) -> bool:
+        """Sets the problems of a file's own text (None: no longer checked). Returns whether they changed."""
         before = self._own.pop(key, None)
         if found is not None:
             self._own[key] = found
         return (before or []) != (found or [])
 
     def shown_for(self, entrypoint: str) -> RunFindings | None:
-        """What is shown of an entrypoint: its latest run that came to its program, or None."""
+        """The latest run of an entrypoint that loaded its program, or None."""
         return self._runs.get(entrypoint)
 
     def runs(self) -> Iterable[RunFindings]:
         return tuple(self._runs.values())
 
+    @property
+    def docs_url(self) -> str | None:
+        """Where the first project that says so publishes the pages of codes."""
+        return next((run.docs_url for run in self.runs() if run.docs_url), None)
+
     def known(self) -> Iterable[RunFindings]:
-        """What is shown, and what will be once its program is loaded."""
+        """The shown runs, and those whose program is still loading."""
         return tuple(self._all())
 
     def edited(self, document: Document, edits: list[LineEdit]) -> bool:
         return any([run.tracker.edited(document, edits) for run in self._all()])
 
     def replaced(self, document_or_key: Document | str) -> bool:
-        """A file was opened (a Document) or its text on disk may have changed (a key)."""
+        """Updates after a file was opened (a Document) or its text on disk may have changed (a key)."""
         lines: list[str] | None
         if isinstance(document_or_key, Document):
             key, lines = document_or_key.key, document_or_key.lines
@@ -106,7 +111,7 @@ class Board:
         return any([run.tracker.replaced(key, lines) for run in self._all()])
 
     def replaced_with(self, key: str, lines: list[str]) -> bool:
-        """The text of a file that is not open by itself is another one (a notebook's script)."""
+        """Updates after the text of a file that is not open itself (a notebook's script) changed."""
         return any([run.tracker.replaced(key, lines) for run in self._all()])
 
     def _all(self) -> Iterator[RunFindings]:
@@ -114,13 +119,13 @@ class Board:
         yield from self._following
 
     def at(self, key: str, position: types.Position) -> list[tuple[Finding, Severity, types.Range]]:
-        """Findings whose current range holds ``position``."""
+        """Findings whose current range contains ``position``."""
         return [
             (finding, severity, where) for _, finding, severity, where in self.within(key, types.Range(position, position))
         ]
 
     def within(self, key: str, wanted: types.Range) -> list[tuple[RunFindings, Finding, Severity, types.Range]]:
-        """Findings whose current range touches ``wanted``, with the run they are of."""
+        """Findings whose current range touches ``wanted``, with their run."""
 
         def touches(r: types.Range) -> bool:
             first, last, start, end = ((p.line, p.character) for p in (wanted.start, wanted.end, r.start, r.end))
@@ -129,11 +134,11 @@ class Board:
         return [item for item in self._placed(key) if touches(item[3])]
 
     def diagnostics(self, key: str) -> list[Publication]:
-        """All diagnostics of one file, under the URI the client knows it by (and none under one it had before)."""
+        """All diagnostics of one file under its current URI (and an empty list under its previous one)."""
         document = self._documents.of_key(key)
         entries = [entry for run in self._runs.values() for entry in self._entries(run).get(key, ())]
         if key in self._own:
-            # Said by the check of the file itself, which follows its text.
+            # The check of the file itself reports these, for its current text.
             entries = [entry for entry in entries if entry.finding.code != "MP910"]
         items = [*written(self._own.get(key, ()), _converter().unstructure), *rendered(entries)]
         if key in self.notebooks:
@@ -153,9 +158,9 @@ class Board:
         return [Publication(params.uri, written(params.diagnostics, convert.unstructure)) for params in shown]
 
     def _entries(self, run: RunFindings) -> dict[str, list[Entry]]:
-        """What does not change by edits is made once; anything else that a diagnostic depends on is in the stamp."""
-        around = (run.settled, self._documents.generation, self.encoding, self.tags, self.related_information)
-        stamp = (run.version, run.settings, run.steps)
+        """The entries of a run, cached: parts that edits do not affect are built once; the stamp covers the rest."""
+        around = (run.complete, self._documents.generation, self.encoding, self.tags, self.related_information)
+        stamp = (run.version, run.settings, run.steps, run.docs_url)
         if run.entries is None or run.entries[0] != around:
             run.entries = around, None, {}, {}
         if run.entries[1] != stamp:
@@ -166,7 +171,7 @@ class Board:
         return entries
 
     def _uri_now(self, file: str) -> Callable[[int], tuple[str, int] | None]:
-        """How the client calls a line of a file: of a script that stands for a notebook, the cell that it is in."""
+        """Maps a line of a file to the client's URI and line: for a notebook's script, those of the cell."""
         key = key_of(file)
         if key in self.notebooks:
             return partial(self._cell_now, key)
@@ -181,7 +186,7 @@ class Board:
     def _placed(self, key: str) -> Iterator[tuple[RunFindings, Finding, Severity, types.Range]]:
         for run in self._runs.values():
             for finding, severity in run.shown():
-                place = home(finding)
+                place = shown_location(finding)
                 if key_of(place.file) != key:
                     continue
                 where = self.range_of(run.tracker, place)
@@ -189,7 +194,7 @@ class Board:
                     yield run, finding, severity, where
 
     def range_of(self, tracker: Tracker, location: Location) -> types.Range | None:
-        """Where a place of the text that ran is now."""
+        """The current range of a location in the text that ran."""
         tracked = tracker.file(location.file)
         placed = tracked.place_range(location.range) if tracked else None
         return None if placed is None else lsp_range(location.range, *placed, self.encoding)

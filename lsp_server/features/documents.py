@@ -28,18 +28,18 @@ class LineEdit:
 
 
 def path_of(uri: str) -> str | None:
-    """The file behind ``uri``, or None when it is no file (``untitled:`` and the like)."""
+    """The path of ``uri``, or None if it is not a file (``untitled:`` and the like)."""
     if not uri.startswith("file:"):
         return None
     return uris.to_fs_path(uri)
 
 
 def uri_of(path: str) -> str:
-    """The URI of an absolute path, also of one whose bytes are no text (a lone surrogate in it)."""
+    """The URI of an absolute path, also of one that is not valid text (a lone surrogate)."""
     return PurePath(path).as_uri()
 
 
-@lru_cache(maxsize=4096)  # asked for every finding at every publication
+@lru_cache(maxsize=4096)  # called for every finding at every publication
 def key_of(path: str) -> str:
     """One name per file: a worker may report a path through a symbolic link that the editor opened without it."""
     return os.path.realpath(path)
@@ -53,7 +53,7 @@ class Document:
         self.version = version
         self.lines = split_lines(text)
         first = EOL.search(text)
-        self.eol = first[0] if first else "\n"  # for text that is put in
+        self.eol = first[0] if first else "\n"  # for inserted text
         path = path_of(uri)
         self.path = path
         self.key = key_of(path) if path else uri
@@ -63,7 +63,7 @@ class Document:
         return "\n".join(self.lines)
 
     def apply(self, change: types.TextDocumentContentChangeEvent, encoding: str) -> LineEdit:
-        """Change the text; returns what happened to the lines."""
+        """Applies a change to the text; returns the change as lines."""
         if isinstance(change, types.TextDocumentContentChangeWholeDocument):
             edit = LineEdit(0, tuple(self.lines), tuple(split_lines(change.text)))
         else:
@@ -88,7 +88,7 @@ class Documents:
 
     def __init__(self) -> None:
         self._by_uri: dict[str, Document] = {}
-        self.generation = 0  # of which files are open, under which names
+        self.generation = 0  # changes when a document is opened or closed
 
     def open(self, item: types.TextDocumentItem) -> Document:
         document = Document(item.uri, item.version, item.text)
@@ -102,7 +102,7 @@ class Documents:
         changes: Iterable[types.TextDocumentContentChangeEvent],
         encoding: str,
     ) -> tuple[Document, list[LineEdit]] | None:
-        """Apply ``changes`` in order; None when the document was never opened."""
+        """Applies ``changes`` in order; None if the document is not open."""
         document = self._by_uri.get(identifier.uri)
         if document is None:
             return None

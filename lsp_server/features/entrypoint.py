@@ -1,8 +1,8 @@
-"""Is this file something to run? Key functions: entrypoint_line, is_alone.
+"""Detects whether a file is an entrypoint. Key functions: entrypoint_line, is_not_imported.
 
 An entrypoint is a module with ``if __name__ == "__main__":`` among its top-level statements, or one that imports
 torch and does work at top level. "Work" is a loop that calls something, a call of a function or class defined in
-the file, or a call on an object made at top level. Configuration that libraries do on import
+the file, or a call on an object created at top level. Configuration that libraries do on import
 (``torch.manual_seed(0)``, ``logger.setLevel(...)``, constants) is not work.
 """
 
@@ -15,17 +15,17 @@ from collections.abc import Iterator, Sequence
 
 _BESIDE, _LONGEST = 200, 1_000_000
 _MAIN_LINE = re.compile(r"""if\s+\(?\s*(__name__\s*==\s*(['"])__main__\2|(['"])__main__\3\s*==\s*__name__)""")
-# Objects that libraries make and configure when imported.
+# Objects that libraries create and configure when imported.
 _CONFIGURED = frozenset({"getLogger", "get_logger", "TypeVar", "ParamSpec", "namedtuple", "Lock", "RLock", "local"})
 _CONTAINERS = frozenset({"dict", "list", "set", "tuple", "frozenset", "defaultdict", "OrderedDict", "Counter", "deque"})
 
 
 def entrypoint_line(lines: Sequence[str]) -> int | None:
-    """The 0-based line to put the lenses on, or None when the file is not an entrypoint."""
+    """The 0-based line for the code lenses, or None if the file is not an entrypoint."""
     try:
         module = ast.parse("\n".join(lines))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        # Half-typed text: fall back to the one line that can be recognised without a parser.
+        # Invalid syntax: fall back to the one line that can be recognised without a parser.
         return next((i for i, line in enumerate(lines) if _MAIN_LINE.match(line)), None)
     statements = list(_top_level(module.body))
     for statement in statements:
@@ -36,8 +36,8 @@ def entrypoint_line(lines: Sequence[str]) -> int | None:
     return None
 
 
-def is_alone(path: str, lines: Sequence[str]) -> bool:
-    """Whether a file is a program that no Python file beside it imports, so that what it defines is used by itself only."""
+def is_not_imported(path: str, lines: Sequence[str]) -> bool:
+    """Whether a file is a program that no Python file in its folder imports, so only itself uses its definitions."""
     if entrypoint_line(lines) is None:
         return False
     folder, name = os.path.split(path)
@@ -57,7 +57,7 @@ def is_alone(path: str, lines: Sequence[str]) -> bool:
 
 
 def _top_level(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements that run when the module does, those inside if/try/with included."""
+    """Statements that run with the module, including those inside if/try/with."""
     for statement in body:
         yield statement
         if isinstance(statement, ast.If):

@@ -1,4 +1,4 @@
-"""What a hover over findings says: why, the values involved, what to do, where to read more. Key function: hover_text."""
+"""The hover text of findings: why, the values involved, what to do, a link. Key function: hover_text."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from lsp_server.formats.view import cost, ranks
+from lsp_server.links import in_editor, in_text
 from magpy_core.findings import Code, Finding, Severity, lookup
 
 _IN_FULL = 3
 _LISTED = 12
-_ALIKE = 3  # as many diagnostics of one code are shown on one range, so up to here the editor names them all
+_ALIKE = 3  # at most this many diagnostics of one code are shown on one range, so the editor shows all their messages
 
 Rated = tuple[Finding, Severity]
 
 
-def hover_text(found: Sequence[Rated], *, markdown: bool, messages: bool = True) -> str:
-    """The worst codes in full with their findings, the others one line each. ``found`` must not be empty.
+def hover_text(found: Sequence[Rated], *, markdown: bool, messages: bool = True, docs_url: str | None = None) -> str:
+    """The most severe codes in full with their findings, the others one line each. ``found`` must not be empty.
 
-    ``messages`` is off for an editor that puts the diagnostics' messages above the hover itself.
+    ``messages`` is False for an editor that itself shows the diagnostics' messages above the hover.
+    ``docs_url``: where the project publishes the pages of codes.
     """
     ordered = sorted(found, key=lambda pair: (pair[1].rank, pair[0].code, pair[0].message))
     groups = [list(group) for _, group in groupby(ordered, key=lambda pair: (pair[1].rank, pair[0].code))]
     write = _markdown if markdown else _text
     between = "\n\n" if markdown else "\n"
-    blocks = [between.join(write(group, messages)) for group in groups[:_IN_FULL]]
+    blocks = [between.join(write(group, messages, docs_url)) for group in groups[:_IN_FULL]]
     rest = [pair for group in groups[_IN_FULL:] for pair in group]
     if rest:
         bold = "**" if markdown else ""
@@ -34,8 +36,8 @@ def hover_text(found: Sequence[Rated], *, markdown: bool, messages: bool = True)
     return ("\n\n---\n\n" if markdown else "\n\n").join(blocks)
 
 
-def _markdown(group: Sequence[Rated], messages: bool) -> Iterator[str]:
-    """The paragraphs on all findings of one code."""
+def _markdown(group: Sequence[Rated], messages: bool, docs_url: str | None) -> Iterator[str]:
+    """The paragraphs for all findings of one code."""
     code, severity = lookup(group[0][0].code), group[0][1]
     yield f"**{code.code}** {code.name} · {severity.value}"
     if messages and len(group) == 1:
@@ -51,11 +53,12 @@ def _markdown(group: Sequence[Rated], messages: bool) -> Iterator[str]:
     for hint in _hints(group, code):
         yield f"*What to do:* {_plain(hint)}"
     facts = _facts(group)
-    link = [f"[{code.code} documentation]({code.url})"]
+    page = in_editor(code, docs_url)
+    link = [_code(in_text(code, docs_url)) if page is None else f"[{code.code} documentation]({page})"]
     yield " · ".join([_plain(fact) for fact in facts] + link)
 
 
-def _text(group: Sequence[Rated], messages: bool) -> Iterator[str]:
+def _text(group: Sequence[Rated], messages: bool, docs_url: str | None) -> Iterator[str]:
     """The same as plain lines."""
     code, severity = lookup(group[0][0].code), group[0][1]
     yield f"{code.code} {code.name} ({severity.value})"
@@ -72,11 +75,11 @@ def _text(group: Sequence[Rated], messages: bool) -> Iterator[str]:
     facts = _facts(group)
     if facts:
         yield " · ".join(facts)
-    yield code.url
+    yield in_text(code, docs_url)
 
 
 def _hints(group: Sequence[Rated], code: Code) -> list[str]:
-    """What to do, each advice once."""
+    """The distinct hints."""
     hints = dict.fromkeys(finding.hint or " ".join(code.hints[:1]) for finding, _ in group)
     return [hint for hint in hints if hint]
 
@@ -86,7 +89,7 @@ def _facts(group: Sequence[Rated]) -> list[str]:
     facts = [f"region {name}" for name in regions]
     seen = sum(finding.count for finding, _ in group)
     if seen > len(group):
-        facts.append(f"seen {seen} times")
+        facts.append(f"found {seen} times")
     if only := dict.fromkeys(ranks(finding) for finding, _ in group if finding.ranks):
         facts.append(f"only {', '.join(only)}")
     if spent := cost([finding for finding, _ in group]):
@@ -103,7 +106,7 @@ def _more(number: int) -> list[str]:
 
 
 def _code(text: str) -> str:
-    """``text`` as a Markdown code span, whatever backticks are in it."""
+    """``text`` as a Markdown code span, even if it contains backticks."""
     text = " ".join(text.split()) or " "
     fence = "`" * (max((len(run) for run in re.findall(r"`+", text)), default=0) + 1)
     pad = " " if text.startswith("`") or text.endswith("`") else ""
@@ -111,6 +114,6 @@ def _code(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Our sentences as Markdown: code spans stay, active characters outside of them are escaped."""
+    """Our text as Markdown: keeps code spans and escapes active characters outside of them."""
     parts = re.split(r"(`[^`\n]*`)", text)
     return "".join(p if p.startswith("`") and len(p) > 1 else re.sub(r"([\\*_\[\]<>#|])", r"\\\1", p) for p in parts)

@@ -9,17 +9,17 @@ from lsprotocol import types
 from lsp_server.features.documents import Document
 from lsp_server.features.positions import to_units
 from lsp_server.features.run_findings import RunFindings
-from lsp_server.features.seen import guards_at, lines_with_anything, tensors_at
+from lsp_server.features.seen import guards_at, lines_with_hints, tensors_at
 
 _SHOWN = 3
 _LONGEST = 40
 
 
 def hints(document: Document, where: types.Range, runs: Sequence[RunFindings], encoding: str) -> list[types.InlayHint]:
-    """At most two hints a line: what it gave, and what must stay as it was."""
+    """At most two hints per line: the tensors it computes, and its guarded values."""
     found: list[types.InlayHint] = []
     last = min(where.end.line, len(document.lines) - 1)
-    for number in lines_with_anything(runs, document.key, where.start.line, last):
+    for number in lines_with_hints(runs, document.key, where.start.line, last):
         line = document.lines[number].rstrip()
         at = types.Position(number, to_units(line, len(line), encoding))
         tensors = tensors_at(runs, document.key, number)
@@ -27,15 +27,15 @@ def hints(document: Document, where: types.Range, runs: Sequence[RunFindings], e
             label = " | ".join(tensors[:_SHOWN]) + (" | …" if len(tensors) > _SHOWN else "")
             found.append(
                 types.InlayHint(
-                    at, label, types.InlayHintKind.Type, tooltip="What this line gave in the last run", padding_left=True
+                    at, label, types.InlayHintKind.Type, tooltip="Result of this line in the last run", padding_left=True
                 )
             )
-        guards = {g.guard.name: g for g in guards_at(runs, document.key, number) if g.telling}
+        guards = {g.guard.name: g for g in guards_at(runs, document.key, number) if g.is_informative}
         if guards:
             parts = [f"{name} is {_short(g.value)}" for name, g in list(guards.items())[:_SHOWN]]
             label = ", ".join(parts) + (", …" if len(guards) > _SHOWN else "")
             regions = ", ".join(dict.fromkeys(g.region.name for g in guards.values()))
-            tooltip = f"Captures of {regions} hold while this stays so"
+            tooltip = f"Captures of {regions} are valid while this value stays the same"
             found.append(types.InlayHint(at, label, tooltip=tooltip, padding_left=True))
     return found
 

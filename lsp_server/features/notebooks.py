@@ -1,7 +1,7 @@
-"""Notebooks as programs: the code cells of an ``.ipynb`` as one script, and back. Key types: Cell, Notebook.
+"""Notebooks as programs: converts the code cells of an ``.ipynb`` to one script and maps lines back. Key types: Notebook.
 
-A notebook is run as its saved code cells in order, in a fresh process, as "Restart and Run All" would; lines with IPython's
-magics and shell commands do nothing. Findings are in the cells where the client tells of them, else in the file's lines.
+A notebook runs as its saved code cells in order, in a fresh process, like "Restart and Run All"; lines with IPython's magics
+and shell commands are skipped. Findings are in the cells if the client synchronises notebooks, else on the file's lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SUFFIX = ".ipynb"
 
 @dataclass(frozen=True)
 class Cell:
-    """A code cell; ``uri`` is the client's name for it, empty where it has none."""
+    """A code cell; ``uri`` is the client's URI, empty if it has none."""
 
     lines: tuple[str, ...]
     uri: str = ""
@@ -28,7 +28,7 @@ class Cell:
 
 @dataclass
 class Notebook:
-    """A notebook that was run: ``script`` holds its cells. ``cells`` follow the editor's."""
+    """A notebook that ran: ``script`` contains its cells. ``cells`` follow the editor's."""
 
     path: str
     script: str
@@ -36,7 +36,7 @@ class Notebook:
     published: set[str] = field(default_factory=set)
 
     def lines(self) -> list[str]:
-        """The script's text: each cell behind a comment."""
+        """The script's text: each cell after a comment."""
         out: list[str] = []
         for number, cell in enumerate(self.cells, 1):
             out += [f"# %% cell {number}", *_plain(cell.lines)]
@@ -63,7 +63,7 @@ class Notebook:
         return None
 
     def shown(self, found: Sequence[types.Diagnostic], uri: str) -> list[types.PublishDiagnosticsParams]:
-        """Diagnostics of the script where its cells are; of cells that have none any more, none."""
+        """The script's diagnostics mapped to cells; empty lists for cells that no longer have any."""
         by_uri: dict[str, list[types.Diagnostic]] = {cell.uri or uri: [] for cell in self.cells}
         by_uri.update((known, []) for known in self.published)
         for diagnostic in found:
@@ -71,7 +71,7 @@ class Notebook:
             if place is None:
                 if not self.cells:
                     continue
-                # The head of the script, for what is about all of it: a failure without a line.
+                # The script's first line has the findings on the whole script, such as a failure without a line.
                 place, diagnostic.range = (self.cells[0], 0), types.Range(types.Position(1, 0), types.Position(1, 0))
             cell, line = place
             if cell.uri:
@@ -86,7 +86,7 @@ class Notebook:
         return [types.PublishDiagnosticsParams(name, items) for name, items in by_uri.items()]
 
     def _rows(self) -> dict[int, int]:
-        """For each line of the script its row in the file: nbformat writes one line of source a row, as a JSON string."""
+        """Each script line's row in the file: nbformat writes each source line as a JSON string in its own row."""
         try:
             with open(self.path, encoding="utf-8") as stream:
                 rows = [row.strip().rstrip(",") for row in split_lines(stream.read())]
@@ -107,12 +107,12 @@ class Notebook:
 
 
 def moved(where: types.Range, first: int, last: int) -> types.Range:
-    """The same columns in other lines."""
+    """The range with other lines and the same columns."""
     return types.Range(types.Position(first, where.start.character), types.Position(last, where.end.character))
 
 
 def _plain(lines: Sequence[str]) -> list[str]:
-    """A cell as Python: as many lines, with IPython's own syntax commented out."""
+    """A cell as Python with the same number of lines; IPython's syntax is commented out."""
     if lines and lines[0].startswith("%%"):
         return [f"# {line}" for line in lines]
     plain = []
@@ -124,7 +124,7 @@ def _plain(lines: Sequence[str]) -> list[str]:
 
 
 def read_cells(path: str) -> list[Cell]:
-    """The code cells of a file. Raises ValueError, with a sentence, for a file that is no notebook."""
+    """The code cells of a file. Raises ValueError with a message if the file is not a notebook."""
     try:
         with open(path, encoding="utf-8") as stream:
             document = json.load(stream)
@@ -132,5 +132,5 @@ def read_cells(path: str) -> list[Cell]:
         sources = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
         texts = [source if isinstance(source, str) else "".join(source) for source in sources]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{os.path.basename(path)} is no notebook that can be read ({error})") from None
+        raise ValueError(f"{os.path.basename(path)} is not a notebook that can be read ({error})") from None
     return [Cell(tuple(split_lines(text))) for text in texts]

@@ -1,6 +1,6 @@
 """Lines and columns as LSP counts them. Key functions: split_lines, to_units, from_units, lsp_range.
 
-Findings count Unicode code points; clients count UTF-16 code units unless another encoding was agreed on.
+Findings count Unicode code points; clients count UTF-16 code units unless another encoding was negotiated.
 Lines end at LF, CRLF or CR only: ``str.splitlines`` also splits at form feeds and U+2028, which neither
 Python's tokenizer nor LSP does.
 """

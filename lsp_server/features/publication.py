@@ -1,8 +1,8 @@
-"""Findings as the JSON of diagnostics, quick enough for every keystroke.
+"""Findings as JSON diagnostics, fast enough for every keystroke.
 
 Key types: Entry, Publication; key functions: entries_of, rendered.
-When lines move, only line numbers change: columns, texts and everything else of a diagnostic are made once per finding and
-kept as text; a publication puts the numbers in. (A thousand through lsprotocol's classes take a tenth of a second.)
+When lines move, only line numbers change. Everything else of a diagnostic is rendered once per finding, and a publication
+inserts the numbers. (A thousand diagnostics built with lsprotocol's classes take a tenth of a second.)
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from lsprotocol import types
 from lsp_server.features.documents import key_of
 from lsp_server.features.positions import to_units
 from lsp_server.features.related import Place, call_path, value_changes
-from lsp_server.features.run_findings import RunFindings, home
+from lsp_server.features.run_findings import RunFindings, shown_location
 from lsp_server.features.tracking import TrackedFile, Tracker
+from lsp_server.links import in_editor
 from magpy_core.findings import Finding, Location, Severity, lookup
 
 _SEVERITIES = {Severity.ERROR: 1, Severity.WARNING: 2, Severity.INFORMATION: 3, Severity.HINT: 4}
-# What does nothing is shown faded.
+# Shown faded.
 _TAGS = {"MP912": (types.DiagnosticTag.Unnecessary,)}
-# Diagnostics of one code on one range; a hover lists more.
+# At most this many diagnostics of one code on one range; a hover lists more.
 _ALIKE = 3
 
 
@@ -39,14 +40,14 @@ class Publication:
     version: int | None = None
 
     def params(self) -> str:
-        """The params of the notification as JSON; ASCII, as all of our JSON."""
+        """The params of the notification as ASCII JSON."""
         version = "" if self.version is None else f'"version":{self.version},'
         return f'{{"uri":{json.dumps(self.uri)},{version}"diagnostics":[{",".join(self.items)}]}}'
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A place in the text that ran: its lines there, its columns in the client's units."""
+    """A range in the text that ran: its lines there, and its columns in the client's units."""
 
     tracked: TrackedFile
     first: int
@@ -55,7 +56,7 @@ class Anchor:
     end: int
 
     def now(self) -> int | None:
-        """The line it begins on now; None when it was changed."""
+        """The current first line; None if its text was changed."""
         return self.tracked.place(self.first, self.last)
 
     def json(self, line: int) -> str:
@@ -69,7 +70,7 @@ def _text(text: str) -> str:
 
 
 def anchor(tracker: Tracker, location: Location, encoding: str) -> Anchor | None:
-    """None for a place that is in no file, or not in its text."""
+    """The anchor of a location; None if it is not in a file or outside its text."""
     tracked = tracker.file(location.file)
     start, end = location.range.start, location.range.end
     if tracked is None or not 0 <= start.line <= end.line < len(tracked.lines):
@@ -80,7 +81,7 @@ def anchor(tracker: Tracker, location: Location, encoding: str) -> Anchor | None
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """A related place; ``uri(line)`` is where it is now, for a notebook also which line of it that is."""
+    """A related location; ``uri(line)`` returns its current URI and line (in a notebook: of the cell)."""
 
     anchor: Anchor
     uri: Callable[[int], tuple[str, int] | None]
@@ -97,12 +98,12 @@ class Related:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A finding that is shown, with what does not change of its diagnostic."""
+    """A finding that is shown, with the constant parts of its diagnostic."""
 
     finding: Finding
     anchor: Anchor
-    abroad: bool
-    way: tuple[Location, ...]
+    shown_at_call_site: bool
+    call_path: tuple[Location, ...]
     message: str
     text: str  # the message as JSON
     fields: str
@@ -110,7 +111,7 @@ class Entry:
     changes: tuple[Related, ...]
 
     def json(self, line: int, *, with_path: bool, more: int = 0) -> str:
-        """The diagnostic with its first line at ``line``; ``more`` like it are not shown."""
+        """The diagnostic with its first line at ``line``; ``more`` similar ones are not shown."""
         places = (*(self.calls if with_path else ()), *self.changes)
         related = ",".join(text for place in places if (text := place.json()) is not None)
         extra = f',"relatedInformation":[{related}]' if related else ""
@@ -119,7 +120,7 @@ class Entry:
 
 
 Known = tuple[Finding, Severity, str, str, Entry]
-"""A finding, what else its entry depends on (severity, how often), the key of its file, and the entry."""
+"""A finding, the severity and repetitions that its entry depends on, the key of its file, and the entry."""
 
 
 def entries_of(
@@ -129,9 +130,9 @@ def entries_of(
     uri_of: Callable[[str], Callable[[int], tuple[str, int] | None]] | None,
     known: dict[Any, Known],
 ) -> dict[str, list[Entry]]:
-    """Every finding of a run that is shown, by the key of its file; ``uri_of`` a file is None for no related places.
+    """The shown findings of a run, by the key of their file. ``uri_of`` is None for clients without related locations.
 
-    ``known`` are the entries made before under the same circumstances, by the findings' keys; those made now are added.
+    ``known`` caches entries by the findings' keys; new entries are added.
     """
     found: dict[str, list[Entry]] = {}
     for finding, severity in run.shown():
@@ -140,7 +141,7 @@ def entries_of(
         if before is not None and before[0] is finding and before[1:3] == (severity, times):
             found.setdefault(before[3], []).append(before[4])
             continue
-        place = home(finding)
+        place = shown_location(finding)
         at = anchor(run.tracker, place, encoding)
         if at is None:
             continue
@@ -159,10 +160,10 @@ def entries_of(
             finding.path,
             message,
             json.dumps(message),
-            _fields(finding, severity, tags),
+            _fields(finding, severity, tags, run.docs_url),
             related(call_path(finding)),
-            # Looked up when the run has ended: other findings of it may name the place.
-            related(value_changes(finding, run)) if run.settled else (),
+            # Looked up after the run has ended, since its other findings may contain the location.
+            related(value_changes(finding, run)) if run.complete else (),
         )
         key = key_of(place.file)
         known[finding.key] = (finding, severity, times, key, entry)
@@ -170,12 +171,12 @@ def entries_of(
     return found
 
 
-def _fields(finding: Finding, severity: Severity, tags: frozenset[types.DiagnosticTag]) -> str:
+def _fields(finding: Finding, severity: Severity, tags: frozenset[types.DiagnosticTag], docs_url: str | None) -> str:
     code = lookup(finding.code)
     fields: dict[str, Any] = {
         "severity": _SEVERITIES[severity],
         "code": finding.code,
-        "codeDescription": {"href": code.url},
+        **({} if (page := in_editor(code, docs_url)) is None else {"codeDescription": {"href": page}}),
         "source": "magpy",
         "data": {
             "name": code.name,
@@ -193,9 +194,9 @@ def _fields(finding: Finding, severity: Severity, tags: frozenset[types.Diagnost
 
 
 def rendered(entries: Iterable[Entry]) -> list[str]:
-    """The diagnostics of one file, without those that say what another one says."""
+    """The diagnostics of one file, without duplicates."""
     seen: set[tuple[Any, ...]] = set()
-    ways: set[tuple[Any, ...]] = set()
+    paths: set[tuple[Any, ...]] = set()
     alike: dict[tuple[Any, ...], list[tuple[Entry, int, bool]]] = {}
     more: Counter[tuple[Any, ...]] = Counter()
     for entry in entries:
@@ -205,18 +206,18 @@ def rendered(entries: Iterable[Entry]) -> list[str]:
         finding, at = entry.finding, entry.anchor
         ends = (line, at.start, at.last - at.first, at.end)
         if (finding.code, finding.message, *ends) in seen:
-            continue  # two entrypoints reach the same line the same way
+            continue  # two entrypoints have the same finding
         seen.add((finding.code, finding.message, *ends))
-        # Dozens of one code on one range (a loop's, or a library's below one call of the user's) bury the others.
-        same = (finding.code, entry.abroad, *ends)
+        # Dozens of one code on one range (from a loop, or from a library below one call) would bury the others.
+        same = (finding.code, entry.shown_at_call_site, *ends)
         shown = alike.setdefault(same, [])
-        if len(shown) >= (1 if entry.abroad else _ALIKE):
+        if len(shown) >= (1 if entry.shown_at_call_site else _ALIKE):
             more[same] += 1
             continue
-        # Findings of one range mostly share their call path: an editor shows them together, so once will do.
-        way = (*ends, entry.way)
-        shown.append((entry, line, way not in ways))
-        ways.add(way)
+        # Findings of one range mostly share their call path, and an editor shows them together: once is enough.
+        path = (*ends, entry.call_path)
+        shown.append((entry, line, path not in paths))
+        paths.add(path)
     out: list[str] = []
     for same, shown in alike.items():
         number = more[same]
@@ -227,5 +228,5 @@ def rendered(entries: Iterable[Entry]) -> list[str]:
 
 
 def written(found: Sequence[types.Diagnostic], unstructure: Callable[[Any], Any]) -> list[str]:
-    """Diagnostics that are made otherwise, as JSON."""
+    """Other diagnostics, as JSON."""
     return [json.dumps(unstructure(diagnostic)) for diagnostic in found]

@@ -1,4 +1,4 @@
-"""Hovers on a region's definition and on a value that a guard is on. Key functions: region_text, guard_text."""
+"""Hovers on a region's definition and on a guarded value. Key functions: region_text, guard_text."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from magpy_core.findings import Position, Range, Recompile, RegionSummary
 
 _LISTED = 5
 _CHECKS = {
-    "is": "is this very object",
-    "absent": "is not there",
+    "is": "is this object",
+    "absent": "is absent",
     "plain_module": "is an unchanged module",
     "type": "has this type",
 }
 
 
 def region_text(document: Document, line: int, runs: Sequence[RunFindings]) -> str | None:
-    """What is known of the regions that are defined on ``line``; Markdown that reads as plain text as well."""
+    """The regions defined on ``line``, in Markdown that is also readable as plain text."""
     blocks = []
     for run in runs:
         for region in run.regions.values():
@@ -32,9 +32,9 @@ def region_text(document: Document, line: int, runs: Sequence[RunFindings]) -> s
 
 
 def _region(region: RegionSummary, run: RunFindings) -> list[str]:
-    whole = "one complete graph" if region.complete else "no complete graph"
+    graph = "one complete graph" if region.complete else "incomplete graph"
     engine = " under torch.compile" if region.engine == "dynamo" else ""
-    lines = [f"Region `{region.name}` ({region.kind}){engine}: {count(region.calls, 'call')}, {whole}", ""]
+    lines = [f"Region `{region.name}` ({region.kind}){engine}: {count(region.calls, 'call')}, {graph}", ""]
     lines.append(f"- {count(region.captures, 'capture')}, {region.hits} of {count(region.calls, 'call')} replayed")
     detail = run.detail_of(region.id)
     newest = detail.captures[0] if detail is not None and detail.captures else None
@@ -44,10 +44,10 @@ def _region(region: RegionSummary, run: RunFindings) -> list[str]:
         lines.append(f"- {count(operations, 'operation')} in {count(max(region.graphs, 1), 'graph')}, {breaks}")
     else:
         lines.append(f"- {count(region.graphs, 'graph')}, {breaks}")
-    checked = f", {region.guard_ms * 1e3:.0f} µs a check" if region.guard_ms else ""
+    checked = f", {region.guard_ms * 1e3:.0f} µs per check" if region.guard_ms else ""
     lines.append(f"- {count(region.guards, 'guard')}{checked}, {count(region.side_effects, 'side effect')}")
     if region.host_reads:
-        lines.append(f"- Python waits for {count(region.host_reads, 'tensor value')} in a call")
+        lines.append(f"- Python waits for {count(region.host_reads, 'tensor value')} per call")
     if region.compile_s is not None:
         lines.append(f"- compiled in {region.compile_s:.1f} s")
     if region.speedup is not None and region.eager_ms is not None and region.compiled_ms is not None:
@@ -58,7 +58,7 @@ def _region(region: RegionSummary, run: RunFindings) -> list[str]:
             f"- {region.speedup:.2f}x{interval}: {region.eager_ms:.3g} ms plain, {region.compiled_ms:.3g} ms compiled"
         )
     if region.recompiles:
-        lines.append(f"- captured again for {_changes(region.recompiles)}")
+        lines.append(f"- recaptured because of {_changes(region.recompiles)}")
     return lines
 
 
@@ -70,7 +70,7 @@ def _changes(recompiles: Sequence[Recompile]) -> str:
 
 
 def guard_text(document: Document, at: Position, runs: Sequence[RunFindings]) -> tuple[str, Range] | None:
-    """The guards on the name or attribute at a place, and its range."""
+    """The guards on the name or attribute at a position, and its range."""
     found = list(guards_at(runs, document.key, at.line))
     tree = parse(tuple(document.lines)) if found else None
     node = _innermost(tree, document.lines, at) if tree is not None else None
@@ -88,12 +88,12 @@ def guard_text(document: Document, at: Position, runs: Sequence[RunFindings]) ->
 
 
 def _guard(seen: GuardSeen) -> str:
-    checked = _CHECKS.get(seen.guard.check, "stays so")
+    checked = _CHECKS.get(seen.guard.check, "stays the same")
     value = "" if seen.guard.check in ("absent", "plain_module") else f" = `{seen.value.replace('`', chr(39))}`"
     failed = "never failed in this run"
     if seen.changes:
         failed = f"failed {count(len(seen.changes), 'time')}: {_changes(seen.changes)}"
-    return f"Guard of `{seen.region.name}`: holds while `{seen.guard.name}`{value} {checked}; {failed}"
+    return f"Guard of `{seen.region.name}`: valid while `{seen.guard.name}`{value} {checked}; {failed}"
 
 
 def _innermost(tree: ast.AST, lines: Sequence[str], at: Position) -> ast.expr | None:

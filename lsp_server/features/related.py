@@ -1,7 +1,7 @@
-"""Places that belong to a finding: the calls that lead to it, and what changed the value it is about.
+"""Locations related to a finding: its call path, and the code that changes its value.
 
-Key types: Place; key functions: call_path, value_changes. Where a value from outside the region was changed is looked up
-in the text that ran, since nothing watches the program there: assignments to the attribute, the argument at the call.
+Key types: Place; key functions: call_path, value_changes. Outside regions the program is not monitored, so changes of
+an external value are found in the source: assignments to the attribute, and the argument at the call.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lsp_server.features.run_findings import RunFindings, home, is_library
-from lsp_server.features.syntax import calls_at, enclosing_functions, given_for, parse, range_of
+from lsp_server.features.run_findings import RunFindings, is_library, shown_location
+from lsp_server.features.syntax import argument_for, calls_at, enclosing_functions, parse, range_of
 from magpy_core.findings import Finding, Location
 
 _VALUE_CODES = ("MP201", "MP202", "MP205", "MPD201")
@@ -24,18 +24,18 @@ _METADATA = re.compile(r"\.(?:shape|stride\(\)|dtype|device|requires_grad)(?:\[-
 
 @dataclass(frozen=True)
 class Place:
-    """A location and what it is to the finding."""
+    """A location and its relation to the finding."""
 
     location: Location
     text: str
 
 
 def call_path(finding: Finding) -> Iterator[Place]:
-    """The calls from the region's down to the line, outermost first, and the line inside a library if there is one.
+    """The calls from the region down to the line, outermost first, and the line inside a library if there is one.
 
-    The way through torch's own frames and the place of the diagnostic itself say nothing new.
+    Omits library frames and the location of the diagnostic itself.
     """
-    shown = home(finding)
+    shown = shown_location(finding)
     for step in finding.path:
         if not is_library(step.file) and step not in (finding.location, shown):
             yield Place(step, f"call in {step.function}" if step.function else "call")
@@ -45,14 +45,14 @@ def call_path(finding: Finding) -> Iterator[Place]:
 
 
 def value_changes(finding: Finding, run: RunFindings) -> list[Place]:
-    """Where the value that a recompile is about was changed or given, as far as the text tells."""
+    """Where the source changes or passes the value that caused a recompile."""
     if not finding.code.startswith(_VALUE_CODES) or not finding.values:
         return []
     name = _METADATA.sub("", finding.values[0].name)
     found: list[Place] = []
     for other in run.findings.values():
         if other.code in _EFFECTS and any(value.repr == name for value in other.values):
-            found.append(Place(other.location, f"`{name}` is changed here, by the region"))
+            found.append(Place(other.location, f"the region changes `{name}` here"))
     root, _, rest = name.partition(".")
     if root.isidentifier() and not rest:
         found += _given(root, finding, run)
@@ -64,7 +64,7 @@ def value_changes(finding: Finding, run: RunFindings) -> list[Place]:
 
 
 def _given(name: str, finding: Finding, run: RunFindings) -> Iterator[Place]:
-    """The argument at the calls of the region, which other findings of it know."""
+    """The argument at the calls of the region, taken from the call paths of its findings."""
     region = run.regions.get(finding.region or "")
     if region is None:
         return
@@ -77,13 +77,13 @@ def _given(name: str, finding: Finding, run: RunFindings) -> Iterator[Place]:
         text = run.tracker.lines(call.file) or []
         tree = parse(tuple(text))
         for node in calls_at(tree, text, call.range) if tree else ():
-            given = given_for(name, functions[-1], node)
+            given = argument_for(name, functions[-1], node)
             if given is not None:
-                yield Place(Location(call.file, range_of(given, text), call.function), f"`{name}` is given here")
+                yield Place(Location(call.file, range_of(given, text), call.function), f"`{name}` is passed here")
 
 
 def _assigned(attribute: str, run: RunFindings) -> Iterator[Place]:
-    """Assignments to ``.attribute`` outside of ``__init__`` in the files of the run (``__init__`` only sets a beginning)."""
+    """Assignments to ``.attribute`` outside ``__init__`` in the files of the run."""
     for file in sorted(run.files()):
         lines = run.tracker.lines(file)
         tree = parse(tuple(lines)) if lines and os.path.isabs(file) else None

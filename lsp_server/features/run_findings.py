@@ -1,4 +1,4 @@
-"""What one run of an entrypoint found, and where it is shown. Key types: RunFindings; key function: home."""
+"""The findings of one run of an entrypoint, and where they are shown. Key names: RunFindings, shown_location."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def is_library(path: str) -> bool:
     return "site-packages" in parts or "dist-packages" in parts
 
 
-def home(finding: Finding) -> Location:
-    """Where a finding is shown: one inside a library at the call of the user's that led there, if there was one."""
+def shown_location(finding: Finding) -> Location:
+    """Where a finding is shown: a finding inside a library is shown at the user's call, if there is one."""
     if is_library(finding.location.file):
         for step in reversed(finding.path):
             if not is_library(step.file) and os.path.isabs(step.file):
@@ -30,25 +30,31 @@ def home(finding: Finding) -> Location:
 
 def keys_of(findings: Iterable[Finding]) -> set[str]:
     """The files that ``findings`` are shown in."""
-    return {key_of(place.file) for f in findings if os.path.isabs((place := home(f)).file)}
+    return {key_of(place.file) for f in findings if os.path.isabs((place := shown_location(f)).file)}
 
 
 class RunFindings:
-    """Findings and regions of one run, and the files they are in. ``steps`` of the program have ended so far."""
+    """Findings and regions of one run, and their files. ``steps``: completed steps of the program."""
 
     def __init__(self, uri: str, tracker: Tracker, settings: Settings, engine: str = "magpy") -> None:
         self.uri = uri
         self.engine = engine
         self.tracker = tracker
         self.settings = settings
+        self.configured_docs_url: str | None = None  # by the project's table
         self.findings: dict[Any, Finding] = {}
         self.regions: dict[str, RegionSummary] = {}
         self.details: Details | None = None  # captures in full, once the run has ended
         self.steps = 0
         self._places: dict[str, set[tuple[str, int]]] = {}
-        self.settled = False  # the run has ended, and this is all
+        self.complete = False  # the run has ended
         self.version = 0  # of the findings
-        self.entries: tuple[Any, ...] | None = None  # what the board made of them, behind what that depends on
+        self.entries: tuple[Any, ...] | None = None  # the board's cached entries, after what they depend on
+
+    @property
+    def docs_url(self) -> str | None:
+        """Where the pages of codes are published: the editor's setting comes first."""
+        return self.settings.docs_url or self.configured_docs_url
 
     def add(self, finding: Finding) -> set[str]:
         """Add or replace a finding; returns the key of its file, if it is in one (generated code is not)."""
@@ -57,12 +63,12 @@ class RunFindings:
         return keys_of([finding])
 
     def shown(self) -> Iterator[tuple[Finding, Severity]]:
-        """Findings that settings leave on, with the severity they have under them."""
+        """Findings enabled by the settings, with their configured severity."""
         for finding in self.findings.values():
             severity = self.settings.severity_of(finding)
             if severity is None:
                 continue
-            # A library's guards and notes are not the user's to change; its graph breaks are worth knowing.
+            # The user can't change a library's guards and notes; its graph breaks are worth showing.
             if is_library(finding.location.file) and severity.rank > Severity.WARNING.rank:
                 continue
             yield finding, severity
@@ -71,12 +77,12 @@ class RunFindings:
         return keys_of(self.findings.values())
 
     def files(self) -> set[str]:
-        """The user's files that this run is about: what changes in them makes it an older run."""
+        """The user's files that this run covers: changes in them make its findings outdated."""
         named = {path_of(self.uri), *(region.file for region in self.regions.values())}
         return self.keys() | {key_of(file) for file in named if file and os.path.isabs(file) and not is_library(file)}
 
     def edited(self) -> list[str]:
-        """The files among them that are not what the program was loaded from any more."""
+        """The files that changed since the program was loaded."""
         return sorted(key for key in self.files() if (known := self.tracker.known(key)) is not None and known.changed)
 
     def region_line_of(self, region: RegionSummary) -> tuple[str, int] | None:
@@ -91,7 +97,7 @@ class RunFindings:
         return next((detail for detail in details if detail.region == region), None)
 
     def places_of(self, key: str) -> set[tuple[str, int]]:
-        """File names and lines (1-based) of a file that guards and operations are on; looked up once."""
+        """File names and lines (1-based) with guards or operations in a file; cached."""
         if self.details is None:
             return set()
         if not self._places:
@@ -105,7 +111,7 @@ class RunFindings:
         return self._places.get(key, set())
 
     def times(self, finding: Finding) -> str:
-        """How often and where, for the end of a message: ``17 of 20 steps, only rank 1``; empty for what was there once."""
+        """How often and where, appended to a message: ``17 of 20 steps, only rank 1``; empty for a single occurrence."""
         often = f"{finding.count} times" if finding.count > 1 else ""
         if finding.steps:
             of = max(self.steps, finding.steps)

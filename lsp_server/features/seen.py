@@ -1,7 +1,7 @@
-"""What the last run saw at a line: guarded values, how often they changed, shapes of tensors.
+"""What the last run recorded for a line: guarded values, their changes, shapes of tensors.
 
 Key types: GuardSeen; key functions: guards_at, tensors_at.
-Lines are those of the text as it is now; what stood on a line that was changed since is not shown.
+Line numbers are those of the current text; lines changed since the run have no information.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from lsp_server.features.run_findings import RunFindings
 from magpy_core.findings import Recompile, RegionSummary
 from magpy_core.findings.details import GuardDetail, NodeDetail
 
-# Guards that say what a name means, not what value it has: of interest in a hover, noise at the end of a line.
+# Guards on what a name refers to, not on its value: useful in a hover, noise at the end of a line.
 _STRUCTURE = frozenset({"is", "plain_module", "absent", "lookup", "present", "dict", "module", "type"})
 _CHANGES = ("MP201", "MP202", "MP205")
 
 
 @dataclass(frozen=True)
 class GuardSeen:
-    """A value that was read at a line and is checked before a replay, and the recompiles that its changes led to."""
+    """A guarded value that a line reads, and the recompiles caused by its changes."""
 
     region: RegionSummary
     guard: GuardDetail
@@ -33,13 +33,13 @@ class GuardSeen:
         return self.tensor or self.guard.value
 
     @property
-    def telling(self) -> bool:
-        """Whether the value says more than the text does."""
+    def is_informative(self) -> bool:
+        """Whether the value says more than the source text."""
         return (self.guard.check not in _STRUCTURE and not self.guard.value.startswith("<")) or bool(self.tensor)
 
 
 def guards_at(runs: Iterable[RunFindings], key: str, line: int) -> Iterator[GuardSeen]:
-    """Guards of the newest capture of each region on a line, one a name."""
+    """Guards of the newest capture of each region on a line, one per name."""
     for run in runs:
         for region, guard in _guards(run, key):
             if _now(run, guard.file, guard.line) == line:
@@ -47,7 +47,7 @@ def guards_at(runs: Iterable[RunFindings], key: str, line: int) -> Iterator[Guar
 
 
 def tensors_at(runs: Iterable[RunFindings], key: str, line: int) -> list[str]:
-    """What the last operation of a line gave, in each capture: dtypes and shapes, the newest first, each once."""
+    """The distinct dtypes and shapes that the last operation of a line computes, newest capture first."""
     found: dict[str, None] = {}
     for run in runs:
         for detail in run.details.regions if run.details is not None else ():
@@ -58,8 +58,8 @@ def tensors_at(runs: Iterable[RunFindings], key: str, line: int) -> list[str]:
     return list(found)
 
 
-def lines_with_anything(runs: Iterable[RunFindings], key: str, first: int, last: int) -> list[int]:
-    """Lines in ``first..last`` that a guard or an operation is on."""
+def lines_with_hints(runs: Iterable[RunFindings], key: str, first: int, last: int) -> list[int]:
+    """Lines in ``first..last`` with a guard or an operation."""
     found: set[int] = set()
     for run in runs:
         for file, number in run.places_of(key):
@@ -87,7 +87,7 @@ def _seen(run: RunFindings, region: RegionSummary, guard: GuardDetail) -> GuardS
     tensor = next((n.tensor for n in nodes if n.kind == "placeholder" and n.label == guard.name), "")
     own = (guard.name, f"{guard.name}.shape", f"{guard.name}.stride()", f"{guard.name}.dtype")
     changes = [r for r in region.recompiles if r.name in own]
-    # A recompile names one value; a finding tells of each that had changed by then.
+    # A recompile names one value; findings name every value that had changed by then.
     for finding in run.findings.values():
         if finding.code in _CHANGES and finding.region == region.id and finding.values and finding.values[0].name in own:
             old, _, new = finding.values[0].repr.partition(" -> ")

@@ -1,4 +1,4 @@
-"""The client's settings (section ``magpy``), checked. Key types: Settings, parse_settings."""
+"""The client's validated settings (section ``magpy``). Key names: Settings, parse_settings."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lsp_server.config import BACKENDS
+from lsp_server.config import BACKENDS, is_web_address
 from lsp_server.config_tables import entrypoints
-from lsp_server.config_values import Bad
+from lsp_server.config_values import InvalidValue
 from lsp_server.entrypoints import Entrypoint
 from magpy_core.findings import REGISTRY, Finding, Severity
 
@@ -19,7 +19,7 @@ SECTION = "magpy"
 class Settings:
     """``severity`` maps a code (``MP204``) or family (``MP2``) to a severity, or to None for "off".
 
-    None in ``steps``, ``timeout`` and ``backend``: not set here, so ``[tool.magpy]`` or the default holds.
+    None in ``steps``, ``timeout`` and ``backend``: not set, so ``[tool.magpy]`` or the default applies.
     """
 
     interpreter: str = ""
@@ -34,9 +34,10 @@ class Settings:
     run_on_save: bool = False
     run_on_save_delay: float = 1.0  # seconds
     entrypoints: tuple[Entrypoint, ...] = ()
+    docs_url: str = ""
 
     def severity_of(self, finding: Finding) -> Severity | None:
-        """The severity to show ``finding`` with; None hides it."""
+        """The severity of ``finding``; None hides it."""
         for key in (finding.code, finding.code[:3]):
             if key in self.severity:
                 return self.severity[key]
@@ -44,7 +45,7 @@ class Settings:
 
 
 def parse_settings(raw: object) -> tuple[Settings, list[str]]:
-    """Settings from what the client sent, and one sentence for each value that can't be used (its default holds)."""
+    """The settings from the client's JSON, and one message for each invalid value (which gets its default)."""
     problems: list[str] = []
     if raw is None:
         return Settings(), problems
@@ -74,6 +75,9 @@ def parse_settings(raw: object) -> tuple[Settings, list[str]]:
     take("args", "args", strings, tuple(args) if strings and args is not None else (), "a list of strings")
     pairs = isinstance(env, Mapping) and all(isinstance(k, str) and isinstance(v, str) for k, v in env.items())
     take("env", "env", pairs, env, "an object of strings")
+    docs_url = raw.get("docsUrl")
+    address = isinstance(docs_url, str) and (docs_url == "" or is_web_address(docs_url))
+    take("docsUrl", "docs_url", address, docs_url, "an address that begins with https:// or http://")
     for name, field_name in (("codeLens", "code_lens"), ("inlayHints", "inlay_hints"), ("runOnSave", "run_on_save")):
         take(name, field_name, isinstance(raw.get(name), bool), raw.get(name), "true or false")
     milliseconds = float(delay) / 1000 if isinstance(delay, (int, float)) and number(delay) else 0.0
@@ -81,7 +85,7 @@ def parse_settings(raw: object) -> tuple[Settings, list[str]]:
     if raw.get("entrypoints") is not None:
         try:
             values["entrypoints"] = entrypoints(raw["entrypoints"], None)
-        except Bad as bad:
+        except InvalidValue as bad:
             for below, message in bad.problems:
                 path = ".".join((f"{SECTION}.entrypoints", *((below,) if isinstance(below, str) else below))).rstrip(".")
                 problems.append(f"setting {path} {message.rstrip('.')}")
@@ -100,7 +104,7 @@ def _parse_severity(raw: object) -> tuple[dict[str, Severity | None], list[str]]
     problems = []
     for code, word in raw.items():
         if code not in known:
-            problems.append(f"setting {SECTION}.severity names {code!r}, which is no code or family of codes")
+            problems.append(f"setting {SECTION}.severity names {code!r}, which is not a finding code or family")
         elif word == "off":
             parsed[code] = None
         elif word in words:

@@ -1,4 +1,4 @@
-"""One-line and table summaries of a run, as text. Key functions: region_line, findings_line, report_text."""
+"""Summaries of a run as a line or a table of text. Key functions: region_line, findings_line, report_text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def region_line(region: RegionSummary) -> str:
-    """``1 graph · 0 breaks · 14 guards · 2 side effects``, with the speed-up when it was measured."""
-    if region.engine == "dynamo":  # its captures go through several graphs, and side effects it does not tell
+    """``1 graph · 0 breaks · 14 guards · 2 side effects``, with the speed-up if measured."""
+    if region.engine == "dynamo":  # its versions run several graphs, and it reports no side effects
         parts = ["torch.compile", count(region.graphs, "graph"), count(region.graph_breaks, "break")]
         parts += [count(len(region.recompiles), "recompile"), count(region.guards, "guard")]
         return " · ".join(parts + _times(region))
@@ -40,7 +40,7 @@ def _times(region: RegionSummary) -> list[str]:
 
 
 def total_line(regions: Iterable[RegionSummary]) -> str:
-    """The same for all regions of a program. The speed-up weighs times by calls; it is there where all were measured."""
+    """The same for all regions of a program. The speed-up weights times by calls, if all regions were measured."""
     seen = list(regions)
     parts = [
         count(sum(r.captures for r in seen), "graph"),
@@ -62,15 +62,15 @@ def severity_counts(findings: Iterable[Severity]) -> dict[str, int]:
 
 
 def findings_line(counts: dict[str, int]) -> str:
-    """``2 warnings · 5 notes``; guards and the like (hints) are counted last."""
+    """``2 warnings · 5 notes``; hints (mostly guards) come last."""
     nouns = (("error", "error"), ("warning", "warning"), ("information", "note"), ("hint", "hint"))
     parts = [count(counts[key], noun) for key, noun in nouns if counts.get(key)]
     return " · ".join(parts) or "no findings"
 
 
 def report_text(report: Report, *, suppressed: int, table: bool) -> str:
-    """What the command line prints at the end of a run: the regions, or for a compiled run the table of them."""
-    # rich is loaded here and not at start: the server answers first.
+    """The end of the command line's report: the regions, or for a compiled run their table."""
+    # rich is imported here, so that the server starts faster.
     from rich.console import Console
 
     from lsp_server.formats import regions, run_table
@@ -91,7 +91,7 @@ def report_text(report: Report, *, suppressed: int, table: bool) -> str:
 
 
 def comparison_text(report: Report) -> str:
-    """What the command line prints at the end of a comparison of both engines."""
+    """The end of the command line's report for a comparison of both engines."""
     from rich.console import Console
 
     from lsp_server.formats import engines

@@ -13,7 +13,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @lru_cache(maxsize=32)
 def parse(lines: tuple[str, ...]) -> ast.Module | None:
-    """The tree of a text, or None when it is no Python at the moment. Form feeds and the like are not line ends."""
+    """The tree of a text, or None if it is not valid Python. Form feeds and the like are not line ends."""
     try:
         return ast.parse("\n".join(lines))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -25,7 +25,7 @@ def _column(line: str, utf8: int) -> int:
 
 
 def position(lines: Sequence[str], line: int, utf8: int) -> Position:
-    """A place of ``ast`` (1-based line, UTF-8 column) as ours."""
+    """A position of ``ast`` (1-based line, UTF-8 column) as a Position."""
     text = lines[line - 1] if line <= len(lines) else ""
     return Position(line - 1, _column(text, utf8))
 
@@ -43,7 +43,7 @@ def calls_at(tree: ast.AST, lines: Sequence[str], where: Range) -> Iterator[ast.
 
 
 def enclosing_functions(tree: ast.AST, line: int) -> list[Function]:
-    """The functions whose lines hold ``line`` (0-based), outermost first."""
+    """The functions that contain ``line`` (0-based), outermost first."""
     found = [
         node
         for node in ast.walk(tree)
@@ -52,8 +52,8 @@ def enclosing_functions(tree: ast.AST, line: int) -> list[Function]:
     return sorted(found, key=lambda node: node.lineno)
 
 
-def given_for(name: str, function: Function, call: ast.Call) -> ast.expr | None:
-    """What ``call`` gives for an argument of ``function``; None where that can't be told or is the default."""
+def argument_for(name: str, function: Function, call: ast.Call) -> ast.expr | None:
+    """The expression that ``call`` passes for a parameter of ``function``; None if unknown or the default."""
     arguments = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     if name not in arguments or any(isinstance(a, ast.Starred) for a in call.args):
         return None

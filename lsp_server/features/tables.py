@@ -1,4 +1,4 @@
-"""``[tool.magpy]`` checked while it is written: mistakes as diagnostics in the file. Key function: table_diagnostics."""
+"""Diagnostics for ``[tool.magpy]`` while it is edited. Key function: table_diagnostics."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from lsprotocol import types
 
 from lsp_server.config import ConfigError, Problem, parse
 from lsp_server.features.positions import split_lines, to_units
+from lsp_server.links import in_editor
 from magpy_core.findings import lookup
 
 FILE = "pyproject.toml"
 _MENTIONED = re.compile(r"\btool\s*\.\s*magpy\b")
-_UNKNOWN = ("is no setting", "is no budget", "is no code", "is no dotted name")
+_UNKNOWN = ("is not a setting", "is not a budget", "is not a finding code", "is not a dotted name")
 
 
 def is_table_file(path: str | None) -> bool:
@@ -22,7 +23,7 @@ def is_table_file(path: str | None) -> bool:
 
 
 def table_diagnostics(path: str, text: str, encoding: str) -> list[types.Diagnostic]:
-    """Every mistake at its key or value. A file that is not about us has none, valid TOML or not."""
+    """Every mistake at its key or value. A file without our table has none, whether it is valid TOML or not."""
     if not _MENTIONED.search(text):
         return []
     try:
@@ -39,11 +40,12 @@ def _diagnostic(problem: Problem, lines: Sequence[str], encoding: str) -> types.
     line = lines[number]
     start, end = _columns(line, problem)
     ends = [types.Position(number, to_units(line, column, encoding)) for column in (start, end)]
+    page = in_editor(code, None)
     return types.Diagnostic(
         range=types.Range(*ends),
         severity=types.DiagnosticSeverity.Error,
         code=code.code,
-        code_description=types.CodeDescription(href=code.url),
+        code_description=None if page is None else types.CodeDescription(href=page),
         source="magpy",
         message=problem.sentence,
         data={"name": code.name, "hint": " ".join(code.hints[:1])},
@@ -51,7 +53,7 @@ def _diagnostic(problem: Problem, lines: Sequence[str], encoding: str) -> types.
 
 
 def _columns(line: str, problem: Problem) -> tuple[int, int]:
-    """The key where it is not known, else its value, as far as they are on the line; else what the line says."""
+    """The columns of an unknown key, else of its value, if they are on the line; else of the line's text."""
     whole = len(line) - len(line.lstrip()), len(line.rstrip())
     last = re.escape(problem.key.rpartition(".")[2])
     key = re.search(rf"(?<![\w-])[\"']?{last}[\"']?(?![\w-])", line) if last else None
@@ -65,7 +67,7 @@ def _columns(line: str, problem: Problem) -> tuple[int, int]:
 
 
 def _value_end(line: str, begin: int) -> int:
-    """The end of a value on its line: a string, a bracket, or up to the comma, brace or comment behind it."""
+    """The end of a value on its line: of a string or a bracket, else the next comma, brace or comment."""
     depth, quote = 0, ""
     for column in range(begin, len(line)):
         ch = line[column]

@@ -1,8 +1,8 @@
-"""Where a line of the file that ran is now. Key types: TrackedFile, Tracker.
+"""Maps lines of the files that ran to their current positions. Key types: TrackedFile, Tracker.
 
-A finding is about the text the program was loaded from. A TrackedFile remembers that text and, for each of
-its lines, the line it is on now, or None once it was changed. So edits move findings or drop them, never leave
-them on a wrong line, also for findings that arrive while the user is typing.
+A finding refers to the text that the program loaded. A TrackedFile stores that text and the current position of each of its
+lines (None: changed). So edits move findings or remove them, but never leave them on a wrong line, even for findings that
+arrive while the user is typing.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from lsp_server.features.documents import Document, LineEdit, key_of
 from lsp_server.features.positions import split_lines
 from magpy_core.findings import Range
 
-# SequenceMatcher is quadratic at worst; beyond this many lines a changed block is simply "changed".
+# SequenceMatcher is quadratic at worst; a longer changed block counts as changed completely.
 _MATCH_LIMIT = 4_000
 
 
 def read_source(path: str) -> str | None:
-    """The text of a Python file in its declared encoding; None when it can't be read or decoded."""
+    """The text of a Python file in its declared encoding; None if it can't be read or decoded."""
     try:
         with open(path, "rb") as stream:
             data = stream.read()
@@ -55,25 +55,25 @@ def match_lines(old: Sequence[str], new: Sequence[str]) -> list[int | None]:
 
 
 class TrackedFile:
-    """The lines of one file as the program saw them, and where each is now."""
+    """The lines of one file as the program loaded them, and their current positions."""
 
     def __init__(self, text: str, now: Sequence[str] | None = None) -> None:
         self.lines = split_lines(text)
         self._map: list[int | None] = list(range(len(self.lines)))
-        self.length = len(self.lines)  # of the text as it is now
+        self.length = len(self.lines)  # of the current text
         if now is not None:
             self.resync(now)
 
     def resync(self, now: Sequence[str]) -> None:
-        """Compare with a whole new text (opened, closed, changed on disk, undone)."""
+        """Compares with a new text (opened, closed, changed on disk, undone)."""
         self._map = match_lines(self.lines, now)
         self.length = len(now)
 
     def apply(self, edit: LineEdit, now: Sequence[str]) -> None:
-        """Follow one edit; ``now`` is the text after it."""
+        """Applies one edit; ``now`` is the text after it."""
         self.length += len(edit.new) - len(edit.old)
         if len(now) == len(self.lines) and list(now) == self.lines:
-            self._map = list(range(len(self.lines)))  # undone: everything is back where it was
+            self._map = list(range(len(self.lines)))  # undone: every line is at its original position
             return
         local = match_lines(edit.old, edit.new)
         after, shift = edit.first + len(edit.old), len(edit.new) - len(edit.old)
@@ -90,7 +90,7 @@ class TrackedFile:
 
     @property
     def changed(self) -> bool:
-        """Whether the text differs from what the program saw."""
+        """Whether the text differs from what the program loaded."""
         return self.length != len(self.lines) or any(now != line for line, now in enumerate(self._map))
 
     def place(self, first: int, last: int) -> int | None:
@@ -109,7 +109,7 @@ class TrackedFile:
 
 
 class Tracker:
-    """The files of one run. Files are read when first needed, open ones when the run starts."""
+    """The files of one run. Open files are read when the run starts, others on first use."""
 
     def __init__(self, started_ns: int, documents: Iterable[Document]) -> None:
         self._started_ns = started_ns
@@ -120,7 +120,7 @@ class Tracker:
                 self._files[document.key] = None if text is None else TrackedFile(text, document.lines)
 
     def file(self, path: str) -> TrackedFile | None:
-        """The tracked file, or None when its text is unknown or no longer what the program was loaded from."""
+        """The tracked file, or None if the text that the program loaded is unknown."""
         key = key_of(path)
         if key not in self._files:
             self._files[key] = self._read(key)
@@ -135,16 +135,16 @@ class Tracker:
         return None if text is None else TrackedFile(text)
 
     def lines(self, path: str) -> list[str] | None:
-        """The text of a file as the program was loaded from it."""
+        """The text of a file that the program loaded."""
         tracked = self.file(path)
         return None if tracked is None else tracked.lines
 
     def known(self, key: str) -> TrackedFile | None:
-        """The tracked file if this run met it already; reads nothing."""
+        """The tracked file if this run already uses it; reads nothing."""
         return self._files.get(key)
 
     def edited(self, document: Document, edits: Sequence[LineEdit]) -> bool:
-        """Follow edits of an open document; True when it is one of this run's files."""
+        """Applies edits of an open document; True if it is one of this run's files."""
         tracked = self._files.get(document.key)
         if tracked is None:
             return False
@@ -156,14 +156,14 @@ class Tracker:
 
     @staticmethod
     def _apply_all(tracked: TrackedFile, document: Document, edits: Sequence[LineEdit]) -> None:
-        # Only the text after the last edit is known, so "undone" is looked for there alone.
+        # Only the text after the last edit is known, so only there can an undo be detected.
         for edit in edits[:-1]:
             tracked.apply(edit, ())
         if edits:
             tracked.apply(edits[-1], document.lines)
 
     def replaced(self, key: str, now: Sequence[str] | None) -> bool:
-        """The file's text was replaced as a whole; None when it is gone."""
+        """Updates after the file's whole text was replaced; None: the file was deleted."""
         tracked = self._files.get(key)
         if tracked is None:
             return False

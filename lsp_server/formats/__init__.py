@@ -1,4 +1,4 @@
-"""Output formats, one file each: concise, full, as_json; run_table, regions and statistics below them.
+"""Output formats, one file each: concise, full, as_json, ...; and the summaries run_table, regions and statistics.
 
-Each takes a Report whose findings are already selected and sorted, and yields ``rich`` Text lines. Nothing here prints.
+Each takes a Report with selected and sorted findings and yields ``rich`` Text lines. This package prints nothing.
 """

@@ -1,4 +1,4 @@
-"""The report as JSON, in the form of ``docs/report.schema.json``. Key function: text."""
+"""The report as JSON, as described by ``docs/report.schema.json``. Key function: text."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from magpy_core.findings import Report
 
 
 def text(report: Report, view: View) -> str:
-    """ASCII only, so that no locale and no lone surrogate in a file name can break the reader.
+    """ASCII only, so that neither a locale nor a lone surrogate in a file name can break the reader.
 
-    Each finding gets its fingerprint, by which ``magpy-lsp diff`` finds it again in another report.
+    Each finding gets its fingerprint, by which ``magpy-lsp diff`` matches it in another report.
     """
     data = report.to_json()
-    data.pop("details", None)  # for the page
+    data.pop("details", None)  # only for the HTML page
     if engines.compared(report):
         data["comparison"] = engines.data(report)
     for finding, (_, print_) in zip(data["findings"], unique(report.findings, view.root, view.sources), strict=True):
@@ -27,7 +27,7 @@ def text(report: Report, view: View) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity: a measurement that came out as one counts as not measured."""
+    """JSON has no NaN and no infinity: such a measurement becomes null, not measured."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):

@@ -13,26 +13,29 @@ from magpy_core.findings import Finding, RegionSummary
 
 
 def lines(comparison: Comparison, view: View) -> Iterator[Text]:
-    for title, findings, style in (("Appeared", comparison.appeared, "bold red"), ("Gone", comparison.gone, "bold green")):
+    for title, findings, style in (
+        ("Appeared", comparison.appeared, "bold red"),
+        ("Disappeared", comparison.disappeared, "bold green"),
+    ):
         if findings:
             yield Text(f"{title}:", style)
             yield from _findings(findings, view)
             yield Text()
-    if comparison.changed or comparison.new_regions or comparison.gone_regions:
+    if comparison.changed or comparison.new_regions or comparison.removed_regions:
         yield Text("Regions:", "bold")
         for change in comparison.changed:
             yield from _region(change, view)
         for region in comparison.new_regions:
             yield Text.assemble("  ", _name(region, view), ": new")
-        for region in comparison.gone_regions:
-            yield Text.assemble("  ", _name(region, view), ": gone")
+        for region in comparison.removed_regions:
+            yield Text.assemble("  ", _name(region, view), ": removed")
         yield Text()
     yield _total(comparison)
 
 
 def _findings(findings: list[Finding], view: View) -> Iterator[Text]:
-    others, quiet = guards.split(findings)
-    for line in (*map(view.header, others), *guards.grouped(quiet, view)):
+    others, guard_findings = guards.split(findings)
+    for line in (*map(view.header, others), *guards.grouped(guard_findings, view)):
         yield Text.assemble("  ", line)
 
 
@@ -43,10 +46,10 @@ def _name(region: RegionSummary, view: View) -> Text:
 
 def _region(change: RegionChange, view: View) -> Iterator[Text]:
     yield Text.assemble("  ", _name(change.region, view))
-    if change.lost_graph:
-        yield Text("    the graph is not complete any more", "red")
-    if change.won_graph:
-        yield Text("    the graph is complete now", "green")
+    if change.became_incomplete:
+        yield Text("    the graph is no longer complete", "red")
+    if change.became_complete:
+        yield Text("    the graph is now complete", "green")
     for one in change.changes:
         yield Text(f"    {one.label + ':':<23}{_figures(one)}", "red" if one.worse else "green" if one.new < one.old else "")
 
@@ -62,7 +65,7 @@ def _total(comparison: Comparison) -> Text:
     worse = sum(c.worse for c in comparison.changed)
     text = Text()
     text.append(f"{count(len(comparison.appeared), 'finding')} appeared", "red" if comparison.appeared else "")
-    text.append(f", {len(comparison.gone):,} gone", "green" if comparison.gone else "")
+    text.append(f", {len(comparison.disappeared):,} disappeared", "green" if comparison.disappeared else "")
     text.append(f", {comparison.unchanged:,} unchanged; ", "default")
     text.append(f"{count(worse, 'region')} got worse." if worse else "no region got worse.", "red" if worse else "")
     return text

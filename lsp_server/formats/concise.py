@@ -12,7 +12,7 @@ from magpy_core.findings import Report
 
 
 def lines(report: Report, view: View) -> Iterator[Text]:
-    others, quiet = guards.split(report.findings)
+    others, guard_findings = guards.split(report.findings)
     for finding in others:
         yield view.header(finding)
-    yield from guards.grouped(quiet, view)
+    yield from guards.grouped(guard_findings, view)

@@ -1,4 +1,4 @@
-"""Formats that are one document for a machine or another page, by name: each takes (report, view). Key name: DOCUMENTS."""
+"""Formats that are a complete document, by name; each takes (report, view). Key name: DOCUMENTS."""
 
 from __future__ import annotations
 

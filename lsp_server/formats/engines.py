@@ -17,7 +17,7 @@ from magpy_core.findings import RegionSummary, Report
 NAMES = {"magpy": "MagPy", "dynamo": "torch.compile"}
 HEAD = ("graphs", "breaks", "recompiles", "guards", "guards µs", "compile s", "call ms")
 NOTE = (
-    "graphs: one call runs through them. call ms: median of a compiled call; MagPy and torch.compile ran in two processes, "
+    "graphs: operator graphs per call. call ms: median of a compiled call. MagPy and torch.compile ran in two processes, "
     "one after the other."
 )
 _NOT_MEASURED = "-"
@@ -25,7 +25,7 @@ _NOT_MEASURED = "-"
 
 @dataclass
 class Pair:
-    """One region of the program, and what each engine made of it."""
+    """One region of the program, and its figures for each engine."""
 
     region: RegionSummary
     engines: dict[str, RegionSummary] = field(default_factory=dict)

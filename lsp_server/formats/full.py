@@ -9,6 +9,7 @@ from rich.text import Text
 
 from lsp_server.formats import guards
 from lsp_server.formats.view import STYLES, View, clean, cost, count, first_line, shorten
+from lsp_server.links import in_text
 from magpy_core.findings import Finding, Range, Report, lookup
 
 _TAB = "    "
@@ -17,17 +18,17 @@ _PATH_SHOWN = 6
 
 
 def lines(report: Report, view: View) -> Iterator[Text]:
-    others, quiet = guards.split(report.findings)
+    others, guard_findings = guards.split(report.findings)
     for finding in others:
         yield from _block(finding, view)
         yield Text()
-    if quiet:
+    if guard_findings:
         yield Text(
-            f"{count(len(quiet), 'guard')}: a capture is used again only while these values stay the same "
+            f"{count(len(guard_findings), 'guard')}: a capture is replayed only while these values stay the same "
             "(magpy-lsp explain MP204)",
             "bold",
         )
-        yield from guards.grouped(quiet, view)
+        yield from guards.grouped(guard_findings, view)
         yield Text()
 
 
@@ -47,7 +48,7 @@ def _block(finding: Finding, view: View) -> Iterator[Text]:
         yield _note("hint", " ".join(hint.split()))
     if len(finding.path) > 1:
         yield _note("path", _call_path(finding, view))
-    yield _note("docs", code.url)
+    yield _note("docs", in_text(code, view.docs_url))
 
 
 def _note(label: str, text: str) -> Text:
@@ -55,7 +56,7 @@ def _note(label: str, text: str) -> Text:
 
 
 def _call_path(finding: Finding, view: View) -> str:
-    """From the region down to the finding; the middle of a deep one is left out."""
+    """From the region down to the finding; the middle of a deep path is omitted."""
     steps = [
         f"{view.path(at.file)}:{at.range.start.line + 1}" + (f" in {clean(at.function)}" if at.function else "")
         for at in finding.path

@@ -1,6 +1,6 @@
-"""GitHub workflow commands: each finding an annotation on its line. Key function: lines.
+"""GitHub workflow commands: an annotation on the line of each finding. Key function: lines.
 
-Hints (guards, mostly) are left out: GitHub keeps ten annotations of each kind per step, and a model has hundreds of guards.
+Hints (mostly guards) are omitted: GitHub keeps ten annotations of each kind per step, and a model has hundreds of guards.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from lsp_server.formats.view import View, clean
+from lsp_server.links import in_text
 from magpy_core.findings import Finding, Report, Severity, lookup
 
 COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFORMATION: "notice"}
@@ -26,7 +27,7 @@ def _command(finding: Finding, view: View) -> str:
     span, code = finding.location.range, lookup(finding.code)
     where = {"file": view.uri_path(finding.location.file), "line": str(span.start.line + 1)}
     if span.start.line == span.end.line:
-        # GitHub drops an annotation that has columns and more than one line.
+        # GitHub drops annotations that have both columns and more than one line.
         where |= {"col": str(span.start.character + 1), "endColumn": str(max(span.end.character, span.start.character + 1))}
     else:
         where["endLine"] = str(span.end.line + (1 if span.end.character else 0))
@@ -34,7 +35,7 @@ def _command(finding: Finding, view: View) -> str:
     properties = ",".join(f"{key}={_property(value)}" for key, value in where.items())
     hint = " ".join((clean(finding.hint) or " ".join(code.hints[:1])).split())
     times = f" ({finding.count:,} times)" if finding.count > 1 else ""
-    message = "\n".join(filter(None, (clean(finding.message) + times, hint, code.url)))
+    message = "\n".join(filter(None, (clean(finding.message) + times, hint, in_text(code, view.docs_url))))
     return f"::{COMMANDS[finding.severity]} {properties}::{_data(message)}"
 
 

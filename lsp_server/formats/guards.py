@@ -1,4 +1,4 @@
-"""Guard findings (MP204), one line for all that are read on the same source line. Key functions: split, grouped."""
+"""Guard findings (MP204), combined into one line per source line. Key functions: split, grouped."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ GUARD = "MP204"
 
 
 def split(findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
-    """(everything else, guards): a real model has hundreds of guards, and they must not hide the rest.
+    """(other findings, guards): a real model has hundreds of guards, which must not hide the other findings.
 
-    A guard whose severity the user raised is meant to be seen: it stays with the rest.
+    A guard whose severity the user changed stays with the other findings.
     """
-    quiet = [f for f in findings if f.code == GUARD and f.severity_override is None]
-    return [f for f in findings if f.code != GUARD or f.severity_override is not None], quiet
+    guards = [f for f in findings if f.code == GUARD and f.severity_override is None]
+    return [f for f in findings if f.code != GUARD or f.severity_override is not None], guards
 
 
 def grouped(guards: Sequence[Finding], view: View) -> Iterator[Text]:

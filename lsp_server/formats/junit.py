@@ -1,7 +1,7 @@
 """JUnit XML: a suite per file, a case per finding, and one per region without a failure. Key function: text.
 
-Findings at or above ``--fail-on`` are failures, all others are cases that passed, with the finding as their output:
-a test report says the same as the exit status. Hints that fail nothing (guards, mostly) are left out.
+Findings at or above ``--fail-on`` are failures; all others are passed cases with the finding as their output, so the
+test report agrees with the exit status. Hints below ``--fail-on`` (mostly guards) are omitted.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 from lsp_server.formats.view import View, clean, first_line
+from lsp_server.links import in_text
 from magpy_core.findings import Finding, RegionSummary, Report, Severity, lookup
 
 
@@ -63,10 +64,12 @@ def _case(finding: Finding, failed: bool, view: View) -> ET.Element:
         line=str(start.line + 1),
     )
     hint = " ".join((clean(finding.hint) or " ".join(code.hints[:1])).split())
-    lines = [f"{path}:{start.line + 1}:{start.character + 1}: {finding.code} [{finding.severity.value}] ", "", "", code.url]
-    lines[0] += clean(finding.message)
-    lines[1] = clean(code.reason)
-    lines[2] = f"hint: {hint}"
+    lines = [
+        f"{path}:{start.line + 1}:{start.character + 1}: {finding.code} [{finding.severity.value}] {clean(finding.message)}",
+        clean(code.reason),
+        f"hint: {hint}",
+        in_text(code, view.docs_url),
+    ]
     if failed:
         inner = ET.SubElement(case, "failure", message=first_line(finding.message), type=finding.code)
     else:

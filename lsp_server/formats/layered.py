@@ -1,7 +1,7 @@
-"""Places for the boxes of a graph: for pictures in the report and in the editor. Key names: Box, place, place_trees.
+"""Layout of graphs for the HTML report and the editor. Key names: Box, place, place_trees.
 
-``place``: layers from top to bottom by the longest way from the inputs; in a layer, boxes stand near what they use.
-``place_trees``: trees from left to right, a line for each box, beside each other where there are many.
+``place``: layers from top to bottom by the longest path from the inputs; in a layer, boxes are near their inputs.
+``place_trees``: trees from left to right, one line per box, in several columns if there are many.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from math import ceil, sqrt
 WIDE, HIGH = 150, 38
 GAP_X, GAP_Y = 18, 34
 _EDGE = 12
-_MOST = 40  # a layer wider than this is folded: hundreds of updates of parameters stand beside each other
-_LEAST = 6
-_SHAPE = 1.5  # what width to height should be, where folding decides
-_STEP = 60  # between a box and those that it leads to, in a tree
+_MAX_PER_ROW = 40  # wider layers are folded: an optimizer has hundreds of parallel parameter updates
+_MIN_PER_ROW = 6
+_SHAPE = 1.5  # the ratio of width to height for folded layers
+_STEP = 60  # between a box and its children, in a tree
 
 
 @dataclass(kw_only=True)
 class Box:
-    """``inputs`` name boxes that come earlier. ``free``: an input of the graph, which may stand above its segment's cut."""
+    """``inputs`` are names of earlier boxes. ``free``: an input of the graph, which may be above its segment's cut."""
 
     inputs: list[str]
     segment: int = 0
@@ -32,10 +32,10 @@ class Box:
 
 
 def place(boxes: Mapping[str, Box]) -> tuple[float, float, list[float]]:
-    """Give each box its place; returns width, height and the heights of the cuts between segments."""
+    """Sets each box's position; returns width, height and the heights of the cuts between segments."""
     _layers(boxes)
     per_row = ceil(sqrt(len(boxes) * _SHAPE * (HIGH + GAP_Y) / (WIDE + GAP_X)))
-    per_row = min(max(per_row, _LEAST), _MOST)
+    per_row = min(max(per_row, _MIN_PER_ROW), _MAX_PER_ROW)
     layers: dict[int, list[Box]] = {}
     for box in boxes.values():
         layers.setdefault(box.layer, []).append(box)
@@ -76,7 +76,7 @@ def _middle(box: Box, boxes: Mapping[str, Box]) -> float:
 
 
 def place_trees(boxes: Mapping[str, Box]) -> tuple[float, float]:
-    """Give each box its place; each has at most one input, its parent. Returns width and height."""
+    """Sets each box's position; each has at most one input, its parent. Returns width and height."""
     children: dict[str, list[str]] = {}
     for name, box in boxes.items():
         for parent in box.inputs:
@@ -98,7 +98,7 @@ def place_trees(boxes: Mapping[str, Box]) -> tuple[float, float]:
 
 
 def _walk(root: str, children: Mapping[str, list[str]]) -> Iterator[tuple[str, int]]:
-    """A tree's boxes with their depth, each before its children; deep ones too."""
+    """A tree's boxes with their depth, each before its children; iterative, for deep trees."""
     waiting = [(root, 0)]
     while waiting:
         name, depth = waiting.pop()

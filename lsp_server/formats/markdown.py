@@ -1,7 +1,7 @@
 """A summary in Markdown, for a job summary or a comment on a pull request. Key function: text.
 
-What the program chose (messages, names) is escaped: it can neither break a table nor mention a person. On GitHub Actions
-places link to the line of the commit.
+Text from the program (messages, names) is escaped, so it can't break a table or mention a person. On GitHub Actions,
+locations link to the line in the commit.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from urllib.parse import quote
 from lsp_server.formats import engines
 from lsp_server.formats.regions import totals
 from lsp_server.formats.view import View, clean, count, first_line
+from lsp_server.links import web
 from magpy_core.findings import Finding, RegionSummary, Report, Severity, lookup
 
 _ROWS = 50
@@ -44,8 +45,8 @@ def text(report: Report, view: View, environ: Mapping[str, str] = os.environ) ->
 
 def _verdict(report: Report, view: View) -> str:
     failing = sum(f.severity.rank <= view.fail_on.rank for f in report.findings)
-    said = totals(report, view.suppressed, view.known).plain
-    return f"{'❌' if failing else '✅'} {said}"
+    summary = totals(report, view.suppressed, view.known).plain
+    return f"{'❌' if failing else '✅'} {summary}"
 
 
 def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
@@ -55,10 +56,11 @@ def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
 
 def _row(finding: Finding, view: View, environ: Mapping[str, str]) -> tuple[str, ...]:
     code = lookup(finding.code)
+    address = web(code, view.docs_url)
     times = f" ({finding.count:,} times)" if finding.count > 1 else ""
     return (
         f"{_MARKS[finding.severity]} {finding.severity.value}",
-        f'[{finding.code}]({code.url} "{code.title}")',
+        finding.code if address is None else f'[{finding.code}]({address} "{code.title}")',
         _place(finding, view, environ),
         escape(first_line(finding.message)) + times,
     )
@@ -89,7 +91,7 @@ def _side_by_side(report: Report) -> Iterator[tuple[str, ...]]:
 
 
 def _code(text: str) -> str:
-    """A code span whatever is in ``text``, also inside a table."""
+    """``text`` as a code span, also inside a table."""
     text = clean(text).replace("\n", " ").replace("|", "\\|")
     fence = "`" * (max((len(run) for run in re.findall(r"`+", text)), default=0) + 1)
     pad = " " if text.startswith("`") or text.endswith("`") else ""
@@ -97,7 +99,7 @@ def _code(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """``text`` as Markdown that shows it as it is; what stands between backticks becomes a code span."""
+    """``text`` escaped for Markdown; text between backticks becomes a code span."""
     parts = re.split(r"(`[^`]+`)", clean(text))
     return "".join(_code(p[1:-1]) if p.startswith("`") and len(p) > 2 else _plain(p) for p in parts)
 

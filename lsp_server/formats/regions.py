@@ -19,7 +19,7 @@ def lines(report: Report, view: View) -> Iterator[Text]:
 
 
 def _line(region: RegionSummary, view: View) -> Text:
-    state = ("complete graph", "green") if region.complete else ("graph not complete", "yellow")
+    state = ("complete graph", "green") if region.complete else ("incomplete graph", "yellow")
     if not region.captures:
         state = ("no graph", "yellow")
     text = Text.assemble("Region ", (clean(region.name), "bold"), f" ({region.kind})")
@@ -28,12 +28,12 @@ def _line(region: RegionSummary, view: View) -> Text:
     text.append(f" in {clean(region.entrypoint)}" if region.entrypoint else "")
     made = f"{count(region.captures, 'capture')}, "
     if region.engine == "dynamo":
-        again = f", {count(len(region.recompiles), 'recompile')}" if region.recompiles else ""
-        made = f"torch.compile made {count(region.captures, 'graph')}{again}, "
+        recompiles = f", {count(len(region.recompiles), 'recompile')}" if region.recompiles else ""
+        made = f"torch.compile made {count(region.captures, 'graph')}{recompiles}, "
     text.append(f": {count(region.calls, 'call')}, {made}")
     text.append(*state)
-    taking = f" ({region.guard_ms * 1e3:,.0f} µs)" if region.guard_ms is not None else ""
-    text.append(f", {count(region.graph_breaks, 'graph break')}, {count(region.guards, 'guard')}{taking}")
+    time = f" ({region.guard_ms * 1e3:,.0f} µs)" if region.guard_ms is not None else ""
+    text.append(f", {count(region.graph_breaks, 'graph break')}, {count(region.guards, 'guard')}{time}")
     if region.engine == "magpy":
         text.append(f", {count(region.side_effects, 'side effect')}")
     return text

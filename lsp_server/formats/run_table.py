@@ -1,4 +1,4 @@
-"""The table that ends ``magpy-lsp run``: per region eager against compiled, captures, and why it was recompiled.
+"""The table of ``magpy-lsp run``: for each region eager and compiled times, captures, and causes of recompiles.
 
 Key functions: table, recompiles, total.
 """
@@ -21,13 +21,13 @@ _NOT_MEASURED = "-"
 def table(report: Report, view: View) -> Table:
     shown = Table(
         box=box.SIMPLE_HEAD,
-        title="Regions, eager against compiled",
+        title="Regions: eager and compiled",
         title_justify="left",
         pad_edge=False,
         padding=0,
     )
     shown.add_column("region", overflow="fold", min_width=12)
-    # headings of two lines, so that nothing is cut in 80 columns
+    # headings have two lines, so that the table fits in 80 columns
     for name in ("calls", "eager\nms", "compiled\nms", "guards\nms", "speed-up", "captures", "recompiles", "after\nstep 3"):
         shown.add_column(name, justify="right", no_wrap=True)
     for region in report.regions:
@@ -48,7 +48,7 @@ def table(report: Report, view: View) -> Table:
 
 
 def recompiles(report: Report, view: View) -> Iterator[Text]:
-    """Why each region was captured again: the access path of the value, old and new."""
+    """Why each region was captured again: the access path of the value, its old and its new value."""
     for region in report.regions:
         if not region.recompiles:
             continue
@@ -65,7 +65,7 @@ def recompiles(report: Report, view: View) -> Iterator[Text]:
 
 
 def total(report: Report) -> Text:
-    """Time per call weighted by calls, over the regions where both were measured, and whether a steady state was reached."""
+    """Total times over the regions with both measurements, and whether a steady state was reached."""
     measured = [(r, e, c) for r in report.regions if (e := r.eager_ms) is not None and (c := r.compiled_ms) is not None]
     text = Text("Total: ", "bold")
     text.append(
@@ -74,7 +74,7 @@ def total(report: Report) -> Text:
     eager = sum(r.calls * e for r, e, _ in measured)
     compiled = sum(r.calls * c for r, _, c in measured)
     if compiled > 0:
-        text.append(f"{eager:,.0f} ms eager against {compiled:,.0f} ms compiled = ", "default")
+        text.append(f"{eager:,.0f} ms eager / {compiled:,.0f} ms compiled = ", "default")
         text.append(_speedup(eager / compiled))
     else:
         text.append("times not measured", "default")

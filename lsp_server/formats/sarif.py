@@ -1,7 +1,7 @@
 """SARIF 2.1.0, for code scanning services. Key function: text.
 
 Paths below the project are relative to ``%SRCROOT%``; columns count Unicode code points. The call path is a code flow;
-fingerprints survive moved lines.
+fingerprints stay the same when lines move.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from urllib.parse import quote
 
 from lsp_server.fingerprint import unique
 from lsp_server.formats.view import View, clean
+from lsp_server.links import web
 from magpy_core import __version__
 from magpy_core.findings import Code, Finding, Location, Range, Report, Severity, lookup
+from magpy_core.findings.docs import markdown
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFORMATION: "note", Severity.HINT: "note"}
 _ROOT = "%SRCROOT%"
-# The findings that say that the run itself did not go as it should.
+# Findings that report a failure of the run itself.
 _FAILED = {"MP903", "MP905", "MP906", "MP907", "MP908", "MP910"}
 
 
@@ -32,8 +34,7 @@ def text(report: Report, view: View) -> str:
                 "name": "magpy",
                 "version": __version__,
                 "semanticVersion": __version__,
-                "informationUri": "https://magpy.dev",
-                "rules": [_rule(code) for code in codes],
+                "rules": [_rule(code, view.docs_url) for code in codes],
             }
         },
         "invocations": [{"executionSuccessful": not any(f.code in _FAILED for f in report.findings)}],
@@ -45,15 +46,16 @@ def text(report: Report, view: View) -> str:
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, allow_nan=False) + "\n"
 
 
-def _rule(code: Code) -> dict[str, Any]:
+def _rule(code: Code, docs_url: str | None) -> dict[str, Any]:
+    address = web(code, docs_url)
     help_text = "\n".join([code.explanation, "", *(f"- {hint}" for hint in code.hints)])
     return {
         "id": code.code,
         "name": "".join(word.capitalize() for word in code.name.split("-")),
         "shortDescription": {"text": code.title},
         "fullDescription": {"text": code.reason},
-        "help": {"text": help_text, "markdown": help_text},
-        "helpUri": code.url,
+        "help": {"text": help_text, "markdown": markdown(code)},
+        **({} if address is None else {"helpUri": address}),
         "defaultConfiguration": {"level": LEVELS[code.severity]},
         "properties": {"tags": [code.family]},
     }
@@ -79,7 +81,7 @@ def _result(finding: Finding, print_: str, index: dict[str, int], view: View) ->
 
 
 def _message(finding: Finding) -> str:
-    """The message and what to do: services show no other field beside the line."""
+    """The message and the hint: services show only this field next to the line."""
     hint = finding.hint or " ".join(lookup(finding.code).hints[:1])
     return "\n".join(filter(None, (clean(finding.message), " ".join(clean(hint).split()))))
 

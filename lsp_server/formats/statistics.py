@@ -1,4 +1,4 @@
-"""How many findings of each code, most frequent first. Key function: lines."""
+"""The number of findings per code, most frequent first. Key function: lines."""
 
 from __future__ import annotations
 

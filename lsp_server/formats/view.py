@@ -1,4 +1,4 @@
-"""What all text formats share: paths as people type them, positions, colours, safe text. Key type: View."""
+"""Shared by all text formats: relative paths, positions, colours, safe text. Key type: View."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLURALS = {"information": "information", "branch": "branches"}
 
 
 def clean(text: str) -> str:
-    """``text`` without anything a terminal would act on: the program chose what is in it."""
+    """``text`` without control characters: it comes from the program and must not control the terminal."""
     return "".join(c if c in "\t\n" or unicodedata.category(c)[0] != "C" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -33,7 +33,7 @@ def count(number: int, noun: str) -> str:
 
 
 def relative(file: str, base: Path) -> str:
-    """``file`` relative to ``base`` when below it, else as it is; with forward slashes."""
+    """``file`` relative to ``base`` if below it, else unchanged; with forward slashes."""
     try:
         found = os.path.relpath(file, base)
     except ValueError:  # another drive
@@ -43,7 +43,7 @@ def relative(file: str, base: Path) -> str:
 
 
 def project_root(environ: Mapping[str, str] = os.environ) -> Path:
-    """What paths in CI formats are relative to: the checkout that GitHub or GitLab names, else the working directory."""
+    """The base of paths in CI formats: the checkout named by GitHub or GitLab, else the working directory."""
     for name in ("GITHUB_WORKSPACE", "CI_PROJECT_DIR"):
         root = environ.get(name)
         if root and Path.cwd().is_relative_to(os.path.abspath(root)):
@@ -53,10 +53,11 @@ def project_root(environ: Mapping[str, str] = os.environ) -> Path:
 
 @dataclass
 class View:
-    """How one report is shown: paths relative to ``base``, lines at most ``width`` cells where they may be cut.
+    """How to show a report: paths relative to ``base``, lines that may be shortened at most ``width`` cells wide.
 
-    ``fail_on`` is the severity that counts as a failure, for formats that tell failures from notes. ``suppressed`` and
-    ``known`` are how many findings comments and the baseline took away.
+    ``fail_on`` is the severity that counts as a failure, for formats that distinguish failures. ``suppressed`` and
+    ``known`` are the numbers of findings hidden by comments and by the baseline. ``docs_url``: where the
+    project publishes the pages of codes.
     """
 
     base: Path = field(default_factory=Path.cwd)
@@ -66,13 +67,14 @@ class View:
     root: Path = field(default_factory=project_root)
     suppressed: int = 0
     known: int = 0
+    docs_url: str | None = None
 
     def path(self, file: str) -> str:
-        """Relative to the base when below it, else as it is."""
+        """Relative to the base if below it, else unchanged."""
         return clean(relative(file, self.base))
 
     def uri_path(self, file: str) -> str:
-        """As :meth:`path`, but relative to the root of the project: what CI services want."""
+        """Like :meth:`path`, but relative to the root of the project, as CI services require."""
         return clean(relative(file, self.root))
 
     def place(self, location: Location) -> str:
@@ -81,7 +83,7 @@ class View:
         return f"{self.path(location.file)}:{start.line + 1}:{start.character + 1}"
 
     def header(self, finding: Finding, message: str | None = None) -> Text:
-        """``file:line:col: MP102 [warning] message``: the line every text format has."""
+        """``file:line:col: MP102 [warning] message``: the header line of all text formats."""
         text = Text()
         text.append(self.place(finding.location), "bold")
         text.append(": ")
@@ -96,12 +98,12 @@ class View:
 
 
 def ranks(finding: Finding) -> str:
-    """``rank 1``, ``ranks 0, 2``: of a finding that not all processes have."""
+    """``rank 1``, ``ranks 0, 2``: of a finding that only some processes report."""
     return f"rank{'' if len(finding.ranks) == 1 else 's'} {', '.join(map(str, finding.ranks))}"
 
 
 def cost(findings: Sequence[Finding]) -> str:
-    """What findings of one code cost, as far as it was measured: ``0.52 ms per step``; empty where nothing was."""
+    """The measured cost of findings of one code: ``0.52 ms per step``; empty if not measured."""
     costs = [finding.cost_ms for finding in findings if finding.cost_ms is not None]
     if not costs:
         return ""

@@ -1,4 +1,4 @@
-"""The server object: what it knows of the client, its documents, runs and board. Key types: MagpyServer, MagpyProtocol."""
+"""The server object: the client's capabilities, documents, runs and board. Key types: MagpyServer, MagpyProtocol."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _SETTINGS_PATIENCE = 5.0
 
 
 class MagpyProtocol(LanguageServerProtocol):
-    """pygls's protocol, mended where a client could be left waiting or a run left running.
+    """pygls's protocol, with fixes for requests that get no response and runs that would not end.
 
-    pygls runs a command as a second future behind the request's, so ``$/cancelRequest`` would leave it running; and a
-    request that it can't read, or one of ours without params, is never answered.
+    pygls runs a command in a second future behind the request's, so ``$/cancelRequest`` would not stop it. It never responds
+    to a request that it can't parse, or to one of our requests without params.
     """
 
     def structure_message(self, data: dict[str, Any]) -> Any:
@@ -53,10 +53,10 @@ class MagpyProtocol(LanguageServerProtocol):
             raise
 
     def notify_text(self, method: str, params: str) -> None:
-        """As ``notify``, for params that are JSON in ASCII already: nothing is converted."""
+        """Like ``notify``, for params that are already ASCII JSON."""
         body = f'{{"jsonrpc":"2.0","method":"{method}","params":{params}}}'.encode("ascii")
         if self.writer is not None:
-            self.writer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)  # stdio's, which writes at once
+            self.writer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)  # stdio's writer, which writes at once
 
     @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
     async def lsp_workspace__execute_command(self, params: types.ExecuteCommandParams) -> Any:  # type: ignore[override]
@@ -67,7 +67,7 @@ class MagpyProtocol(LanguageServerProtocol):
 
 
 class MagpyServer(LanguageServer):
-    """State shared by all handlers, and everything that is sent to the client."""
+    """State shared by all handlers, and all messages to the client."""
 
     def __init__(self) -> None:
         super().__init__("magpy", __version__, notebook_document_sync=SYNC, protocol_cls=MagpyProtocol)
@@ -83,11 +83,11 @@ class MagpyServer(LanguageServer):
         self._dirty: set[str] = set()
         self._publish_timer: asyncio.TimerHandle | None = None
         self._pumps: dict[int, OutputPump] = {}
-        self._told: set[str] = set()
-        self._asking = asyncio.Lock()
+        self._shown_problems: set[str] = set()
+        self._settings_lock = asyncio.Lock()
         self._stale: dict[int, bool] = {}
 
-    # What the client can do
+    # Client capabilities
 
     @property
     def encoding(self) -> str:
@@ -102,9 +102,9 @@ class MagpyServer(LanguageServer):
 
     @property
     def handles_status(self) -> bool:
-        """Our own client: it shows failures from ``magpy/status``, and messages of diagnostics above a hover.
+        """Whether it is our extension, which shows failures from ``magpy/status``, and diagnostics above a hover.
 
-        Others get a message box for a failure, and the messages in the hover's text.
+        Other clients get failures as messages, and the findings' messages in the hover text.
         """
         experimental = self.client_capabilities.experimental
         return isinstance(experimental, Mapping) and bool(experimental.get("magpyStatus"))
@@ -113,63 +113,65 @@ class MagpyServer(LanguageServer):
 
     def push_settings(self, raw: object) -> None:
         self._pushed, problems = parse_settings(raw)
-        self._complain(problems)
+        self._show_problems(problems)
 
     async def settings_for(self, uri: str) -> Settings:
-        """The settings in force for a file: asked of the client where it answers such questions."""
+        """The settings for a file, requested from the client if it supports that."""
         workspace = self.client_capabilities.workspace
         if workspace is None or not workspace.configuration:
             return self._pushed
         item = types.ConfigurationItem(scope_uri=uri, section=SECTION)
         try:
-            asked = self.workspace_configuration_async(types.ConfigurationParams([item]))
-            answer = await asyncio.wait_for(asked, _SETTINGS_PATIENCE)
+            request = self.workspace_configuration_async(types.ConfigurationParams([item]))
+            answer = await asyncio.wait_for(request, _SETTINGS_PATIENCE)
         except (TimeoutError, JsonRpcException) as error:
-            log.warning("the client did not tell its settings: %r", error)
+            log.warning("the client did not return its settings: %r", error)
             return self._pushed
         settings, problems = parse_settings(answer[0] if answer else None)
-        self._complain(problems)
+        self._show_problems(problems)
         return settings
 
-    def _complain(self, problems: list[str]) -> None:
+    def _show_problems(self, problems: list[str]) -> None:
         for problem in problems:
-            if problem not in self._told:  # asked for before every run: once is enough
-                self._told.add(problem)
+            if problem not in self._shown_problems:  # settings are requested before every run; one message is enough
+                self._shown_problems.add(problem)
                 self.window_show_message(types.ShowMessageParams(types.MessageType.Warning, f"MagPy: {problem}."))
 
     async def settings_changed(self) -> None:
-        """Severities apply to what is already shown, and to runs that have nothing to show yet."""
-        async with self._asking:  # an answer to an older question must not come last
+        """Applies the new severities to shown findings and to running programs."""
+        async with self._settings_lock:  # the response to an older request must not come last
             for found in self.board.known():
                 found.settings = await self.settings_for(found.uri)
         self.changed(self.board.keys())
         for run in self.runs.latest():
             if not run.state.active:
-                self._notify(STATUS, run.result())  # its counts are others now
+                self._notify(STATUS, run.result())  # its counts have changed
         self.lenses_changed()
 
     # Commands
 
     async def execute(self, mode: Mode, arguments: list[Any]) -> dict[str, Any]:
-        """Start a run; answers at its end, or at once with ``wait: false``. Cancelling the request stops the run."""
-        target, settings, wait = await self._asked("magpy.check" if mode == "check" else "magpy.runCompiled", arguments)
+        """Starts a run; returns at its end, or at once with ``wait: false``. Cancelling the request stops the run."""
+        target, settings, wait = await self._run_arguments(
+            "magpy.check" if mode == "check" else "magpy.runCompiled", arguments
+        )
         run = await self._start(target, mode, settings)
         if wait:
             await self.runs.wait(run)
         return run.result()
 
     async def compare(self, arguments: list[Any]) -> dict[str, Any]:
-        """The program under MagPy, then under torch.compile; answers at the end of both, or at once with ``wait: false``."""
-        target, settings, wait = await self._asked("magpy.compare", arguments)
+        """Runs the program under MagPy, then torch.compile; returns at the end of both, or at once with ``wait: false``."""
+        target, settings, wait = await self._run_arguments("magpy.compare", arguments)
         comparison = Comparison(target, lambda one: self._start(one, "compiled", settings), self.runs.wait, self.output)
         if wait:
             return await comparison.run()
         first = await comparison.begin()
-        self.spawn(comparison.go_on())
+        self.spawn(comparison.finish())
         return first.result()
 
-    async def _asked(self, command: str, arguments: list[Any]) -> tuple[Target, Settings, bool]:
-        """What a run command is about, the settings in force, and whether its end is waited for."""
+    async def _run_arguments(self, command: str, arguments: list[Any]) -> tuple[Target, Settings, bool]:
+        """The target of a run command, its settings, and whether to wait for the end of the run."""
         argument = arguments[0] if len(arguments) == 1 else None
         uri = argument.get("uri") if isinstance(argument, Mapping) else None
         settings = await self.settings_for(uri) if isinstance(uri, str) else self._pushed
@@ -182,20 +184,20 @@ class MagpyServer(LanguageServer):
 
     async def _start(self, target: Target, mode: Mode, settings: Settings) -> Run:
         try:
-            return await self.runs.start(target, mode, settings, self.accompany)
+            return await self.runs.start(target, mode, settings, self.show_progress)
         except Untrusted as error:
             raise JsonRpcException(str(error), code=types.LSPErrorCodes.RequestFailed.value) from None
 
-    def accompany(self, run: Run) -> None:
-        """The first change of a run brings its progress bar."""
-        run.on_change.remove(self.accompany)
+    def show_progress(self, run: Run) -> None:
+        """Shows the run's progress bar from its first change on."""
+        run.on_change.remove(self.show_progress)
         progress = report_progress(self, run, lambda: self.spawn(self.runs.stop(run)))
         if progress is not None:
             run.on_change.append(lambda _: progress.update())
             self.spawn(progress.show())
 
     def folder_of(self, path: str) -> str:
-        """Where a program starts: the workspace folder it is in, as a terminal of the editor would, else its own."""
+        """The working directory of a program: its workspace folder, as in the editor's terminal, else its own folder."""
         holding = [folder for folder in self.folders() if os.path.commonpath([folder, path]) == folder]
         return max(holding, key=len, default=os.path.dirname(path))
 
@@ -205,16 +207,16 @@ class MagpyServer(LanguageServer):
         return [path for uri in uris if (path := path_of(uri))]
 
     def check_table(self, key: str) -> None:
-        """Show what is wrong in a pyproject.toml: in its open text, else in the file on disk."""
+        """Publishes the problems of a pyproject.toml, from its open text, else from the file on disk."""
         document = self.documents.of_key(key)
         try:
             text = document.text if document is not None else Path(key).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
-            text = ""  # gone, or no text: nothing to show in it
-        if self.board.own(key, table_diagnostics(key, text, self.encoding)):
+            text = ""  # deleted, or not text: no diagnostics
+        if self.board.set_own_diagnostics(key, table_diagnostics(key, text, self.encoding)):
             self.changed({key})
 
-    # What runs tell (runs.Client)
+    # Notifications of runs (runs.Client)
 
     def status(self, run: Run) -> None:
         if not run.state.active:
@@ -234,7 +236,7 @@ class MagpyServer(LanguageServer):
         pump.feed(stream, data)
 
     def changed(self, keys: set[str], *, typed: bool = False) -> None:
-        """Diagnostics of these files changed: they are sent together, soon; at once (``typed``) where a user looks at it."""
+        """Schedules publishing the diagnostics of these files; at once if the user is editing (``typed``)."""
         self._dirty |= keys
         if typed and self._publish_timer is not None:
             self._publish_timer.cancel()
@@ -254,7 +256,7 @@ class MagpyServer(LanguageServer):
                     self._send_text(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, publication.params())
 
     def text_changed(self) -> None:
-        """Tell of runs that became older than the text, or its equal again by an undo."""
+        """Notifies the client of runs that became outdated by an edit, or up to date again by an undo."""
         for run in self.runs.latest():
             if not run.state.active and self._stale.get(run.id, False) != run.stale:
                 self._stale = {known.id: known.stale for known in self.runs.latest()}
@@ -280,7 +282,7 @@ class MagpyServer(LanguageServer):
             log.info("the client did not refresh its inlay hints: %s", error)
 
     def _send_text(self, method: str, params: str) -> None:
-        """A notification whose params are JSON already."""
+        """Sends a notification whose params are already JSON."""
         assert isinstance(self.protocol, MagpyProtocol)
         try:
             self.protocol.notify_text(method, params)
@@ -293,12 +295,12 @@ class MagpyServer(LanguageServer):
         try:
             self.protocol.notify(method, params)
         except BrokenPipeError:
-            self.closing = True  # the client is gone; the end of stdin ends the server
+            self.closing = True  # the client has exited; the end of stdin ends the server
 
-    # Life
+    # Lifetime
 
     def spawn(self, work: Any) -> None:
-        """Run a coroutine beside the handlers; its failure is logged, never lost."""
+        """Runs a coroutine in the background and logs its failure."""
         task = asyncio.ensure_future(work)
         self.background.add(task)
         task.add_done_callback(self._spawned)
@@ -309,7 +311,7 @@ class MagpyServer(LanguageServer):
             log.error("background task failed", exc_info=task.exception())
 
     async def end(self, code: int) -> None:
-        """Stop every run and leave, whatever stdin's reader is waiting for."""
+        """Stops every run and exits, even if the reader of stdin is blocked."""
         self.closing = True
         await self.runs.close()
         self.notebooks.close()
@@ -317,5 +319,5 @@ class MagpyServer(LanguageServer):
         os._exit(code)
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """Into the log: the default pops up a message box for every failed notification."""
+        """Logs the error; the default shows a message box for every failed notification."""
         log.error("%s: %s", getattr(source, "__name__", source), error, exc_info=error)

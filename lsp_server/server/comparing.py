@@ -1,4 +1,4 @@
-"""A program under both engines, one after the other, and their figures side by side. Key type: Comparison."""
+"""Runs a program under both engines in turn and compares their figures. Key type: Comparison."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from lsp_server.server.runs import Run, RunState
 from lsp_server.server.targets import Target
 from magpy_core.findings import Report
 
-# Enough for the timings of compiled and plain calls that are made side by side; as on the command line.
+# Enough steady calls for timings, as on the command line.
 _STEPS = 24
 _ENGINES = ("magpy", "dynamo")
 
 
 class Comparison:
-    """Two runs of one program. What either finds is shown as of any run; at the end there is a table on the report channel.
+    """Two runs of one program. Their findings are shown as usual; at the end the report channel gets a table.
 
     ``start`` starts a run, ``wait`` waits for its end, ``output`` shows bytes of a run.
     """
@@ -34,26 +34,26 @@ class Comparison:
 
     async def run(self) -> dict[str, Any]:
         await self.begin()
-        return await self.go_on()
+        return await self.finish()
 
     async def begin(self) -> Run:
-        """Start the first of the two runs."""
-        self._runs = [await self._start(self._target.under(_ENGINES[0]))]
+        """Starts the first of the two runs."""
+        self._runs = [await self._start(self._target.with_engine(_ENGINES[0]))]
         return self._runs[0]
 
-    async def go_on(self) -> dict[str, Any]:
-        """To the end of both. A run that does not come to its end, cancelled or failed, ends the comparison."""
+    async def finish(self) -> dict[str, Any]:
+        """Waits for the end of both runs. A cancelled or failed run ends the comparison."""
         await self._wait(self._runs[0])
         for engine in _ENGINES[1:]:
             if self._runs[-1].state is not RunState.DONE:
                 return self._runs[-1].result()
-            self._runs.append(await self._start(self._target.under(engine)))
+            self._runs.append(await self._start(self._target.with_engine(engine)))
             self._runs[-1].epilogue = self._table
             await self._wait(self._runs[-1])
         return self._runs[-1].result()
 
     def _table(self, report: Report) -> str:
-        """The figures of both, once the last has ended."""
+        """The figures of both runs, after the second has ended."""
         from lsp_server.features.summary import comparison_text  # rich is loaded when it is needed
 
         regions = [region for run in self._runs[:-1] for region in run.found.regions.values()]

@@ -1,4 +1,4 @@
-"""LSP methods and commands, each a few lines onto the server object. Key function: register."""
+"""Handlers of LSP methods and commands, which delegate to the server object. Key function: register."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from lsp_server.features import codelens, inlay
-from lsp_server.features.code_actions import SHOW_DOCUMENTATION, Asking, actions_for
+from lsp_server.features.code_actions import SHOW_DOCUMENTATION, ActionRequest, actions_for
 from lsp_server.features.documents import Document, key_of, path_of
 from lsp_server.features.hover import hover_text
 from lsp_server.features.positions import from_units, lsp_range
@@ -18,6 +18,7 @@ from lsp_server.features.region_hover import guard_text, region_text
 from lsp_server.features.settings import SECTION
 from lsp_server.features.tables import FILE, is_table_file
 from lsp_server.features.views import requests as views
+from lsp_server.links import in_editor, web
 from lsp_server.server.app import CODES, TRUST, MagpyServer
 from lsp_server.server.lifetime import on_signal, watch_process
 from lsp_server.server.targets import names_for
@@ -27,15 +28,15 @@ log = logging.getLogger(__name__)
 
 
 def register(server: MagpyServer) -> None:
-    """Attach every handler to ``server``."""
-    _register_life(server)
+    """Registers every handler with ``server``."""
+    _register_lifecycle(server)
     _register_documents(server)
     _register_features(server)
     _register_commands(server)
     views.register(server)
 
 
-def _register_life(server: MagpyServer) -> None:
+def _register_lifecycle(server: MagpyServer) -> None:
     @server.feature(types.INITIALIZE)
     def initialize(params: types.InitializeParams) -> None:
         options = params.initialization_options
@@ -73,7 +74,7 @@ def _register_life(server: MagpyServer) -> None:
 
     @server.feature(TRUST)
     def trust(params: Any) -> None:
-        """The user trusts the workspace now, or not any more; programs that run then are ended."""
+        """Updates whether the user trusts the workspace; ends running programs if not."""
         server.runs.trusted = bool(getattr(params, "trusted", False))
         if not server.runs.trusted:
             server.spawn(server.runs.stop_uri(None))
@@ -95,7 +96,7 @@ def _register_life(server: MagpyServer) -> None:
 
     @server.feature(types.EXIT)
     def leave(_params: None) -> None:
-        # pygls closes the wire next; runs that are still there end with the event loop.
+        # pygls closes the connection next; remaining runs end with the event loop.
         server.closing = True
 
     @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
@@ -143,10 +144,10 @@ def _register_documents(server: MagpyServer) -> None:
             path = path_of(event.uri)
             key = key_of(path) if path else None
             if key and is_table_file(path):
-                server.runs.configured_anew()
+                server.runs.on_config_saved()
                 if server.documents.of_key(key) is None:
                     server.check_table(key)
-            # An open file is what the editor says it is, not what is on disk.
+            # The editor's text of an open file takes precedence over the file on disk.
             if key and server.documents.of_key(key) is None and server.board.replaced(key):
                 server.changed({key})
                 server.text_changed()
@@ -166,7 +167,7 @@ def _register_documents(server: MagpyServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     async def saved(params: types.DidSaveTextDocumentParams) -> None:
         if is_table_file(path_of(params.text_document.uri)):
-            server.runs.configured_anew()  # also for a client that watches no files
+            server.runs.on_config_saved()  # also for a client that watches no files
         await server.saves.saved(params.text_document.uri)
 
 
@@ -184,7 +185,7 @@ def _register_features(server: MagpyServer) -> None:
         markdown = server.hover_markdown
         kind = types.MarkupKind.Markdown if markdown else types.MarkupKind.PlainText
         rated = [(finding, severity) for finding, severity, _ in found]
-        text = hover_text(rated, markdown=markdown, messages=not server.handles_status)
+        text = hover_text(rated, markdown=markdown, messages=not server.handles_status, docs_url=server.board.docs_url)
         narrowest = min((where for *_, where in found), key=lambda r: (r.end.line - r.start.line, r.end.character))
         other = _other_hover(server, document, params.position)
         if other is not None and isinstance(other.contents, types.MarkupContent):
@@ -223,22 +224,24 @@ def _register_features(server: MagpyServer) -> None:
         if document is None:
             return []
         only = [str(getattr(kind, "value", kind)) for kind in params.context.only or ()]
-        asking = Asking(params.context.diagnostics, only, server.encoding, server.handles_status)
+        asking = ActionRequest(params.context.diagnostics, only, server.encoding, server.handles_status)
         found = [(run, finding, where) for run, finding, _, where in server.board.within(document.key, params.range)]
         return actions_for(document, found, list(server.board.runs()), asking)
 
     @server.feature(CODES)
-    def codes(_params: Any) -> list[dict[str, str]]:
-        """Every finding code with its page, for clients that show them."""
+    def codes(_params: Any) -> list[dict[str, str | None]]:
+        """Every finding code with its page, for clients that show pages."""
         from magpy_core.findings.docs import markdown
 
+        url = server.board.docs_url
         return [
-            {"code": c.code, "name": c.name, "title": c.title, "url": c.url, "page": markdown(c)} for c in REGISTRY.values()
+            {"code": c.code, "name": c.name, "title": c.title, "url": web(c, url), "page": markdown(c)}
+            for c in REGISTRY.values()
         ]
 
 
 def _hover_in_cell(server: MagpyServer, document: Document, at: types.Position) -> types.Hover | None:
-    """On findings in a notebook's cell, which are kept as its script's."""
+    """The hover over findings in a notebook's cell, which belong to its script."""
     for key, notebook in server.board.notebooks.items():
         line = notebook.line_of(document.uri, at.line)
         found = server.board.at(key, types.Position(line, at.character)) if line is not None else []
@@ -246,13 +249,13 @@ def _hover_in_cell(server: MagpyServer, document: Document, at: types.Position) 
             markdown = server.hover_markdown
             kind = types.MarkupKind.Markdown if markdown else types.MarkupKind.PlainText
             rated = [(finding, severity) for finding, severity, _ in found]
-            text = hover_text(rated, markdown=markdown, messages=not server.handles_status)
+            text = hover_text(rated, markdown=markdown, messages=not server.handles_status, docs_url=server.board.docs_url)
             return types.Hover(types.MarkupContent(kind, text))
     return None
 
 
 def _other_hover(server: MagpyServer, document: Document, at: types.Position) -> types.Hover | None:
-    """On what no finding is about: a value that a guard is on, or a region's definition."""
+    """The hover over a guarded value or a region's definition."""
     runs = list(server.board.runs())
     kind = types.MarkupKind.Markdown if server.hover_markdown else types.MarkupKind.PlainText
     if at.line >= len(document.lines):
@@ -282,7 +285,7 @@ def _register_commands(server: MagpyServer) -> None:
 
     @server.command(codelens.CANCEL)
     async def cancel(arguments: list[Any]) -> dict[str, int]:
-        """One entrypoint's run with ``{uri}``, every run without."""
+        """Cancels one entrypoint's run with ``{uri}``, every run without."""
         argument = arguments[0] if arguments else {}
         uri = argument.get("uri") if isinstance(argument, dict) else None
         if not isinstance(uri, (str, type(None))):
@@ -291,15 +294,19 @@ def _register_commands(server: MagpyServer) -> None:
 
     @server.command(SHOW_DOCUMENTATION)
     async def documentation(arguments: list[Any]) -> bool:
-        """Open a code's page in a browser, for clients that show no page themselves."""
+        """Opens a code's page, in a browser if it is on the web, for clients that can't show pages."""
         code = REGISTRY.get(str(arguments[0])) if arguments else None
         if code is None:
-            raise JsonRpcInvalidParams(f"{SHOW_DOCUMENTATION}: needs a finding code")
-        shown = await server.window_show_document_async(types.ShowDocumentParams(code.url, external=True))
+            raise JsonRpcInvalidParams(f"{SHOW_DOCUMENTATION}: the argument must be a finding code")
+        page = in_editor(code, server.board.docs_url)
+        if page is None:
+            return False
+        external = not page.startswith("file:")
+        shown = await server.window_show_document_async(types.ShowDocumentParams(page, external=external))
         return bool(shown.success)
 
     @server.command(codelens.CLEAR)
     async def clear(_arguments: list[Any]) -> None:
-        """Forget all findings."""
+        """Clears all findings."""
         server.changed(server.board.clear())
         server.lenses_changed()

@@ -1,7 +1,7 @@
-"""Ending with the editor. Key functions: watch_process, on_signal.
+"""Ends the server with the editor. Key functions: watch_process, on_signal.
 
-An editor that crashes may leave our stdin open in another process, so end of input is not enough: its process is
-watched as well. On Linux a pidfd becomes readable when the process ends; elsewhere it is looked for now and then.
+If an editor crashes, our stdin may stay open in another process. So the server also watches the editor's process: on Linux
+with a pidfd, which becomes readable when the process ends, elsewhere by polling.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ log = logging.getLogger(__name__)
 _POLL_SECONDS = 3.0
 
 
-def watch_process(pid: int, gone: Callable[[], None]) -> bool:
-    """Call ``gone`` when process ``pid`` ends; False when it can't be watched (a client in another container)."""
+def watch_process(pid: int, on_exit: Callable[[], None]) -> bool:
+    """Calls ``on_exit`` when process ``pid`` ends; False if it can't be watched (a client in another container)."""
     loop = asyncio.get_running_loop()
     if not psutil.pid_exists(pid):
-        # The number may belong to another pid namespace, so this is no proof of a dead editor.
+        # The pid may belong to another pid namespace, so the editor may be alive.
         log.warning("the editor's process %d is not visible from here; relying on end of input", pid)
         return False
     if hasattr(os, "pidfd_open"):
@@ -31,27 +31,27 @@ def watch_process(pid: int, gone: Callable[[], None]) -> bool:
         except OSError as error:
             log.info("no pidfd for the editor's process: %s", error)
         else:
-            loop.add_reader(descriptor, _gone_once, loop, descriptor, gone)
+            loop.add_reader(descriptor, _exit_once, loop, descriptor, on_exit)
             return True
-    _poll(loop, pid, gone)
+    _poll(loop, pid, on_exit)
     return True
 
 
-def _gone_once(loop: asyncio.AbstractEventLoop, descriptor: int, gone: Callable[[], None]) -> None:
+def _exit_once(loop: asyncio.AbstractEventLoop, descriptor: int, on_exit: Callable[[], None]) -> None:
     loop.remove_reader(descriptor)
     os.close(descriptor)
-    gone()
+    on_exit()
 
 
-def _poll(loop: asyncio.AbstractEventLoop, pid: int, gone: Callable[[], None]) -> None:
+def _poll(loop: asyncio.AbstractEventLoop, pid: int, on_exit: Callable[[], None]) -> None:
     if psutil.pid_exists(pid):
-        loop.call_later(_POLL_SECONDS, _poll, loop, pid, gone)
+        loop.call_later(_POLL_SECONDS, _poll, loop, pid, on_exit)
     else:
-        gone()
+        on_exit()
 
 
 def on_signal(stop: Callable[[], None]) -> None:
-    """Call ``stop`` on SIGTERM, SIGINT and SIGHUP, where the platform has them."""
+    """Calls ``stop`` on SIGTERM, SIGINT and SIGHUP, if the platform has them."""
     loop = asyncio.get_running_loop()
     for name in ("SIGTERM", "SIGINT", "SIGHUP"):
         number = getattr(signal, name, None)

@@ -1,4 +1,4 @@
-"""The language server's process: stdio wired so that nothing but the protocol touches the wire. Key function: main."""
+"""The language server's process; reserves stdio for the protocol. Key function: main."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lsp_server.server.handlers import register
 
 
 def main() -> int:
-    """Serve LSP on stdin and stdout until the client leaves. Returns the exit code LSP asks for."""
+    """Serves LSP on stdin and stdout until the client exits. Returns the exit code required by LSP."""
     level = os.environ.get("MAGPY_LSP_LOG", "warning").upper()
     logging.basicConfig(
         stream=sys.stderr,
         level=level if level in logging.getLevelNamesMapping() else logging.WARNING,
         format="%(levelname)s %(name)s: %(message)s",
     )
-    # The wire moves to private descriptors; whatever prints or reads by mistake meets stderr and an empty stdin.
+    # The protocol uses private descriptors; stray prints go to stderr, and stray reads see an empty stdin.
     wire_in = os.fdopen(os.dup(0), "rb")
     wire_out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

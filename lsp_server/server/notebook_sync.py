@@ -1,4 +1,4 @@
-"""Notebooks on the wire: cells that the client tells of, scripts that are run in their place. Key type: Notebooks."""
+"""Synchronisation of notebooks: the client's cells, and the scripts that run instead. Key type: Notebooks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SYNC = types.NotebookDocumentSyncOptions(
 
 
 class Notebooks:
-    """Open notebooks by URI, with the URIs of their code cells in order; and those that were run, by script."""
+    """Open notebooks by URI, with the URIs of their code cells in order, and notebooks that ran, by script."""
 
     def __init__(self, server: MagpyServer) -> None:
         self._server = server
@@ -38,7 +38,7 @@ class Notebooks:
     # Running
 
     def target(self, target: Target) -> Target:
-        """For a notebook its script, else the target as it is. Raises ValueError for what is no notebook."""
+        """For a notebook its script, else the target unchanged. Raises ValueError for an invalid notebook."""
         if not target.path.endswith(SUFFIX) or target.module is not None:
             return target
         path = os.path.abspath(target.path)
@@ -50,7 +50,7 @@ class Notebooks:
             stream.write("\n".join(notebook.lines()))
         self._server.board.notebooks[key_of(notebook.script)] = notebook
         folder = os.path.dirname(path)
-        # The script is elsewhere, but imports are from beside the notebook, as in Jupyter.
+        # The script is in another folder, but imports are relative to the notebook's folder, as in Jupyter.
         paths = [folder, *filter(None, [target.env.get("PYTHONPATH") or os.environ.get("PYTHONPATH")])]
         env = {**target.env, "PYTHONPATH": os.pathsep.join(paths)}
         name = target.name or os.path.basename(path)
@@ -65,12 +65,12 @@ class Notebooks:
         return os.path.join(own, f"{os.path.basename(path).removesuffix(SUFFIX)}.py")
 
     def close(self) -> None:
-        """Remove the scripts."""
+        """Removes the scripts."""
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = ""
 
-    # Following the editor
+    # Changes in the editor
 
     def opened(self, params: types.DidOpenNotebookDocumentParams) -> None:
         self._open[params.notebook_document.uri] = list(params.notebook_document.cells)
@@ -100,7 +100,7 @@ class Notebooks:
         self._refresh(params.notebook_document.uri)
 
     def _refresh(self, uri: str) -> None:
-        """The cells are other ones: what was found moves with its lines, as in any file."""
+        """Updates the cells after a change: findings move with their lines, as in any file."""
         path = path_of(uri)
         for key, notebook in self._server.board.notebooks.items():
             if path is None or key_of(notebook.path) != key_of(path):
@@ -115,7 +115,7 @@ class Notebooks:
             try:
                 return read_cells(notebook.path)
             except ValueError:
-                return []  # deleted: there is nothing to show anything in
+                return []  # deleted
         code = [cell.document for cell in self._open[uri] if cell.kind is types.NotebookCellKind.Code]
         documents = [self._server.documents.get(name) for name in code]
         return [Cell(tuple(d.lines), d.uri) for d in documents if d is not None]

@@ -1,7 +1,7 @@
-"""Check again when a file is saved, where the setting ``magpy.runOnSave`` asks for it. Key type: RunOnSave.
+"""Checks again when a file is saved, if ``magpy.runOnSave`` is on. Key type: RunOnSave.
 
-For clients other than our own extension, which does it itself: it knows the entrypoint that its user chose. What runs is
-what the user has checked before, if the saved file is one of it or beside it; saving never starts another program.
+Our own extension does this itself, since it knows the selected entrypoint; this is for other clients. A save runs only
+programs that the user has checked before, if the saved file belongs to them or is in their folder.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ log = logging.getLogger(__name__)
 
 
 class RunOnSave:
-    """One timer per entrypoint: of several saves in a row the last one starts the run."""
+    """One timer per entrypoint: the last of several saves in a row starts the run."""
 
     def __init__(self, server: MagpyServer) -> None:
         self._server = server
         self._waiting: dict[str, asyncio.TimerHandle] = {}
 
     async def saved(self, uri: str) -> None:
-        """A file was saved."""
+        """Schedules runs after a file was saved."""
         path = path_of(uri)
         if path is None or not path.endswith(".py") or self._server.handles_status:
             return
@@ -38,11 +38,11 @@ class RunOnSave:
         key = key_of(path)
         for run in self._server.runs.latest():
             folder = os.path.dirname(key_of(run.target.path))
-            beside = os.path.commonpath([key, folder]) == folder
-            if run.mode == "check" and (beside or key in run.found.files()):
-                self._later(run, settings.run_on_save_delay)
+            in_folder = os.path.commonpath([key, folder]) == folder
+            if run.mode == "check" and (in_folder or key in run.found.files()):
+                self._schedule(run, settings.run_on_save_delay)
 
-    def _later(self, run: Run, delay: float) -> None:
+    def _schedule(self, run: Run, delay: float) -> None:
         before = self._waiting.pop(run.target.key, None)
         if before is not None:
             before.cancel()
@@ -53,6 +53,6 @@ class RunOnSave:
         self._waiting.pop(run.target.key, None)
         settings = await self._server.settings_for(run.target.uri)
         try:
-            await self._server.runs.start(run.target, "check", settings, self._server.accompany)
+            await self._server.runs.start(run.target, "check", settings, self._server.show_progress)
         except Untrusted as error:
             log.info("not run on save: %s", error)

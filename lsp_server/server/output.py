@@ -1,7 +1,7 @@
-"""The program's output on its way to the client: decoded, batched and bounded. Key type: OutputPump.
+"""Forwards the program's output to the client: decoded, batched and bounded. Key type: OutputPump.
 
-A program may print binary, or gigabytes. The client gets text, at most one batch every few hundredths of a second,
-and of a flood the beginning and the end with a note of how much lies between.
+A program may print binary data, or gigabytes. The client gets text, at most one batch every few hundredths of a second. Of
+excessive output it gets the beginning and the end, with a note of how much is omitted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _END = 8 * 1024
 
 
 class OutputPump:
-    """Collects one run's output by stream and hands it on as ``send(stream, text)`` on the event loop."""
+    """Collects one run's output by stream and passes it to ``send(stream, text)`` on the event loop."""
 
     def __init__(self, send: Callable[[str, str], None]) -> None:
         self._send = send
@@ -37,13 +37,13 @@ class OutputPump:
             self._add(stream, text)
 
     def flush(self) -> None:
-        """Send what is pending now."""
+        """Sends pending output now."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         pending, self._head = self._head, []
         if self._dropped:
-            pending.append(("report", f"\n[{self._dropped} characters of output left out]\n"))
+            pending.append(("report", f"\n[{self._dropped} characters of output omitted]\n"))
         pending += self._ends.items()
         self._ends = {}
         self._size = self._dropped = 0
@@ -51,7 +51,7 @@ class OutputPump:
             self._send(stream, text)
 
     def close(self) -> None:
-        """The streams ended: an unfinished character becomes a replacement mark."""
+        """Ends the streams: an incomplete character becomes a replacement character."""
         for stream, decoder in self._decoders.items():
             text = decoder.decode(b"", final=True)
             if text:
@@ -59,8 +59,8 @@ class OutputPump:
         self.flush()
 
     def _add(self, stream: str, text: str) -> None:
-        # The first _BATCH characters of an interval are kept, and after them each stream's end. Reports are ours
-        # and short: none is lost.
+        # Keeps the first _BATCH characters of an interval, then the end of each stream. Reports are short and
+        # always kept.
         if self._size + len(text) <= _BATCH and not self._ends:
             self._head.append((stream, text))
             self._size += len(text)

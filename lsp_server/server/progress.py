@@ -1,4 +1,4 @@
-"""Work-done progress of a run, if the client can show it. Key function: report_progress."""
+"""Work-done progress of a run, if the client supports it. Key function: report_progress."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INTERVAL = 0.1
 
 
 class RunProgress:
-    """One progress bar for one run, under a token never used before."""
+    """The progress bar of one run, with a unique token."""
 
     def __init__(self, server: LanguageServer, run: Run, cancel: Callable[[], None]) -> None:
         self._server = server
@@ -29,19 +29,19 @@ class RunProgress:
         self._shown = False
         self._ended = False
         self._last = 0.0
-        self._later: asyncio.TimerHandle | None = None
+        self._pending_report: asyncio.TimerHandle | None = None
 
     async def show(self) -> None:
-        """Ask the client for a progress bar. The run does not wait for the answer."""
+        """Requests a progress bar from the client. The run does not wait for the response."""
         progress = self._server.work_done_progress
         try:
             await progress.create_async(self._token)
         except (JsonRpcException, asyncio.CancelledError) as error:
-            log.info("the client shows no progress: %r", error)
+            log.info("the client does not show progress: %r", error)
             return
         if self._ended:
             return
-        percentage = 0 if self._run.steps else None  # without a number of steps the bar only moves
+        percentage = 0 if self._run.steps else None  # without a number of steps, progress is indeterminate
         message = self._run.summary()
         begin = types.WorkDoneProgressBegin("MagPy", cancellable=True, message=message, percentage=percentage)
         progress.begin(self._token, begin)
@@ -49,7 +49,7 @@ class RunProgress:
         progress.tokens[self._token].add_done_callback(lambda future: self._cancel() if future.cancelled() else None)
 
     def update(self) -> None:
-        """The run moved on, or ended."""
+        """Updates the bar after the run progressed or ended."""
         if self._ended:
             return
         progress = self._server.work_done_progress
@@ -58,18 +58,18 @@ class RunProgress:
             if self._shown:
                 progress.end(self._token, types.WorkDoneProgressEnd(message=self._run.summary()))
             progress.tokens.pop(self._token, None)
-            if self._later is not None:
-                self._later.cancel()
-        elif self._shown and self._later is None:
+            if self._pending_report is not None:
+                self._pending_report.cancel()
+        elif self._shown and self._pending_report is None:
             wait = self._last + _INTERVAL - time.monotonic()
             if wait > 0:
-                # The last of many updates must be shown too: after it there may be none for minutes.
-                self._later = asyncio.get_running_loop().call_later(wait, self._report)
+                # The last of many updates must be shown too: the next one may be minutes later.
+                self._pending_report = asyncio.get_running_loop().call_later(wait, self._report)
             else:
                 self._report()
 
     def _report(self) -> None:
-        self._later = None
+        self._pending_report = None
         if not self._ended:
             self._last = time.monotonic()
             steps = self._run.steps
@@ -79,6 +79,6 @@ class RunProgress:
 
 
 def report_progress(server: LanguageServer, run: Run, cancel: Callable[[], None]) -> RunProgress | None:
-    """A progress bar for ``run``, or None when the client has none. Call its ``update`` when the run changes."""
+    """A progress bar for ``run``, or None if the client has none. Call ``update`` when the run changes."""
     window = server.client_capabilities.window
     return RunProgress(server, run, cancel) if window is not None and window.work_done_progress else None

@@ -1,4 +1,4 @@
-"""What a run command asks for: its argument checked, and configured entrypoints looked up.
+"""Validates the argument of a run command and looks up configured entrypoints.
 
 Key types: Target; key function: target_of. An argument is ``{uri, name?, module?, args?, steps?, cwd?, env?, python?,
 timeout?, nproc?, engine?}``. ``name`` is that of an entrypoint of the setting ``magpy.entrypoints`` or of
@@ -24,7 +24,7 @@ from magpy_core.runner.request import SESSIONS
 
 @dataclass(frozen=True)
 class Target:
-    """What to run: the file of ``uri``, or ``module`` with that file's folder telling where from. None: not set here."""
+    """The program: the file of ``uri``, or ``module``, run from that file's folder. None: not set."""
 
     uri: str
     path: str
@@ -46,12 +46,12 @@ class Target:
 
     @property
     def key(self) -> str:
-        """One run at a time for each of these."""
+        """Identifies the program: one run at a time for each key."""
         program = f"-m {self.module} in {self.cwd}" if self.module else key_of(self.path)
         named = f"{self.name}: {program}" if self.name else program
         return named if self.engine == "magpy" else f"{named} with {self.engine}"
 
-    def under(self, engine: str) -> Target:
+    def with_engine(self, engine: str) -> Target:
         """The same program under another engine."""
         return replace(self, engine=engine)
 
@@ -69,40 +69,40 @@ class Target:
 
 
 def target_of(command: str, argument: object, settings: Settings, folder_of: Any) -> Target:
-    """The target of a command's argument; ``folder_of(path)`` is where a program starts. Raises for a wrong argument."""
+    """The target of a command's argument; ``folder_of(path)`` is a program's working directory. Raises if invalid."""
 
-    def wrong(what: str) -> NoReturn:
+    def invalid(what: str) -> NoReturn:
         raise JsonRpcInvalidParams(f"{command}: {what}")
 
     if not isinstance(argument, Mapping) or not isinstance(argument.get("uri"), str):
-        wrong("needs one argument {uri, name?, module?, args?, steps?, cwd?, env?}")
+        invalid("needs one argument {uri, name?, module?, args?, steps?, cwd?, env?}")
     path = path_of(argument["uri"])
     if path is None:
-        wrong("only a file on disk can be run: save it first")
+        invalid("only a file on disk can be run: save it first")
     for key in ("module", "cwd", "name", "python"):
         if not isinstance(argument.get(key), (str, type(None))):
-            wrong(f"{key} must be a string")
+            invalid(f"{key} must be a string")
     args, env = argument.get("args"), argument.get("env")
     if args is not None and not (isinstance(args, list) and all(isinstance(a, str) for a in args)):
-        wrong("args must be a list of strings")
+        invalid("args must be a list of strings")
     if env is not None and not (isinstance(env, Mapping) and all(isinstance(v, str) for v in env.values())):
-        wrong("env must be an object of strings")
+        invalid("env must be an object of strings")
     steps, nproc, timeout = argument.get("steps"), argument.get("nproc"), argument.get("timeout")
-    if steps is not None and (not _whole(steps) or steps < 0):
-        wrong("steps must be a whole number, 0 or more")
-    if nproc is not None and (not _whole(nproc) or nproc < 1):
-        wrong("nproc must be a whole number, 1 or more")
+    if steps is not None and (not _is_int(steps) or steps < 0):
+        invalid("steps must be an integer, 0 or more")
+    if nproc is not None and (not _is_int(nproc) or nproc < 1):
+        invalid("nproc must be an integer, 1 or more")
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0):
-        wrong("timeout must be a number of seconds above 0")
+        invalid("timeout must be a number of seconds above 0")
     engine = argument.get("engine") or "magpy"
     if engine not in SESSIONS or (engine != "magpy" and command != "magpy.check"):
-        wrong(f"engine must be one of {', '.join(SESSIONS)}; torch.compile's is for magpy.check")
+        invalid(f"engine must be one of {', '.join(SESSIONS)}; torch.compile is only for magpy.check")
     base = Target(uri=argument["uri"], path=path)
     if name := argument.get("name"):
         entries = configured(path, settings, folder_of(path))
         if name not in entries:
-            known = ", ".join(entries) or "there are none"
-            wrong(f"there is no entrypoint {name!r} (known: {known})")
+            known = ", ".join(entries) or "none"
+            invalid(f"unknown entrypoint {name!r} (known: {known})")
         base = _from_entry(base, *entries[name])
     given: dict[str, Any] = {
         "module": argument.get("module"), "steps": steps, "cwd": argument.get("cwd"), "python": argument.get("python"),
@@ -112,24 +112,24 @@ def target_of(command: str, argument: object, settings: Settings, folder_of: Any
     return replace(target, cwd=target.cwd or folder_of(target.path))
 
 
-def _whole(value: object) -> bool:
+def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def configured(path: str, settings: Settings, folder: str) -> dict[str, tuple[Entrypoint, str]]:
-    """Entrypoints in force for a file, with the folder each is relative to; the editor's go over the project's."""
+    """The entrypoints for a file, each with its base folder; the editor's take precedence over the project's."""
     found: dict[str, tuple[Entrypoint, str]] = {}
     try:
         loaded = load_for(Path(path) if os.path.isdir(path) else Path(path).parent)
     except ConfigError:
-        loaded = None  # a run says what is wrong there; the editor's own are still there
+        loaded = None  # a run reports the error; the editor's entrypoints still apply
     if loaded is not None and loaded.file is not None:
         found = {entry.name: (entry, str(loaded.file.parent)) for entry in loaded.settings.entrypoints}
     return {**found, **{entry.name: (entry, folder) for entry in settings.entrypoints}}
 
 
 def names_for(path: str, settings: Settings, folder: str) -> list[str]:
-    """The configured entrypoints that run this very file."""
+    """The names of the configured entrypoints that run this file."""
     entries = configured(path, settings, folder).items()
     return [name for name, (entry, base) in entries if entry.program and _is(_full(entry.program, base), path)]
 

@@ -1,4 +1,4 @@
-"""A run's process, seen from the event loop: wishes and settings become a RunRequest. Key types: Wishes, Worker."""
+"""Runs the worker process from the event loop. Key types: RunOptions, Worker."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _IN_EDITOR = {
 
 
 class Refused(Exception):
-    """The run can't be started; ``findings`` say where the reason is."""
+    """The run can't be started; ``findings`` point at the reason."""
 
     def __init__(self, message: str, findings: list[Finding]) -> None:
         super().__init__(message)
@@ -39,8 +39,8 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What a command asks for; None leaves it to the editor's settings, then to ``[tool.magpy]``, then to the default."""
+class RunOptions:
+    """The options of a command; None: use the editor's setting, ``[tool.magpy]`` or the default, in this order."""
 
     mode: Literal["check", "run"]
     script: str | None
@@ -57,36 +57,36 @@ class Wishes:
 
 
 class Worker:
-    """One worker process. ``output`` is called on the event loop; the program waits when it is too fast for that."""
+    """One worker process. ``output`` is called on the event loop; a program that writes too fast has to wait."""
 
-    def __init__(self, wishes: Wishes, settings: Settings, output: Callable[[str, bytes], None]) -> None:
-        self.loaded = loaded = _configuration(wishes)
-        self._nproc = wishes.nproc
+    def __init__(self, options: RunOptions, settings: Settings, output: Callable[[str, bytes], None]) -> None:
+        self.loaded = loaded = _configuration(options)
+        self._nproc = options.nproc
         self._output = output
         self._loop = asyncio.get_running_loop()
         self._room = threading.Semaphore(_CHUNKS_IN_FLIGHT)
         self._handle: AsyncRunHandle | None = None
         self.selection = selection_of(loaded)
-        self.request = self._request(wishes, settings, loaded)
+        self.request = self._request(options, settings, loaded)
 
-    def _request(self, wishes: Wishes, settings: Settings, loaded: Loaded) -> RunRequest:
+    def _request(self, options: RunOptions, settings: Settings, loaded: Loaded) -> RunRequest:
         config = loaded.settings
-        # What torch.compile finds does not depend on the backend, and a quick one finds it soonest; times do.
-        untimed = wishes.engine == "dynamo" and wishes.mode == "check"
-        timeouts = (wishes.timeout, settings.timeout, config.timeout)
+        # torch.compile's findings do not depend on the backend, so a check uses the fastest one to compile.
+        untimed = options.engine == "dynamo" and options.mode == "check"
+        timeouts = (options.timeout, settings.timeout, config.timeout)
         timeout = next((t for t in timeouts if t is not None), None)
         return RunRequest(
-            mode="run" if untimed else wishes.mode,
-            script=wishes.script,
-            module=wishes.module,
-            args=list(wishes.args if wishes.args is not None else settings.args),
-            python=_interpreter(wishes, settings),
-            cwd=wishes.cwd,
-            env={**os.environ, **settings.env, **wishes.env},
-            steps=_steps(wishes, settings, config.steps),
+            mode="run" if untimed else options.mode,
+            script=options.script,
+            module=options.module,
+            args=list(options.args if options.args is not None else settings.args),
+            python=_interpreter(options, settings),
+            cwd=options.cwd,
+            env={**os.environ, **settings.env, **options.env},
+            steps=_steps(options, settings, config.steps),
             timeout=timeout or None,
             backend="eager" if untimed else settings.backend or config.backend or "inductor",
-            session_factory=SESSIONS[wishes.engine],
+            session_factory=SESSIONS[options.engine],
             regions=list(config.regions),
             call_policy=dict(config.call_policy),
             stdin="null",
@@ -96,9 +96,9 @@ class Worker:
         )
 
     def start(self) -> AsyncIterator[Message]:
-        """Start the process; its messages until it ends."""
+        """Starts the process and yields its messages until it ends."""
         if self._nproc > 1:
-            from magpy_core.runner.distributed import launch_ranks  # rarely asked for, and not small
+            from magpy_core.runner.distributed import launch_ranks  # rarely used, and slow to import
 
             self._handle = AsyncRunHandle(launch_ranks(self.request, self._nproc))
         else:
@@ -106,12 +106,12 @@ class Worker:
         return aiter(self._handle)
 
     async def wait(self) -> Outcome:
-        """How it ended."""
+        """Waits for the outcome."""
         assert self._handle is not None, "started first"
         return await self._handle.wait()
 
     async def close(self) -> None:
-        """End the process tree if it is still there, and wait until it is gone, however often the task is cancelled."""
+        """Kills the process tree if it still exists and waits for its end, even if the task is cancelled repeatedly."""
         if self._handle is None:
             return
         closing = asyncio.ensure_future(self._handle.aclose())
@@ -120,48 +120,48 @@ class Worker:
             try:
                 await asyncio.shield(closing)
             except asyncio.CancelledError:
-                cancelled = True  # a shutdown cancels all tasks, some of which cancel us once more
+                cancelled = True  # a shutdown cancels all tasks, some of which cancel this one again
         if cancelled:
             raise asyncio.CancelledError
         closing.result()
 
     def _chunk(self, stream: str, data: bytes) -> None:
-        # On a thread of the runner's. The bound makes a flood wait in the program's pipe and not in our memory.
+        # On a thread of the runner. The bound keeps excess output in the program's pipe, not in our memory.
         while not self._room.acquire(timeout=_PATIENCE):
             if self._loop.is_closed():
                 return
         try:
             self._loop.call_soon_threadsafe(self._arrived, stream, data)
         except RuntimeError:
-            self._room.release()  # the loop is closed: nobody listens any more
+            self._room.release()  # the loop is closed
 
     def _arrived(self, stream: str, data: bytes) -> None:
         self._room.release()
         self._output(stream, data)
 
 
-def _interpreter(wishes: Wishes, settings: Settings) -> str | None:
+def _interpreter(options: RunOptions, settings: Settings) -> str | None:
     """An entrypoint's own Python (a file, a name on PATH, the folder of a virtual environment), else the editor's."""
-    if wishes.python is None:
+    if options.python is None:
         return settings.interpreter or None
-    for candidate in (wishes.python, os.path.join(wishes.python, "bin", "python")):
+    for candidate in (options.python, os.path.join(options.python, "bin", "python")):
         if not os.path.isdir(candidate) and (found := shutil.which(candidate)):
             return os.path.abspath(found)
-    return wishes.python  # starting it says what is wrong
+    return options.python  # starting it reports the error
 
 
-def _steps(wishes: Wishes, settings: Settings, configured: int | None) -> int:
-    if wishes.steps is not None:
-        return wishes.steps
-    if wishes.mode == "run":
+def _steps(options: RunOptions, settings: Settings, configured: int | None) -> int:
+    if options.steps is not None:
+        return options.steps
+    if options.mode == "run":
         return 0
     chosen = settings.steps if settings.steps is not None else configured
     return _CHECK_STEPS if chosen is None else chosen
 
 
-def _configuration(wishes: Wishes) -> Loaded:
+def _configuration(options: RunOptions) -> Loaded:
     try:
-        return load_for(wishes.config_start)
+        return load_for(options.config_start)
     except ConfigError as error:
         first = error.problems[0]
         message = f"{first.file.name}:{first.line}: {first.sentence}"
@@ -169,12 +169,12 @@ def _configuration(wishes: Wishes) -> Loaded:
 
 
 def selection_of(loaded: Loaded) -> Selection:
-    """Which findings the project's table wants, and how much they count."""
+    """The project's selection and severities of findings."""
     return Selection(loaded.settings.select, loaded.settings.ignore, loaded.settings.severity)
 
 
-def in_editor_words(message: str) -> str:
-    """Advice of the runner names the command line's options; in an editor these are settings."""
+def options_to_settings(message: str) -> str:
+    """Replaces the command line's options in a message by the editor's settings."""
     for option, words in _IN_EDITOR.items():
         message = message.replace(option, words)
     return message

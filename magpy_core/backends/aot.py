@@ -1,4 +1,4 @@
-"""The backends that go through AOTAutograd: aot_eager and inductor."""
+"""The backends that use AOTAutograd: aot_eager and inductor. Key types: AotEagerBackend, InductorBackend."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ from magpy_core._compat.torch.decompositions import wrongly_decomposed
 from magpy_core._compat.torch.torch_state import default_device, preserve_torch_state
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
 from magpy_core.backends.base import CompiledGraph, ShapeGuard
-from magpy_core.backends.calling import adapt, is_identity
+from magpy_core.backends.calling import UNCOUNTED, adapt, is_identity, keep_versions
 from magpy_core.backends.checks import write_checks
 from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.backends.lowering import lower_scalars, needs_lowering
 from magpy_core.backends.preparation import prepare
+from magpy_core.backends.saved import saved_and_written
 from magpy_core.findings import Unsupported
 
 
 @contextmanager
 def frames_cleared() -> Iterator[None]:
-    """What a failed compilation holds ends here. The graph's modes (inference mode) that it ran are among that: objects that
-    put the thread's state back as they found it, when the last one who knows them goes."""
+    """Releases the objects of a failed compilation. Among them are modes of the graph (inference mode) that restore the
+    thread's state when their last reference is dropped."""
     handled = sys.exc_info()[1]
     try:
         yield
     except BaseException as error:
-        seen: set[int] = {id(handled)}  # the program's own, which it is dealing with, keeps its frames
+        seen: set[int] = {id(handled)}  # the exception that the program is handling keeps its frames
         left: list[BaseException | None] = [error]
         while left:
             known = left.pop()
@@ -47,26 +48,27 @@ def frames_cleared() -> Iterator[None]:
 
 
 class AotBackend(ABC):
-    """Fakes, lowering, compilation under a lock with the program's torch state kept, and the shape guards."""
+    """Fakes, lowering, compilation under a lock that preserves the program's torch state, and shape guards."""
 
     name: str
 
     def compile(
         self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, dynamic: bool, same_random: bool = False
     ) -> CompiledGraph:
-        """Compiles for the grad mode and autocast state of the caller; ``gm`` itself is left as it is."""
+        """Compiles for the caller's grad mode and autocast state; ``gm`` itself is not changed."""
         try:
             return self._compile(gm, example_inputs, dynamic=dynamic, same_random=same_random)
         except Unsupported:
             raise
-        except Exception as error:  # a compiler stack may raise anything; the program goes on as plain Python
+        except Exception as error:  # a compiler may raise anything; the program continues as plain Python
             raise Unsupported("MP902", _reason(self.name, error)) from error
 
     def _compile(
         self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, dynamic: bool, same_random: bool
     ) -> CompiledGraph:
         device = default_device()
-        fakes = [n.meta.get("example_value") for n in gm.graph.nodes if n.op == "placeholder"]
+        placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+        fakes = [n.meta.get("example_value") for n in placeholders]
         mode = fake_compat.fake_mode_of(fakes) or fake_compat.fake_mode_of(example_inputs)
         if mode is None:
             mode, _, fakes = make_fake_inputs(example_inputs, _every_dimension(example_inputs) if dynamic else None)
@@ -79,21 +81,32 @@ class AotBackend(ABC):
             if needs_lowering(graph):
                 lowered = lower_scalars(graph, fakes, mode, self._hoist())
                 graph, graph_inputs = lowered.graph, lowered.fakes
+            if torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in fakes):
+                self._refuse_saved(graph, graph_inputs, mode)
             wrong = wrongly_decomposed(graph, graph_inputs, mode)
             if wrong is not None:
-                raise Unsupported("MP902", f"This torch compiles `{wrong}` to something else: its states get another shape.")
+                raise Unsupported("MP902", f"This torch compiles `{wrong}` incorrectly: its states get another shape.")
             compiled = self._build(graph, graph_inputs, mode, same_random)
             names = [f"L[{i}]" for i in range(len(fakes))]
             expressions = fake_compat.shape_guards(mode.shape_env, fakes, names)
-        guards = [ShapeGuard(e, f"{self.name} compiled this capture under the assumption {e}") for e in expressions]
+        guards = [ShapeGuard(e, f"{self.name} assumed {e} when it compiled this capture") for e in expressions]
         code = "\n\n".join(compiled.sources) or None
         fn, boxed = compiled.fn, compiled.boxed
         if lowered is not None and not is_identity(lowered, len(fakes)):
             fn, boxed = adapt(lowered, len(fakes), fn, boxed), None
+        if uncounted := [i for i, node in enumerate(placeholders) if UNCOUNTED in node.meta]:
+            fn, boxed = keep_versions(fn, boxed, uncounted)
         return CompiledGraph(fn, self.name, boxed, guards, code)
 
+    def _refuse_saved(self, graph: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> None:
+        with preserve_torch_state():
+            saved = saved_and_written(graph, fakes, mode)
+        if saved is not None:
+            text = f"Autograd saves `{saved}`, which the region writes: what the backward pass takes depends on later calls."
+            raise Unsupported("MP902", text)
+
     def _complete(self, graph: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:  # noqa: B027
-        """What eager does and this compiler leaves out, written into the graph: nothing, where it leaves nothing out."""
+        """Adds checks of eager mode that this compiler omits to the graph; by default none."""
 
     def _hoist(self) -> Any:
         return None
@@ -103,7 +116,7 @@ class AotBackend(ABC):
 
 
 class AotEagerBackend(AotBackend):
-    """Forward and backward by AOTAutograd, run operator by operator: what separates a tracing bug from a codegen bug."""
+    """Forward and backward by AOTAutograd, run operator by operator: separates tracing bugs from code generation bugs."""
 
     name = "aot_eager"
 
@@ -136,10 +149,10 @@ def _every_dimension(values: Sequence[Any]) -> dict[int, set[int]]:
 
 
 def _reason(backend: str, error: BaseException) -> str:
-    """One sentence: the first line of the innermost cause, which is where compilers put the real reason."""
+    """One sentence with the first line of the innermost cause, which is the compiler's actual reason."""
     cause = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     text = lines[0] if lines else "no message"
-    return f"Backend {backend} could not compile the graph: {type(cause).__name__}: {text[:300]}"
+    return f"The backend {backend} can't compile the graph: {type(cause).__name__}: {text[:300]}"

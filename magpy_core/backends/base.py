@@ -1,4 +1,4 @@
-"""What every backend gives: Backend (a name and `compile`) and CompiledGraph (the callable and what it assumes)."""
+"""The interface of backends: Backend (a name and `compile`) and CompiledGraph (the callable and its assumptions)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class ShapeGuard:
 class CompiledGraph:
     """A compiled operator graph.
 
-    ``fn(*inputs)`` returns a tuple or list of outputs and is the bare callable; ``boxed([inputs])``, where there is one,
-    empties the list it is given and saves one copy of the arguments.
+    ``fn(*inputs)`` is the bare callable and returns a tuple or list of outputs. ``boxed([inputs])``, if present, empties its
+    list and so saves a copy of the arguments.
     """
 
     fn: Callable[..., Sequence[Any]]
@@ -44,7 +44,7 @@ class CompiledGraph:
 
 
 class Backend(Protocol):
-    """Turns an operator graph into a callable; raises `Unsupported("MP902", ...)` when it cannot."""
+    """Compiles an operator graph to a callable; raises `Unsupported("MP902", ...)` if it can't."""
 
     name: str
 

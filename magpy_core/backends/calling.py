@@ -1,4 +1,8 @@
-"""The thin function around a lowered graph that turns Python numbers into its 0-d tensors and back. Key: `adapt`."""
+"""Thin functions around compiled graphs.
+
+`adapt` converts between Python numbers and the 0-d tensors of a lowered graph. `keep_versions` hides writes from autograd
+that eager doesn't count either.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,15 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.torch.tensor_guards import set_versions
 from magpy_core.backends.lowering import Lowered
+
+#: In the ``meta`` of a placeholder: the graph writes this input, and eager does so without counting the write.
+UNCOUNTED = "magpy_uncounted_write"
 
 
 def is_identity(lowered: Lowered, arity: int) -> bool:
-    """Whether the lowered graph can be called as the original: no number goes in or comes out."""
+    """Whether the lowered graph can be called like the original: without numbers as inputs or outputs."""
     direct = [(i, None) for i in range(arity)]
     return lowered.inputs == direct and lowered.outputs == [("graph", i) for i in range(len(lowered.outputs))]
 
@@ -22,9 +30,9 @@ def adapt(
     fn: Callable[..., Sequence[Any]],
     boxed: Callable[[list[Any]], Sequence[Any]] | None,
 ) -> Callable[..., Sequence[Any]]:
-    """``fn`` under the original graph's calling convention.
+    """``fn`` with the original graph's calling convention.
 
-    Written out as source: a loop over a plan at each call would cost more than the call.
+    Generated as source code, because interpreting a plan at each call would be slower than the call.
     """
     names = [f"a{i}" for i in range(arity)]
     space: dict[str, Any] = {"inner": boxed or fn, "T": torch.scalar_tensor}
@@ -51,3 +59,33 @@ def adapt(
     exec(compile("\n".join(lines), "<magpy scalar inputs>", "exec"), space)
     adapted: Callable[..., Sequence[Any]] = space["fn"]
     return adapted
+
+
+Boxed = Callable[[list[Any]], Sequence[Any]]
+
+
+def keep_versions(
+    fn: Callable[..., Sequence[Any]], boxed: Boxed | None, positions: Sequence[int]
+) -> tuple[Callable[..., Sequence[Any]], Boxed | None]:
+    """``fn`` and ``boxed``, whose writes to the inputs at ``positions`` leave the version counters as they are.
+
+    Batch normalisation updates its running statistics this way, so that a module can be called several times before a
+    backward pass. A compiled graph copies them back, which counts: tensors that an eager call has saved for its backward
+    pass would seem modified.
+    """
+
+    def with_versions(inputs: Sequence[Any], call: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+        written = [inputs[i] for i in positions]
+        versions = [t._version for t in written]
+        try:
+            return call()
+        finally:
+            set_versions(written, versions)
+
+    def flat(*inputs: Any) -> Sequence[Any]:
+        return with_versions(inputs, lambda: fn(*inputs))
+
+    if boxed is None:
+        return flat, None
+    run = boxed
+    return flat, lambda inputs: with_versions(inputs, lambda: run(inputs))

@@ -1,8 +1,8 @@
-"""What eager's kernels check of data, written into graphs whose compiler leaves it out.
+"""Adds data checks of eager kernels to graphs whose compiler omits them.
 
-Inductor's kernels on the CPU look at indices (from below zero they count from the end) and most integer divisors, and at
-nothing else. A check is an index that is out of bounds where the data is: the compiled graph raises, nothing of it is
-kept, and the program runs as plain Python, which raises what it raises. Key function: `write_checks`.
+Inductor's CPU kernels check only indices (negative ones count from the end) and most integer divisors. A check is an index
+that is out of bounds exactly if the data is invalid: then the compiled graph raises, its results are discarded, and the
+program runs as plain Python, which raises the proper exception. Key function: `write_checks`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from magpy_core._compat.torch.decompositions import kernels_check
 from magpy_core.backends.scalar_ops import name_of
 from magpy_core.findings import Unsupported
 
-#: Operations that take indices at position 2 and refuse those below zero, while a compiled graph counts from the end.
+#: Operations with indices at position 2 that raise for negative ones, while a compiled graph counts them from the end.
 _FROM_ZERO = frozenset({"index_select", "index_add", "index_copy", "index_reduce"})
 _REVERSED = frozenset({"rfloordiv", "rmod"})
 _DIVISIONS = _REVERSED | {"div", "divide", "floor_divide", "floordiv", "ifloordiv", "remainder", "mod", "imod", "fmod"}
 
 
 def write_checks(graph: torch.fx.Graph) -> None:
-    """Change ``graph`` in place; its inputs are on the CPU."""
+    """Changes ``graph`` in place; its inputs are on the CPU."""
     for node in list(graph.nodes):
         if node.op not in ("call_function", "call_method"):
             continue
@@ -68,7 +68,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _bounded(graph: torch.fx.Graph, node: torch.fx.Node, key: str, position: int, table: Any, dim: Any) -> None:
-    """Indices into a dimension of ``table`` that are below zero become one too large."""
+    """Replaces negative indices into a dimension of ``table`` by one that is too large."""
     index = _argument(node, key, position)
     if _is_tensor(index):
         with graph.inserting_before(node):
@@ -78,7 +78,7 @@ def _bounded(graph: torch.fx.Graph, node: torch.fx.Node, key: str, position: int
 
 
 def _checked(graph: torch.fx.Graph, node: torch.fx.Node, key: str, position: int, good: Check) -> None:
-    """The argument plus a zero, which is read at an index out of bounds unless all of the argument is ``good``."""
+    """Adds a zero to the argument that is read out of bounds unless the whole argument is ``good``."""
     value = _argument(node, key, position)
     if not _is_tensor(value):
         return
@@ -91,12 +91,12 @@ def _checked(graph: torch.fx.Graph, node: torch.fx.Node, key: str, position: int
 
 
 def _divided(graph: torch.fx.Graph, node: torch.fx.Node, position: int) -> None:
-    """An integer divided by zero ends the process."""
-    dtype = node.meta.get("magpy_tensor", (torch.float32,))[0]  # nothing is known of numbers: those are no tensor's
+    """Refuses an integer division by a number that may be zero, which would kill the process."""
+    dtype = node.meta.get("magpy_tensor", (torch.float32,))[0]  # numbers have no tensor metadata
     if dtype.is_floating_point or dtype.is_complex:
         return
     divisor = _argument(node, "other", position)
     if _is_tensor(divisor):
         _checked(graph, node, "other", position, lambda x: graph.call_function(torch.ne, (x, 0)))
     elif isinstance(divisor, torch.fx.Node) or divisor == 0:
-        raise Unsupported("MP902", "an integer is divided by a number that may be zero: compiled, it would end the process")
+        raise Unsupported("MP902", "the integer division may divide by zero, which would kill the process in compiled code")

@@ -1,4 +1,4 @@
-"""The eager backend: the operator graph's own generated Python, run as it is."""
+"""The eager backend: runs the operator graph's generated Python. Key type: EagerBackend."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class EagerBackend:
         self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, dynamic: bool, same_random: bool = False
     ) -> CompiledGraph:
         try:
-            graph = torch.fx.Graph()  # a copy: what is done to the capture's own graph later must not change this one
+            graph = torch.fx.Graph()  # a copy, since the capture's own graph may change later
             graph.output(graph.graph_copy(gm.graph, {}))
             graph.lint()
             gm = with_checkpoints(torch.fx.GraphModule(gm, graph))

@@ -1,4 +1,4 @@
-"""Writing an fx graph and knowing every value in it at once. Key types: Emitter, Value (a node and its fake), Scalar."""
+"""Writes an fx graph and evaluates every node on fakes. Key types: Emitter, Value (a node and its fake), Scalar."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from magpy_core.backends.scalar_math import DTYPE, ScalarType
 
 @dataclass(eq=False)
 class Value:
-    """A node of the new graph and what it evaluates to with fake inputs."""
+    """A node of the new graph and its value for fake inputs."""
 
     node: torch.fx.Node
     fake: Any
@@ -23,10 +23,10 @@ class Value:
 
 @dataclass(eq=False)
 class Scalar:
-    """A Python number that varies from call to call, in the forms the new graph can hold it.
+    """A varying Python number, in the forms that the new graph can represent.
 
-    `tensor()` is a 0-d tensor of the type's dtype, `symbol()` a SymInt or SymFloat; both are emitted when first asked for.
-    ``computed``: its tensor form is the result of arithmetic, not an input or a cast.
+    `tensor()` is a 0-d tensor of the type's dtype, `symbol()` a SymInt or SymFloat; both are emitted on first use.
+    ``computed``: the tensor form is the result of arithmetic, not an input or a cast.
     """
 
     type: ScalarType
@@ -49,7 +49,7 @@ class Scalar:
         return self._symbol
 
     def stand_in(self) -> float | int | bool:
-        """A Python number of the right type: enough to learn what dtype and shape an operation gives."""
+        """A Python number of the right type, to infer an operation's dtype and shape."""
         return self.type(1)
 
 
@@ -67,7 +67,7 @@ def find(tree: Any, kind: type) -> list[Any]:
 
 
 class Emitter:
-    """Appends operations to ``graph`` and runs each on fakes as it goes, so that its dtype and shape are known."""
+    """Appends operations to ``graph`` and runs each on fakes to determine its dtype and shape."""
 
     def __init__(self, mode: Any, hoist: Callable[[torch.Tensor], torch.Tensor] | None) -> None:
         self.graph = torch.fx.Graph()
@@ -76,7 +76,7 @@ class Emitter:
         self._last_placeholder: torch.fx.Node | None = None
 
     def placeholder(self, name: str, fake: Any, meta: dict[str, Any] | None = None) -> Value:
-        """Adds an input after the inputs there are, wherever in the graph we are."""
+        """Adds an input after the existing inputs, whatever the current position in the graph."""
         if self._last_placeholder is not None:
             with self.graph.inserting_after(self._last_placeholder):
                 node = self.graph.placeholder(name)
@@ -87,7 +87,7 @@ class Emitter:
         node.meta.update(meta or {})
         node.meta["example_value"] = fake
         self._last_placeholder = node
-        # Run on an alias: the input's own fake must not take part in autograd or get a new version here.
+        # Use an alias: the input's own fake must not take part in autograd or change its version.
         return Value(node, fake.detach() if isinstance(fake, torch.Tensor) else fake)
 
     def call(self, target: Any, *args: Any, **kwargs: Any) -> Any:
@@ -106,12 +106,12 @@ class Emitter:
             return target(*args, **kwargs)
 
     def cast_exact(self, scalar: Scalar, dtype: torch.dtype) -> Value:
-        """The tensor form among Python's own types (int to float as Python does it); never hoisted."""
+        """The tensor form with Python's own conversions (int to float); never hoisted."""
         value: Value = scalar.tensor()
         return value if value.fake.dtype == dtype else self.call(torch.Tensor.to, value, dtype)
 
     def cast(self, scalar: Scalar, dtype: torch.dtype) -> Value:
-        """The tensor form in ``dtype``: the one place where a Python number is rounded to what a kernel computes with."""
+        """The tensor form in ``dtype``: the only place where a Python number is rounded to a kernel's dtype."""
         cached = scalar.casts.get(dtype)
         if cached is not None:
             return cached
@@ -133,7 +133,7 @@ def nodes_of(tree: Any) -> Any:
 
 
 def fakes_of(tree: Any) -> Any:
-    """The tree with fakes in place of values and a stand-in number in place of scalars."""
+    """The tree with fakes instead of values and stand-in numbers instead of scalars."""
 
     def leaf_of(leaf: Any) -> Any:
         if isinstance(leaf, Value):
@@ -144,7 +144,7 @@ def fakes_of(tree: Any) -> Any:
 
 
 def _mutable(tree: Any) -> Any:
-    """fx makes lists and dicts immutable ones; operators that check for ``list`` exactly want plain ones."""
+    """The tree with plain lists and dicts instead of fx's immutable ones, for operators that require exactly ``list``."""
     if isinstance(tree, list):
         return [_mutable(item) for item in tree]
     if isinstance(tree, tuple) and type(tree) is tuple:

@@ -20,7 +20,7 @@ __all__ = ["FakeInputs", "fakes_from_facts", "guard_namespace", "make_fake_input
 
 
 class FakeInputs(NamedTuple):
-    """``fakes`` in the order of the inputs: FakeTensor, SymInt for a varying int, floats as they were."""
+    """``fakes`` in the order of the inputs: FakeTensor, SymInt for a varying int, floats unchanged."""
 
     fake_mode: Any
     shape_env: Any
@@ -30,8 +30,8 @@ class FakeInputs(NamedTuple):
 def make_fake_inputs(values: Sequence[Any], dynamic_dims: Mapping[int, set[int]] | None = None) -> FakeInputs:
     """Fakes of a graph's inputs; ``dynamic_dims`` maps the index of an input to the dimensions that vary.
 
-    Tensors that share a storage keep sharing it. A view whose storage no other input shares is described by its own sizes
-    and strides, at offset 0: a slice of a data set must not tie the capture to the data set's size or to the offset.
+    The fakes of tensors that share a storage share it as well. A view whose storage no other input shares has its own sizes
+    and strides, at offset 0: a slice of a data set must not make the capture depend on the data set's size or on the offset.
     """
     dynamic_dims = dynamic_dims or {}
     ints_vary = any(type(v) is int for v in values)
@@ -51,9 +51,9 @@ def make_fake_inputs(values: Sequence[Any], dynamic_dims: Mapping[int, set[int]]
 
 
 def fakes_from_facts(facts: Sequence[Any]) -> list[Any]:
-    """Static fakes from (shape, stride, dtype, device, requires_grad, type) descriptions; numbers stay as they are.
+    """Static fakes from (shape, stride, dtype, device, requires_grad, type) descriptions; numbers are unchanged.
 
-    For looking at a graph whose inputs are gone: aliasing between inputs is not described.
+    For inspecting a graph whose inputs no longer exist: they don't describe aliasing between inputs.
     """
     with preserve_torch_state():
         mode, _ = compat.new_fake_mode(dynamic=False)

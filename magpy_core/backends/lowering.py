@@ -1,4 +1,4 @@
-"""Scalar lowering: Python numbers that vary from call to call become 0-d tensors inside the graph, so nothing recompiles.
+"""Scalar lowering: varying Python numbers become 0-d tensors in the graph, so they cause no recompiles.
 
 Input is the recorded torch-level graph: scalar placeholders (``meta["magpy_scalar"]`` is the Python type), ``x.item()``
 nodes, `operator`/`math` nodes on numbers, tensor operations that take them. Output is a graph that AOTAutograd takes as it
@@ -40,10 +40,10 @@ _ON_SYMBOLS: dict[Any, Any] = {
 
 @dataclass
 class Lowered:
-    """A graph of tensors and SymInts, and how to call it.
+    """A graph of tensors and SymInts, and its calling convention.
 
-    ``inputs[i]`` is (index of the original input, dtype to wrap it in or None). ``outputs[i]`` says how to hand output i
-    back: ("graph", index), ("item", index) for a 0-d tensor standing for a number, or ("constant", value).
+    ``inputs[i]`` is (index of the original input, dtype to wrap it in or None). ``outputs[i]`` describes how to return
+    output i: ("graph", index), ("item", index) for a 0-d tensor that represents a number, or ("constant", value).
     """
 
     graph: torch.fx.GraphModule
@@ -53,7 +53,7 @@ class Lowered:
 
 
 def needs_lowering(gm: torch.fx.GraphModule) -> bool:
-    """Whether the graph holds numbers that vary (placeholders or host reads), or hands something else than tensors back."""
+    """Whether the graph contains varying numbers (placeholders or host reads), or returns anything but tensors."""
     for node in gm.graph.nodes:
         if node.op == "placeholder" and node.meta.get("magpy_scalar") is not None:
             return True
@@ -72,9 +72,9 @@ def needs_lowering(gm: torch.fx.GraphModule) -> bool:
 def lower_scalars(
     gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, hoist: Callable[[torch.Tensor], torch.Tensor] | None
 ) -> Lowered:
-    """Rewrites ``gm`` (left as it is) into a graph without Python numbers that vary; raises Unsupported.
+    """A version of ``gm`` without varying Python numbers; ``gm`` is not changed. Raises Unsupported.
 
-    ``hoist`` marks a scalar that should be computed once, before the kernels that use it (`_compat.torch.inductor.hoist`).
+    ``hoist`` marks a scalar to compute once, before the kernels that use it (see `_compat.torch.inductor.hoist`).
     """
     return _Lowering(gm, fakes, mode, hoist).run()
 
@@ -184,7 +184,7 @@ class _Lowering:
             raise Unsupported("MP902", f"Reading a {fake.dtype} tensor as {kind.__name__} can't be part of a compiled graph")
         if fake.dim() != 0:
             value = self.emit.call(torch.Tensor.reshape, value, ())
-        # A copy now, whatever the dtype: the tensor may be changed in place before the number is used.
+        # A copy, whatever the dtype: the tensor may be changed in place before the number is used.
         detached = self.emit.call(torch.Tensor.detach, value)
         copied = self.emit.call(torch.Tensor.to, detached, DTYPE[kind], copy=True)
         scalar = Scalar(kind, lambda: copied, lambda: copied, symbol_is_cheap=False)
@@ -233,11 +233,11 @@ class _Lowering:
         scalar = Scalar(result, tensor, symbol, symbol_is_cheap=cheap, computed=True)
         if not cheap:
             scalar.make_symbol = lambda: self._item(scalar)
-            scalar.tensor()  # now: the operands of a later segment of the graph may not be there any more
+            scalar.tensor()  # now: the operands may no longer be available in a later segment of the graph
         return scalar
 
     def _as_scalar(self, value: Any) -> Any:
-        """A size or other symbol among numbers, as one of them."""
+        """A size or other symbol as a Scalar."""
         if not isinstance(value, Value):
             return value
         fake = value.fake
@@ -271,12 +271,12 @@ class _Lowering:
         return self._plain(node, map_aggregate(args, symbols), map_aggregate(kwargs, symbols))
 
     def _allow_symbols(self, node: torch.fx.Node, args: Any, kwargs: Any, scalars: list[Scalar]) -> None:
-        """Inductor hands a symbolic float to its kernels as float32: only an int is exact that way."""
+        """Inductor passes a symbolic float to its kernels as float32, so only an int is exact."""
         if any(s.type is not int for s in scalars):
             raise Unsupported(
                 "MP902",
-                f"{scalar_ops.name_of(node.op, node.target)} takes a Python float that varies from call to call, "
-                "which the backend can't pass to it without a recompile",
+                f"{scalar_ops.name_of(node.op, node.target)} takes a varying Python float, "
+                "which the backend can't pass without a recompile",
             )
 
     def _verify(self, node: torch.fx.Node, expected: Any, result: Any) -> None:
@@ -314,6 +314,6 @@ class _Lowering:
 
 
 def _same_strides(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Strides of dimensions longer than one; symbolic ones are left to the backend's own output metadata."""
+    """Whether the strides of dimensions longer than one agree; symbolic strides are checked by the backend."""
     pairs = zip(one.shape, one.stride(), other.stride(), strict=True)
     return all(type(n) is not int or type(a) is not int or type(b) is not int or n <= 1 or a == b for n, a, b in pairs)

@@ -1,4 +1,4 @@
-"""What every compiled graph needs before AOTAutograd sees it: a copy, the default device written out, and refusals.
+"""Prepares graphs for AOTAutograd: copies them, makes the default device explicit, refuses unsafe ones.
 
 Key function: `prepare`.
 """
@@ -18,22 +18,22 @@ from magpy_core.backends.sharing import may_overlap, split_views
 from magpy_core.backends.stretches import inference_leaves, written_again
 from magpy_core.findings import Unsupported
 
-#: Operations that see a tensor's place in its storage, which a capture leaves open (see `fakes.make_fake_inputs`).
+#: Operations that depend on a tensor's offset in its storage, which a capture does not fix (see `fakes.make_fake_inputs`).
 _SEES_OFFSET = {"as_strided": 3, "as_strided_": 3, "as_strided_copy": 3, "as_strided_scatter": 4}
 
-#: Where operations that drop in passing take their rate.
+#: The position of the rate in operations with a dropout.
 _RATES = {"scaled_dot_product_attention": ("dropout_p", 4), "multi_head_attention_forward": ("dropout_p", 10)}
 
-#: What torch's own decompositions or functionalization get wrong (torch.compile gives the same): values, a lost write, a
-#: result that shares its input's memory. Of an LU decomposition, the backward pass of what isn't square raises.
+#: Known miscompilations of torch's decompositions or functionalization (torch.compile has them as well): wrong values, a
+#: lost write, a result that shares its input's memory. The backward pass of a non-square LU decomposition raises.
 _WRONG = frozenset({"multilabel_margin_loss"})
 _WRONG_OUT = frozenset({"linalg_matrix_rank", "matrix_rank", "conj_physical"})
 
 
 def prepare(gm: torch.fx.GraphModule, fakes: Sequence[Any], device: torch.device) -> torch.fx.GraphModule:
-    """A copy of ``gm`` that the compilers may own and change; raises Unsupported for what they would compile wrongly.
+    """A copy of ``gm`` that the compilers may change; raises Unsupported for operations that they compile incorrectly.
 
-    ``fakes``: its inputs; ``device``: the default device of the program at this moment.
+    ``fakes``: its inputs; ``device``: the program's current default device.
     """
     graph = torch.fx.Graph()
     graph.output(graph.graph_copy(gm.graph, {}))
@@ -53,32 +53,36 @@ def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
         if position is not None:
             offset = node.kwargs.get("storage_offset", node.args[position] if len(node.args) > position else None)
             if offset is not None:
-                raise Unsupported("MP902", f"{name} with a storage offset addresses memory outside the tensor it is given")
+                raise Unsupported("MP902", f"{name} with a storage offset accesses memory outside its tensor")
             if isinstance(fake := inputs.get(node.args[0]), torch.Tensor) and not _stays_inside(fake, node, position):
-                raise Unsupported("MP902", f"{name} reaches memory that lies outside the elements of the tensor it is given")
-        if name == "detach_" and node.args[0] in inputs:  # raises for views, and no guard tells views from other tensors
-            raise Unsupported("MP902", "detach_ takes a tensor from outside out of autograd, which no compiled graph can")
+                raise Unsupported("MP902", f"{name} accesses memory outside the elements of its tensor")
+        if (
+            name == "detach_" and node.args[0] in inputs
+        ):  # raises for views, and no guard distinguishes views from other tensors
+            raise Unsupported("MP902", "detach_ detaches an external tensor from autograd, which no compiled graph can do")
         if name in _WRONG or (name in _WRONG_OUT and "out" in node.kwargs) or "lu" in name.split("_"):
-            raise Unsupported("MP902", f"torch compiles {name} to something else")
+            raise Unsupported("MP902", f"torch compiles {name} incorrectly")
         if draws_otherwise(name):
-            raise Unsupported("MP902", f"this torch compiles {name} to other random numbers")
+            raise Unsupported("MP902", f"compiled code draws other random numbers for {name} in this torch version")
         if _drops_all(node, name):
             raise Unsupported(
-                "MP902", f"{name} drops everything: compiled it draws random numbers, and plain Python draws none"
+                "MP902", f"{name} has the rate 1: compiled code draws random numbers, and plain Python draws none"
             )
         if name.startswith("_foreach_") and name.endswith("_"):
             given = [inputs.get(n) for n in node.all_input_nodes]
-            if _given_twice(node) or may_overlap([t for t in given if isinstance(t, torch.Tensor)]):
-                raise Unsupported("MP902", f"{name} is given tensors that may overlap: it changes one after the other")
+            if _has_repeated_tensor(node) or may_overlap([t for t in given if isinstance(t, torch.Tensor)]):
+                raise Unsupported("MP902", f"the tensors of {name} may overlap: eager mode changes one after the other")
     split = split_views(gm.graph, inputs)
     if split is not None:
         raise Unsupported("MP902", split)
     if inference_leaves(gm.graph):
-        raise Unsupported("MP902", "tensors of inference mode leave the region, which compiled graphs make ordinary ones of")
+        raise Unsupported(
+            "MP902", "tensors of inference mode leave the region, and compiled graphs return ordinary tensors instead"
+        )
     learning = torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in fakes)
     if learning and (written := written_again(gm.graph)) is not None:
         raise Unsupported(
-            "MP902", f"{written} is checkpointed and writes what lies outside: the backward pass does it again"
+            "MP902", f"{written} is checkpointed and writes to external state, and the backward pass repeats the write"
         )
 
 
@@ -92,7 +96,7 @@ def _drops_all(node: torch.fx.Node, name: str) -> bool:
 
 
 def _stays_inside(tensor: torch.Tensor, node: torch.fx.Node, position: int) -> bool:
-    """Whether ``as_strided`` with these sizes and strides sees elements of the tensor only. ``position``: of the offset."""
+    """Whether ``as_strided`` with these sizes and strides stays inside the tensor. ``position``: of the offset."""
     size = node.kwargs.get("size", node.args[position - 2 : position - 1])
     stride = node.kwargs.get("stride", node.args[position - 1 : position])
     size, stride = (v[0] if isinstance(v, tuple) and v and isinstance(v[0], list | tuple) else v for v in (size, stride))
@@ -103,15 +107,15 @@ def _stays_inside(tensor: torch.Tensor, node: torch.fx.Node, position: int) -> b
     return bool(sum((n - 1) * s for n, s in zip(size, stride, strict=True)) < tensor.numel())
 
 
-def _given_twice(node: torch.fx.Node) -> bool:
-    """Whether an operation on lists has one tensor at two places of them."""
+def _has_repeated_tensor(node: torch.fx.Node) -> bool:
+    """Whether an operation on lists contains a tensor twice."""
     place: dict[torch.fx.Node, int] = {}
     lists = [a for a in (*node.args, *node.kwargs.values()) if isinstance(a, list | tuple)]
     return any(place.setdefault(n, i) != i for values in lists for i, n in enumerate(values) if isinstance(n, torch.fx.Node))
 
 
 def _write_default_device(gm: torch.fx.GraphModule, device: torch.device) -> None:
-    """``torch.zeros(3)`` goes to the default device of this moment; the compilers run without the mode that says which."""
+    """Makes the default device of ``torch.zeros(3)`` explicit, since compilers run without the mode that sets it."""
     if device.type == "cpu":
         return
     constructors = device_constructors()

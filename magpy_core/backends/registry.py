@@ -13,13 +13,13 @@ _BACKENDS: dict[str, Backend] = {b.name: b for b in (EagerBackend(), AotEagerBac
 
 
 class UnknownBackend(ValueError):
-    """No backend has this name. ``names`` lists the ones there are."""
+    """No backend has this name. ``names`` are the known ones."""
 
     def __init__(self, name: str, names: Sequence[str] = ()) -> None:
         self.names = list(names) or backend_names()
         close = difflib.get_close_matches(str(name), self.names, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        super().__init__(f"There is no backend named {name!r}; known backends: {', '.join(self.names)}.{hint}")
+        super().__init__(f"{name!r} is not a backend; known backends: {', '.join(self.names)}.{hint}")
 
 
 def backend_names() -> list[str]:

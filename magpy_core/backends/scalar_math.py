@@ -1,6 +1,6 @@
 """Python's scalar arithmetic as arithmetic on 0-d tensors: float64 for float, int64 for int, with Python's results.
 
-Key names: `result_type` (the Python type an operation gives) and `TENSOR_FORM` (how its tensor form is computed).
+Key names: `result_type` (the Python type of an operation's result) and `tensor_form` (how its tensor form is computed).
 A 0-d float64 tensor rounds exactly as a Python float does, so a chain such as ``lr / (1 - beta ** step)`` keeps every bit.
 """
 
@@ -27,7 +27,7 @@ _TO_FLOAT = {
 }  # fmt: skip
 _TO_INT = {math.floor: torch.floor, math.ceil: torch.ceil, math.trunc: torch.trunc, builtins.int: torch.trunc}
 
-#: In-place operators make a new Python number; they are the plain ones.
+#: In-place operators create a new Python number, like the plain ones.
 _PLAIN = {
     operator.iadd: operator.add, operator.isub: operator.sub, operator.imul: operator.mul, operator.ipow: operator.pow,
     operator.itruediv: operator.truediv, operator.ifloordiv: operator.floordiv, operator.imod: operator.mod,
@@ -36,23 +36,23 @@ _PLAIN = {
 
 
 def plain(target: Any) -> Any:
-    """The operation ``target`` performs on Python numbers, without in-place and spelling variants."""
+    """The operation that ``target`` performs on Python numbers, without in-place and spelling variants."""
     return _PLAIN.get(target, target)
 
 
 def needs_tensors(target: Any) -> bool:
     """Whether a constant operand must be a tensor too.
 
-    Most of these torch functions take no Python number on the left. And pow with a number for exponent takes short cuts
-    (sqrt for 0.5) that differ from C's pow, which Python calls, in the last bit.
+    Most of these torch functions accept no Python number on the left. And pow with a number as exponent uses shortcuts
+    (sqrt for 0.5) whose last bit differs from C's pow, which Python calls.
     """
     return plain(target) not in {operator.add, operator.sub, operator.mul}
 
 
 def result_type(target: Any, operands: Sequence[ScalarType], constants: Sequence[Any]) -> ScalarType | None:
-    """The type Python gives ``target(*operands)``, None where it depends on the values or is not known here.
+    """The type of ``target(*operands)`` in Python; None if it depends on the values or is unknown.
 
-    ``constants[i]`` is the operand's value where it is fixed, else None.
+    ``constants[i]`` is the operand's value if it is constant, else None.
     """
     any_float = float in operands
     if target is math.pow:
@@ -86,8 +86,8 @@ def result_type(target: Any, operands: Sequence[ScalarType], constants: Sequence
 def tensor_form(call: Callable[..., Any], target: Any, operands: Sequence[Any], result: ScalarType, any_float: bool) -> Any:
     """Emits ``target`` on 0-d tensors with ``call(function, *args, **kwargs)``.
 
-    ``operands`` are tensors, or Python constants where that keeps the meaning; the caller has brought all of them to float64
-    if any operand is a float or the result is one.
+    ``operands`` are tensors, or Python constants where those are equivalent. If an operand or the result is a float, the
+    caller has converted all of them to float64.
     """
     target = plain(target)
     if target is operator.pow:
@@ -114,10 +114,10 @@ def tensor_form(call: Callable[..., Any], target: Any, operands: Sequence[Any], 
     if target in (builtins.float, builtins.bool):
         return call(torch.Tensor.to, operands[0], DTYPE[result])
     if target in (builtins.max, builtins.min):
-        # Python keeps the first of equals and of incomparables; maximum() would spread NaN instead.
+        # Python keeps the first of equal and of incomparable values; maximum() would propagate NaN instead.
         best = operands[0]
         for other in operands[1:]:
             better = call(torch.gt if target is builtins.max else torch.lt, other, best)
             best = call(torch.where, better, other, best)
         return best
-    raise AssertionError(f"result_type knows {target} and tensor_form does not")
+    raise AssertionError(f"result_type supports {target}, but tensor_form does not")

@@ -1,8 +1,8 @@
 """Tensor operations that take a Python number, rewritten to take a 0-d tensor with the number's meaning.
 
-A 0-d tensor is not a Python number: it takes part in type promotion, and half-precision kernels would round it first.
-So every operand is brought to the dtype the kernel computes in (float32 for half types) and the result back to the dtype
-that the original operation gives. Key function: `lower_operation`.
+A 0-d tensor differs from a Python number: it takes part in type promotion, and half-precision kernels would round it first.
+So every operand is converted to the dtype that the kernel computes in (float32 for half types), and the result to the dtype
+of the original operation. Key function: `lower_operation`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _SPELLINGS = {
     "clip": "clamp", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le",
     "not_equal": "ne",
 }  # fmt: skip
-#: Operations whose kernels for the CPU round a number to the half type before they compute in float32.
+#: Operations whose CPU kernels round a number to the half type before they compute in float32.
 _ROUNDS = {"add", "sub", "pow", "remainder", "fmod"}
 _IN_PLACE_OPERATORS = {"iadd", "isub", "imul", "itruediv", "ipow", "ifloordiv", "imod", "idiv"}
 _REVERSED = {"radd", "rsub", "rmul", "rtruediv", "rdiv", "rpow", "rfloordiv", "rmod"}
-#: Operations whose own tensor overload takes the number as it is.
+#: Operations whose tensor overload takes the number unchanged.
 _TAKES_TENSOR = {"_fused_adam_", "_fused_adamw_", "_fused_sgd_"}
 
 
 class NotLowered(Exception):
-    """There is no rewrite for this operation with a number in this place."""
+    """No rewrite exists for this operation with a number at this position."""
 
 
 def name_of(op: str, target: Any) -> str:
@@ -54,7 +54,7 @@ def lower_operation(
 ) -> Any:
     """The operation with its Scalars as tensors: a Value, or a list of them for a foreach operation.
 
-    ``expected`` is what the original gave for fakes. Raises NotLowered.
+    ``expected`` is the original operation's result on fakes. Raises NotLowered.
     """
     name = name_of(op, target)
     if name in _TAKES_TENSOR:
@@ -95,7 +95,7 @@ def _one(emit: Emitter, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 class _Operation:
-    """The arguments of one operation, handed out in the dtype it computes in."""
+    """The arguments of one operation, in the dtype that it computes in."""
 
     def __init__(
         self, emit: Emitter, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], expected: torch.Tensor
@@ -109,7 +109,7 @@ class _Operation:
         self.rounds_to = dtype if dtype in _HALF and name in _ROUNDS and expected.device.type == "cpu" else None
 
     def take(self, *names: str) -> list[Any]:
-        """The arguments by position or name, None where left out; raises NotLowered when there are others."""
+        """The arguments by position or name, None if omitted; raises NotLowered if there are others."""
         if len(self.args) > len(names) or any(key not in names for key in self.kwargs):
             raise NotLowered
         values = dict(zip(names, self.args, strict=False))
@@ -193,13 +193,13 @@ def _masked_fill(o: _Operation) -> Value:
     value, mask, number = o.take("self", "mask", "value")
     if not isinstance(number, Scalar):
         raise NotLowered
-    # No arithmetic happens, so there is nothing to gain from float32: the number is rounded to the tensor's own dtype.
+    # Without arithmetic, float32 has no benefit: the number is rounded to the tensor's own dtype.
     result: Value = o.emit.call(torch.masked_fill, value, mask, o.emit.cast(number, o.expected.dtype))
     return result
 
 
 def _filled(o: _Operation) -> Value:
-    """full, full_like, new_full, fill, zero-d constructors: an empty of the expected kind, filled."""
+    """full, full_like, new_full, fill and 0-d constructors: an empty tensor of the expected kind, filled."""
     numbers = [a for a in (*o.args, *o.kwargs.values()) if isinstance(a, Scalar)]
     if len(numbers) != 1 or o.kwargs.get("requires_grad"):
         raise NotLowered
@@ -239,7 +239,7 @@ def _takes_tensor(emit: Emitter, target: Any, args: tuple[Any, ...], kwargs: dic
 
 
 def _foreach(emit: Emitter, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], expected: Any) -> list[Value]:
-    """One operation a tensor: a number or list of numbers beside lists of tensors has no tensor overload in general."""
+    """One operation per tensor, since numbers next to lists of tensors have no tensor overload in general."""
     in_place = name.endswith("_")
     lists = [a for a in args if isinstance(a, list | tuple)]
     if not lists:

@@ -1,8 +1,8 @@
-"""Memory that inputs and outputs share, where compilers would split it. Key functions: `may_overlap`, `split_views`.
+"""Detects memory shared by inputs and outputs that compilers would separate. Key functions: `may_overlap`, `split_views`.
 
-AOTAutograd makes outputs that are views of an input anew, outside the compiled graph. It does not for several views made by
-one operation of an input that is written in the graph and part of autograd, and gives them wrong strides where the input
-shares its storage with another one.
+AOTAutograd recreates outputs that are views of an input, outside the compiled graph. It does not do so for several views
+that one operation creates of an input that is written in the graph and takes part in autograd, and it gets their strides
+wrong if the input shares its storage with another one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from magpy_core.opgraph.functions import IN_PLACE
 
 
 def may_overlap(tensors: Sequence[torch.Tensor]) -> bool:
-    """Whether two of these fakes, each once, may have an element in common: those in one storage whose ranges meet."""
+    """Whether two of these fakes may share an element: they are in one storage, and their ranges overlap."""
     ranges: dict[int, list[tuple[Any, Any]]] = {}
     for tensor in {id(t): t for t in tensors}.values():
         if tensor.numel() == 0:
@@ -36,15 +36,17 @@ def may_overlap(tensors: Sequence[torch.Tensor]) -> bool:
 
 
 def writes(node: torch.fx.Node) -> bool:
-    """Whether an operation writes a tensor it is given."""
+    """Whether an operation writes to one of its arguments."""
     if node.op not in ("call_function", "call_method"):
         return False
     name = name_of(node.op, node.target)
     operator = f"__{name}__" in IN_PLACE or name in ("setitem", "set")  # the latter: `x.real = y`
-    return "out" in node.kwargs or operator or (name.endswith("_") and not name.endswith("__")) or _told_in_place(node)
+    return (
+        "out" in node.kwargs or operator or (name.endswith("_") and not name.endswith("__")) or _has_inplace_argument(node)
+    )
 
 
-def _told_in_place(node: torch.fx.Node) -> bool:
+def _has_inplace_argument(node: torch.fx.Node) -> bool:
     """Whether a function of `torch.nn.functional` is called with ``inplace=True``, by name or by position."""
     at = _inplace_position(node.target) if node.op == "call_function" else None
     return node.kwargs.get("inplace", at is not None and len(node.args) > at and node.args[at]) is True
@@ -54,13 +56,13 @@ def _told_in_place(node: torch.fx.Node) -> bool:
 def _inplace_position(target: Any) -> int | None:
     try:
         names = list(inspect.signature(target).parameters)
-    except (TypeError, ValueError):  # built in: these have names that end with "_"
+    except (TypeError, ValueError):  # built-in functions have names that end with "_" instead
         return None
     return names.index("inplace") if "inplace" in names else None
 
 
 def split_views(graph: torch.fx.Graph, inputs: dict[torch.fx.Node, Any]) -> str | None:
-    """Why an output of the graph would not share an input's memory as it does in eager; None where all would."""
+    """Why an output would not share an input's memory as in eager mode; None if all outputs would."""
     if not any(writes(node) for node in graph.nodes):
         return None
     tensors = [t for t in inputs.values() if isinstance(t, torch.Tensor)]
@@ -83,7 +85,7 @@ def _stem(node: torch.fx.Node) -> str:
 
 
 def viewed(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
-    """What a node is a view of, or is itself after a write, step by step."""
+    """The chain of nodes that a node is a view of, or the in-place result of."""
     while (_stem(node) in views() or writes(node)) and node.all_input_nodes:
         given = node.kwargs.get("out")
         node = given if isinstance(given, torch.fx.Node) else node.all_input_nodes[0]

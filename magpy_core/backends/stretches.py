@@ -1,7 +1,7 @@
-"""Stretches of a graph that compilers forget: inside inference mode, and under a checkpoint.
+"""Parts of a graph whose context compilers lose: in inference mode, and under a checkpoint.
 
-AOTAutograd makes ordinary tensors of what inference mode makes, and runs a checkpointed stretch once: its backward graph
-computes values again, but does not write again. Key functions: `inference_leaves`, `written_again`.
+AOTAutograd turns inference tensors into ordinary ones, and runs the writes of a checkpointed part only once: its backward
+graph recomputes values, but does not repeat writes. Key functions: `inference_leaves`, `written_again`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from magpy_core.opgraph.functions import silently_written
 
 
 def inference_leaves(graph: torch.fx.Graph) -> bool:
-    """Whether an output was made in inference mode, or the graph is a part that begins or ends inside of it."""
+    """Whether an output was created in inference mode, or the graph begins or ends inside it."""
     depth = 0
     inside: set[torch.fx.Node] = set()
     for node in graph.nodes:
@@ -34,7 +34,7 @@ def inference_leaves(graph: torch.fx.Graph) -> bool:
 
 
 def written_again(graph: torch.fx.Graph) -> str | None:
-    """The first operation of a checkpointed stretch that writes a tensor from outside the stretch."""
+    """The first operation in a checkpointed part that writes to a tensor from outside it."""
     for node in graph.nodes:
         number = node.meta.get(CHECKPOINT)
         if number is None or node.op not in ("call_function", "call_method"):

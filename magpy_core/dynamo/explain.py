@@ -1,4 +1,4 @@
-"""Findings (MPDxxx) from TorchDynamo's events. Key functions: broke, recompiled, gave_up, identity."""
+"""Findings (MPDxxx) from TorchDynamo's events. Key functions: graph_break, recompile, skipped_function, identity."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from magpy_core._compat.torch import dynamo_watch as watch
 from magpy_core.dynamo import places
-from magpy_core.dynamo.wording import Change, function_name, is_resumed, tell_break
+from magpy_core.dynamo.wording import Change, function_name, is_resumed, parse_break
 from magpy_core.findings import Finding, Location, Severity, Value
 from magpy_core.monitor.positions import is_user_file, text_at
 from magpy_core.regions.region import line_location
@@ -16,22 +16,22 @@ _LIMIT = "recompile limit"
 _SIZES = (".shape[", ".stride[")
 
 
-def broke(event: watch.Break, region: str | None, fallback: Location) -> Finding:
-    """A graph break, at the user's expression."""
-    told = tell_break(event.kind, event.text)
+def graph_break(event: watch.Break, region: str | None, fallback: Location) -> Finding:
+    """The finding for a graph break, at the user's expression."""
+    cause = parse_break(event.kind, event.text)
     place, path = places.of_break(event.spots, fallback)
-    values = (Value("graph break", told.label),)
+    values = (Value("graph break", cause.label),)
     expression = text_at(place)
-    if path and intended(told.kind, path[-1].file):
-        text = f"`{expression}` calls torch's `{path[-1].function}`, which breaks the graph on purpose ({told.number})."
+    if path and intended(cause.kind, path[-1].file):
+        text = f"`{expression}` calls torch's `{path[-1].function}`, which breaks the graph deliberately ({cause.number})."
         return Finding("MPD102", text, place, region=region, path=path, values=values)
     inside = f" (in `{path[-1].function}`)" if path else ""
-    text = f"torch.compile breaks the graph at `{expression}`{inside} ({told.label}): {told.why}"
-    return Finding("MPD101", text, place, told.hint, region=region, path=path, values=values)
+    text = f"torch.compile breaks the graph at `{expression}`{inside} ({cause.label}): {cause.why}"
+    return Finding("MPD101", text, place, cause.hint, region=region, path=path, values=values)
 
 
 def intended(kind: str, file: str) -> bool:
-    """Whether torch's own code asked for a graph break."""
+    """Whether torch's own code requested the graph break."""
     return "graph_break()" in kind and of_torch(file)
 
 
@@ -40,8 +40,8 @@ def of_torch(file: str) -> bool:
     return file.startswith(watch.torch_folder())
 
 
-def recompiled(code: CodeType, change: Change, versions: int, region: str | None, fallback: Location) -> Finding:
-    """One more version of a function: which value changed."""
+def recompile(code: CodeType, change: Change, versions: int, region: str | None, fallback: Location) -> Finding:
+    """The finding for a recompiled function: which value changed."""
     name = function_name(code.co_name)
     place = places.of_line(code, change.file, change.line, change.name) or places.of_function(code, fallback)
     rest = "the rest of " if is_resumed(code.co_name) else ""
@@ -51,7 +51,7 @@ def recompiled(code: CodeType, change: Change, versions: int, region: str | None
     finding = Finding("MPD201", text, place, _recompile_hint(change), region=region, values=values)
     warm_up = change.name.startswith("torch's ") or change.name.partition("[")[0].endswith((".shape", ".training"))
     if versions == 1 and warm_up:
-        # once for a size that varies (it is dynamic from then on), once for train and eval: nothing to mend
+        # once for a size that varies (dynamic from then on), once for train and eval: nothing to fix
         finding.severity_override = Severity.INFORMATION
     return finding
 
@@ -61,11 +61,11 @@ def _recompile_hint(change: Change) -> str:
     if what.startswith("shape["):
         dim = what[6:-1]
         return (
-            f"If it goes on varying, say so before the first call: torch._dynamo.mark_dynamic({tensor}, {dim}); "
+            f"If the size keeps varying, mark it before the first call: torch._dynamo.mark_dynamic({tensor}, {dim}); "
             "or use batches of one shape (drop_last=True, padding)."
         )
     if what == "requires_grad":
-        return f"Call it with tensors that need a gradient, or with such that don't (torch.no_grad(), {tensor}.detach())."
+        return f"Call it either always or never with tensors that require a gradient (torch.no_grad(), {tensor}.detach())."
     if what == "training" or change.name.startswith("torch's "):
         return "Nothing needs to be done if it happens once."
     try:
@@ -75,27 +75,27 @@ def _recompile_hint(change: Change) -> str:
     return "Keep a number that changes in a 0-d tensor (a buffer); torch.compile takes attributes and globals for constants."
 
 
-def gave_up(event: watch.GivenUp, region: str | None, fallback: Location) -> Finding:
-    """A function that stays plain Python."""
+def skipped_function(event: watch.GivenUp, region: str | None, fallback: Location) -> Finding:
+    """The finding for a function that runs as plain Python."""
     name = function_name(event.code.co_name)
     place = places.of_function(event.code, fallback)
-    if place is fallback:  # a library's: told where the user calls it
+    if place is fallback:  # in a library: reported at the user's call
         place = places.running() or fallback
     rest = "the rest of " if is_resumed(event.code.co_name) else ""
     if not event.kind:
         lines = [line.strip() for line in event.text.splitlines() if line.strip()] or [""]
-        cause = next((line for line in lines[1:] if "Error" in line), lines[0])
-        text = f"torch.compile failed on {rest}`{name}` ({event.error}: {cause[:200]}); it ran as plain Python."
+        error = next((line for line in lines[1:] if "Error" in line), lines[0])
+        text = f"torch.compile failed on {rest}`{name}` ({event.error}: {error[:200]}); it ran as plain Python."
         return Finding("MPD302", text, place, region=region, values=(Value("error", event.error),))
-    told = tell_break(event.kind, event.text)
+    cause = parse_break(event.kind, event.text)
     if _LIMIT in event.kind:
-        label = tell_break(event.kind, event.text).label
+        label = parse_break(event.kind, event.text).label
         text = (
-            f"torch.compile gave {rest}`{name}` up: it has been compiled {watch.own_code_limit()} times, "
-            f"and new values run as plain Python from now on ({label})."
+            f"torch.compile reached its recompile limit for {rest}`{name}`: it has {watch.own_code_limit()} versions, "
+            f"and calls that fit none of them run as plain Python ({label})."
         )
         advice = (
-            f"Make the value that keeps changing dynamic, or a tensor: see the MPD201 findings. {_page(told.page)}".strip()
+            f"Make the value that keeps changing dynamic, or a tensor: see the MPD201 findings. {_page(cause.page)}".strip()
         )
         return Finding("MPD202", text, place, advice, region=region, values=(Value("graph break", label),))
     where = ""
@@ -105,20 +105,20 @@ def gave_up(event: watch.GivenUp, region: str | None, fallback: Location) -> Fin
         where = f" in line {line}" if file == event.code.co_filename else f" at {file.rpartition('/')[2]}:{line}"
         if is_user_file(file):
             path = (place, line_location(file, line))
-    loop = " inside of a loop" if "loop" in event.kind else ""
+    loop = " inside a loop" if "loop" in event.kind else ""
     text = (
-        f"torch.compile skips {rest}`{name}`, all of it runs as plain Python: it can't go on behind the graph break{where}"
-        f"{loop} ({told.label})."
+        f"torch.compile skips {rest}`{name}`, which runs as plain Python: it can't resume after the graph break{where}"
+        f"{loop} ({cause.label})."
     )
-    return Finding("MPD301", text, place, _skip_hint(event.kind, told.page), region=region, path=path,
-                   values=(Value("graph break", told.label),))  # fmt: skip
+    return Finding("MPD301", text, place, _skip_hint(event.kind, cause.page), region=region, path=path,
+                   values=(Value("graph break", cause.label),))  # fmt: skip
 
 
 def _skip_hint(kind: str, page: str) -> str:
     if "loop" in kind:
-        advice = "Remove that graph break, or move the loop's body into a function of its own."
+        advice = "Remove that graph break, or move the loop's body into a separate function."
     else:
-        advice = "Remove that graph break, or move it out of the `try` or `with` block it stands in."
+        advice = "Remove that graph break, or move it out of its `try` or `with` block."
     return f"{advice} {_page(page)}".strip()
 
 
@@ -127,7 +127,7 @@ def _page(page: str) -> str:
 
 
 def identity(finding: Finding) -> tuple[Any, ...]:
-    """What makes two findings the same: of a recompile the value's name, for its contents change each time."""
+    """Identifies equal findings: for a recompile by the value's name, since the value changes each time."""
     if finding.code == "MPD201":
         return (finding.code, finding.region, finding.location, finding.values[0].name)
     return finding.key

@@ -1,4 +1,4 @@
-"""Where in the user's source an event of TorchDynamo's is. Key functions: of_break, of_function, of_line."""
+"""The source locations of TorchDynamo's events. Key functions: of_break, of_function, of_line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from magpy_core.regions.region import line_location
 
 
 def of_break(spots: Sequence[Spot], fallback: Location) -> tuple[Location, tuple[Location, ...]]:
-    """The innermost expression of the user's, and the path on to the library's line when the break is in there."""
+    """The innermost user expression, and the path to the library's line if the break is in a library."""
     traced = [_of_spot(spot) for spot in spots]
     own = [k for k, location in enumerate(traced) if is_user_file(location.file)]
     if own:
@@ -39,7 +39,7 @@ def _of_spot(spot: Spot) -> Location:
 
 
 def running() -> Location | None:
-    """The innermost expression of the user's that Python itself is evaluating: it called what is being compiled."""
+    """The innermost user expression that Python is evaluating: it called the code being compiled."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if is_user_file(frame.f_code.co_filename):
@@ -49,7 +49,7 @@ def running() -> Location | None:
 
 
 def of_function(code: CodeType, fallback: Location) -> Location:
-    """The definition of a function of the user's."""
+    """The definition of a user function."""
     if not is_user_file(code.co_filename):
         return fallback
     name = function_name(code.co_name)
@@ -57,7 +57,7 @@ def of_function(code: CodeType, fallback: Location) -> Location:
 
 
 def _definition(code: CodeType, name: str) -> int:
-    """The line of ``def``: behind decorators, and for the rest of a broken function further up."""
+    """The line of ``def``, after decorators; for a resume function, further up."""
     first = code.co_firstlineno
     for line in range(first, min(first + 30, len(linecache.getlines(code.co_filename)) + 1)):
         if f"def {name}" in linecache.getline(code.co_filename, line):
@@ -69,7 +69,7 @@ def _definition(code: CodeType, name: str) -> int:
 
 
 def of_line(code: CodeType, file: str, line: int, expression: str) -> Location | None:
-    """A line that a guard's comment names by the end of its path: ``expression`` in it, else the statement."""
+    """The location of ``expression`` in the line that a guard's comment names, else of the statement."""
     if not line or not file or not is_user_file(code.co_filename):
         return None
     if not code.co_filename.replace(os.sep, "/").endswith(file.lstrip("./")):

@@ -1,4 +1,4 @@
-"""A region under torch.compile, and what TorchDynamo makes of it. Key type: DynamoRegion."""
+"""A region under torch.compile, with TorchDynamo's findings. Key type: DynamoRegion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WARM_UP_STEPS = 3
 
 
 class DynamoRegion:
-    """Calls ``target`` as torch.compile compiles it. A module that the program compiles itself is called as it is."""
+    """Calls ``target`` compiled by torch.compile. A module that the program compiles itself is called directly."""
 
     def __init__(
         self, session: DynamoSession, id: str, kind: str, name: str, location: Location, target: Callable[..., Any]
@@ -43,7 +43,7 @@ class DynamoRegion:
         self._call_seconds: list[float] = []
         self._events = 0
         self._changes: set[tuple[str, str, str]] = set()
-        self._again: dict[CodeType, Any] = {}  # what is being compiled again, and the finding that says why, by its identity
+        self._recompiling: dict[CodeType, Any] = {}  # code being recompiled, and the identity of the finding that says why
         self._costs: dict[Any, list[float]] = {}
         self._compiled_target: Callable[..., Any] | None = None
 
@@ -66,25 +66,25 @@ class DynamoRegion:
         if self.kind == "module" and args and watch.compiled_by_program(args[0]):
             return self.target
         if self.kind == "function" and self.calls == 1:
-            return self.target  # plain: how many optimizer steps it makes is counted, which a graph would not do again
+            return self.target  # plain Python: its optimizer steps are counted, which a graph would not do
         if self._compiled_target is None:
             self._compiled_target = torch.compile(self.target, backend=self.session.backend)
         return self._compiled_target
 
     @property
     def recordings(self) -> int:
-        """How often the compiler was at work."""
+        """How often the compiler ran."""
         return self._events
 
     @property
     def hits(self) -> int:
-        """Calls without it."""
+        """Calls without compilation."""
         return len(self._call_seconds)
 
     # -- events
 
     def broke(self, event: watch.Break) -> None:
-        finding = explain.broke(event, self.id, self.location)
+        finding = explain.graph_break(event, self.id, self.location)
         if finding.code == "MPD101":
             self._breaks.add((event.kind, finding.location))
         self._add(finding)
@@ -94,9 +94,9 @@ class DynamoRegion:
         change = read_reason(reason, event.variables) if reason else Change("a guard", "", "")
         known = (change.name.rpartition(".")[2], change.old, change.new)
         if known in self._changes:
-            return  # behind a graph break, and in the functions called there, the same change shows again
+            return  # the same change shows again after a graph break, and in the functions called there
         self._changes.add(known)
-        finding = explain.recompiled(event.code, change, len(event.reasons), self.id, self.location)
+        finding = explain.recompile(event.code, change, len(event.reasons), self.id, self.location)
         place = finding.location
         self.recompiles.append(
             Recompiled(self.calls, change.name, change.old, change.new, place.file, place.range.start.line + 1)
@@ -104,34 +104,34 @@ class DynamoRegion:
         if self.session.current_step > _WARM_UP_STEPS:
             self.late += 1
         self._add(finding)
-        self._again[event.code] = explain.identity(finding)
+        self._recompiling[event.code] = explain.identity(finding)
 
     def done(self, event: watch.Compiled) -> None:
         self._events += 1
         self.compiled.append(event)
-        if (key := self._again.pop(event.code, None)) is not None:
+        if (key := self._recompiling.pop(event.code, None)) is not None:
             times = self._costs.setdefault(key, [])
             times.append(event.seconds)
             known = self.findings[key] = replace(self.findings[key], cost_ms=round(sum(times) / len(times) * 1e3, 4))
-            self.session.tell(known)
+            self.session.report(known)
 
     def gave_up(self, event: watch.GivenUp) -> None:
         self._events += 1
         if event.kind and explain.of_torch(event.code.co_filename):
-            return  # torch leaves it to Python on purpose, or the break in it has been told
+            return  # torch skips it deliberately, or its graph break has been reported
         self._given_up.add(event.code)
-        self._add(explain.gave_up(event, self.id, self.location))
+        self._add(explain.skipped_function(event, self.id, self.location))
 
     def _add(self, finding: Finding) -> None:
-        """A finding seen again at its place is one; of a value that keeps changing the count rises."""
+        """Adds a finding, or counts a repeated one: only the count rises for a value that keeps changing."""
         key = explain.identity(finding)
         known = self.findings.get(key)
         if known is not None:
             if finding.code != "MPD201":
                 return
-            finding = known.again()
+            finding = known.repeated()
         self.findings[key] = finding
-        self.session.tell(finding)
+        self.session.report(finding)
 
     # -- summary
 

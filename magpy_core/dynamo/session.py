@@ -1,6 +1,6 @@
 """DynamoSession: a running program's regions under torch.compile. Key type: DynamoSession.
 
-It stands where ``regions.session.Session`` does, so discovery, the step clock and the report are the same for both engines.
+It replaces ``regions.session.Session``, so discovery, the step clock and the report are the same for both engines.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class DynamoSession:
-    """Regions by key, and TorchDynamo's events sorted to the one that is being called on this thread."""
+    """Regions by key; assigns TorchDynamo's events to the region that this thread calls."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class DynamoSession:
     def region(
         self, key: Hashable, *, kind: str, name: str, file: str, line: int, target: Callable[..., Any]
     ) -> DynamoRegion:
-        """The region of ``key``, made when it is new."""
+        """The region of ``key``, created on first use."""
         found = self._regions.get(key)
         if found is None:
             location = line_location(file, line, name)
@@ -65,22 +65,22 @@ class DynamoSession:
         return name if n == 1 else f"{name}#{n}"
 
     def adopt(self, region: Any) -> None:
-        """A function under ``magpy_core.compile`` is called through torch.compile instead."""
+        """Calls a function of ``magpy_core.compile`` through torch.compile instead."""
         own = DynamoRegion(self, self._id(region.name), region.kind, region.name, region.location, region.target)
         self._regions[("compile", id(region))] = own
         region.target = own
         region.disabled = "it runs under torch.compile"
 
     def stepped(self, n: int) -> None:
-        """Step ``n`` of the program has ended."""
+        """Counts step ``n``, which has ended."""
         self.current_step = n
 
     def finish(self) -> None:
-        """The program has ended: nobody listens any more."""
+        """Stops listening: the program has ended."""
         watch.watch(None)
 
     def details(self) -> list[RegionDetail]:
-        """Nothing: what torch.compile made is its own to show (``TORCH_LOGS``)."""
+        """None: torch.compile shows its own graphs and code (``TORCH_LOGS``)."""
         return []
 
     @property
@@ -94,7 +94,7 @@ class DynamoSession:
 
     @property
     def in_region(self) -> bool:
-        """Whether this thread is in a region already: inner regions are part of it."""
+        """Whether this thread is already in a region: inner regions are part of it."""
         return self._current() is not None
 
     # -- for the regions
@@ -107,7 +107,7 @@ class DynamoSession:
         finally:
             self._local.region = None
 
-    def tell(self, finding: Finding) -> None:
+    def report(self, finding: Finding) -> None:
         if self._on_finding is not None:
             self._on_finding(finding)
 
@@ -122,7 +122,7 @@ class DynamoSession:
         if region is not None:
             region.broke(event)
         else:
-            self._add_outside(explain.broke(event, None, _nowhere(event.spots[0].code)))
+            self._add_outside(explain.graph_break(event, None, _nowhere(event.spots[0].code)))
 
     def recompiled(self, event: watch.Recompile) -> None:
         region = self._current()
@@ -130,7 +130,7 @@ class DynamoSession:
             region.recompiled(event)
         elif event.reasons and not explain.of_torch(event.code.co_filename):
             change = read_reason(event.reasons[0], event.variables)
-            self._add_outside(explain.recompiled(event.code, change, len(event.reasons), None, _nowhere(event.code)))
+            self._add_outside(explain.recompile(event.code, change, len(event.reasons), None, _nowhere(event.code)))
 
     def compiled(self, event: watch.Compiled) -> None:
         region = self._current()
@@ -142,29 +142,29 @@ class DynamoSession:
         if region is not None:
             region.gave_up(event)
         else:
-            self._add_outside(explain.gave_up(event, None, _nowhere(event.code)))
+            self._add_outside(explain.skipped_function(event, None, _nowhere(event.code)))
 
     def trouble(self, exc: Exception) -> None:
-        """Once: the first one is what there is to report."""
+        """Reports only the first failure."""
         if self._trouble is None:
             region = self._current()
             place = region.location if region is not None else Location("/", Range(Position(0, 0), Position(0, 0)))
-            text = f"MagPy could not read an event of torch.compile's ({type(exc).__name__}: {exc}); please report it."
+            text = f"MagPy could not process an event of torch.compile ({type(exc).__name__}: {exc}); please report it."
             self._trouble = Finding("MP901", text, place)
-            self.tell(self._trouble)
+            self.report(self._trouble)
 
     def _current(self) -> DynamoRegion | None:
         region: DynamoRegion | None = getattr(self._local, "region", None)
         return region
 
     def _add_outside(self, finding: Finding) -> None:
-        """Of a function that the program compiles itself and calls outside of all regions."""
+        """Adds a finding in a function that the program compiles itself and calls outside all regions."""
         key = explain.identity(finding)
         known = self._outside.get(key)
         if known is not None and finding.code != "MPD201":
             return
-        self._outside[key] = finding if known is None else known.again()
-        self.tell(self._outside[key])
+        self._outside[key] = finding if known is None else known.repeated()
+        self.report(self._outside[key])
 
 
 def _nowhere(code: Any) -> Location:

@@ -1,7 +1,7 @@
-"""What TorchDynamo says, shortened to a message and a hint. Key types: Told, Change. Key functions: tell_break, read_reason.
+"""Shortens TorchDynamo's texts to a message and a hint. Key names: BreakCause, Change, parse_break, read_reason.
 
-Its texts have a fixed form (title, ``Explanation:``, ``Hint:`` lines, developer context, a link), and one that was met while
-another was handled stands behind it. The first is the cause.
+Its texts have a fixed form: title, ``Explanation:``, ``Hint:`` lines, developer context, a link. A break that occurs while
+another one is handled follows it in the text. The first one is the cause.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _GB = re.compile(r"/gb(\d+)\.html")
 
 
 @dataclass(frozen=True)
-class Told:
-    """One graph break in words: its type, one sentence of why, what to do, and its entry in torch's registry."""
+class BreakCause:
+    """The cause of a graph break: its type, an explanation, a hint, and its entry in torch's registry."""
 
     kind: str
     why: str
@@ -40,8 +40,8 @@ class Told:
         return f"{self.number}, {self.kind}" if self.number else self.kind
 
 
-def tell_break(kind: str, text: str) -> Told:
-    """The cause that ``text`` begins with; ``kind`` is the type of the last one in it."""
+def parse_break(kind: str, text: str) -> BreakCause:
+    """The first cause in ``text``; ``kind`` is the type of the last one in it."""
     first, _, rest = text.partition(_NEXT)
     title, _, body = first.strip().partition("\n")
     kind = title.strip() if rest or not kind else kind
@@ -52,11 +52,11 @@ def tell_break(kind: str, text: str) -> Told:
     hint = _sentences(" ".join(hints[:2]), _HINT) if hints else ""
     if page:
         hint = f"{hint} See {page}".strip()
-    return Told(kind, _sentences(why, _LONGEST), hint, f"GB{found[1]}" if found else "", page)
+    return BreakCause(kind, _sentences(why, _LONGEST), hint, f"GB{found[1]}" if found else "", page)
 
 
 def _section(body: str, name: str) -> str:
-    """The first paragraph behind ``name``; what follows it are traces and developers' notes."""
+    """The first paragraph after ``name``; traces and developers' notes follow it."""
     found = re.search(rf"^\s*{name}\s*(.*?)(?=\n\s*\n|\n\s*Hint:|\n\s*Developer debug|\Z)", body, re.S | re.M)
     return _plain(found[1]) if found else ""
 
@@ -66,7 +66,7 @@ def _plain(text: str) -> str:
 
 
 def _sentences(text: str, longest: int) -> str:
-    """As many whole sentences of ``text`` as fit; the first one is cut if need be."""
+    """As many complete sentences of ``text`` as fit; the first one is shortened if necessary."""
     kept = ""
     for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z`])", text):
         if kept and len(kept) + len(sentence) + 1 > longest:
@@ -90,7 +90,7 @@ _WHAT = {"size": "shape", "stride": "stride", "dispatch key set": "dispatch keys
 
 @dataclass(frozen=True)
 class Change:
-    """Why a compiled version does not fit: which value, from what to what, and where it was read (as far as known)."""
+    """Why a compiled version does not fit: the value, its old and new value, and where it is read (if known)."""
 
     name: str
     old: str
@@ -106,8 +106,8 @@ class Change:
         if self.new:
             return f"`{self.name}` changed from {self.old} to {self.new}"
         if self.old:
-            return f"`{self.name}` is not {self.old} any more"
-        return f"`{self.name}` does not hold any more"
+            return f"`{self.name}` is no longer {self.old}"
+        return f"`{self.name}` no longer holds"
 
 
 def read_reason(reason: str, variables: Mapping[str, Any]) -> Change:
@@ -137,12 +137,12 @@ def read_reason(reason: str, variables: Mapping[str, Any]) -> Change:
 
 
 def _name(text: str) -> str:
-    """Dynamo's names for what is read, as people say them."""
+    """Dynamo's names for guarded state, in plain words."""
     return re.sub(r"___stack\d+", "value before the break", _paths(text))
 
 
 def _paths(text: str) -> str:
-    """Dynamo's names for what is read, as the program writes them."""
+    """Dynamo's names for guarded values, as the program writes them."""
     text = re.sub(r"[LG]\['(\w+)'\]", r"\1", text)
     text = re.sub(r"\.__dict__\['(\w+)'\]|\._modules\['(\w+)'\]|\._parameters\['(\w+)'\]|\._buffers\['(\w+)'\]",
                   lambda m: "." + next(filter(None, m.groups())), text)  # fmt: skip
@@ -154,8 +154,8 @@ def _cut(text: str) -> str:
 
 
 def value_text(name: str, variables: Mapping[str, Any]) -> str:
-    """The value of a path such as ``self.groups[0]['lr']`` among a frame's variables; empty where it can't be had without
-    running code of the program's (a property, a container of its own)."""
+    """The value of a path such as ``self.groups[0]['lr']`` among a frame's variables; empty if reading it would run user
+    code (a property, a user-defined container)."""
     try:
         return bounded_repr(_value(ast.parse(name, mode="eval").body, variables))
     except (SyntaxError, LookupError, TypeError, AttributeError):
@@ -176,7 +176,7 @@ def _value(node: ast.expr, variables: Mapping[str, Any]) -> Any:
 
 
 def function_name(name: str) -> str:
-    """The name in the source: the functions that Dynamo makes of what follows a break are called after theirs."""
+    """The function's name in the source: Dynamo's resume functions have derived names."""
     found = _RESUMED.match(name)
     while found is not None:
         name, found = found[1], _RESUMED.match(found[1])
@@ -184,5 +184,5 @@ def function_name(name: str) -> str:
 
 
 def is_resumed(name: str) -> bool:
-    """Whether a function is the rest of another one, behind a graph break."""
+    """Whether a function is the rest of another one, after a graph break."""
     return _RESUMED.match(name) is not None

@@ -1,4 +1,4 @@
-"""Diagnostics: what MagPy found, where, why, and what to do about it. Imports nothing of the engine."""
+"""Diagnostics: what MagPy found, where, why, and what to do about it. Imports nothing from the engine."""
 
 from magpy_core.findings.finding import HERE, Finding, Location, Position, Range, Unsupported, Value
 from magpy_core.findings.registry import REGISTRY, Code, Severity, lookup

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-DOCS_URL = "https://magpy.dev/codes"
-
 FAMILIES = {
     "1": "graph break", "2": "guard", "3": "side effect", "4": "performance", "5": "budget", "9": "tool",
     "D1": "torch.compile: graph break", "D2": "torch.compile: recompile", "D3": "torch.compile: skipped",
@@ -31,9 +29,10 @@ class Severity(StrEnum):
 class Code:
     """One diagnostic code.
 
-    ``name`` is kebab-case. ``reason`` is one sentence: why MagPy reports this at all. ``explanation`` is
-    paragraphs (what happened, why, what it costs) separated by blank lines and ``hints`` are full sentences.
-    ``example`` shows the finding on the line that ends in ``# MPxxx``; ``fixed`` is the same program without it.
+    ``name`` is kebab-case. ``reason`` is one sentence: why MagPy reports this. ``explanation`` consists of paragraphs
+    (what happens, why, what it costs) separated by blank lines, and ``hints`` are full sentences. ``example`` shows
+    the finding on the line that ends in ``# MPxxx``; ``fixed`` is the same program without it. ``has_fix``: the
+    language server offers a quick fix where the source allows one.
     """
 
     code: str
@@ -56,7 +55,3 @@ class Code:
     @property
     def family(self) -> str:
         return FAMILIES[self.family_key]
-
-    @property
-    def url(self) -> str:
-        return f"{DOCS_URL}/{self.code}"

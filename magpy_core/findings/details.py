@@ -1,4 +1,4 @@
-"""What a report holds on request beyond its summary: guards, operator graph, code, calls. Key types: RegionDetail, Call."""
+"""Optional parts of a report: guards, operator graph, generated code, calls. Key types: RegionDetail, Call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass
 class GuardDetail:
-    """One value that is checked before a replay, and where the program read it (line 1-based; 0: not known).
+    """One value that is checked before a replay, and where the program reads it (line 1-based; 0: unknown).
 
     ``text`` is the check as a sentence fragment: ``self.calls == 3``.
     """
@@ -25,8 +25,8 @@ class GuardDetail:
 class NodeDetail:
     """One operation of the graph. ``inputs`` are names of other nodes; ``kind`` is placeholder, call or read (by Python).
 
-    ``user_file`` and ``user_line``: the user's line that led there, where the operation's own is a library's.
-    ``tensor``: dtype and shape of what it gave when it was recorded (``float32[2, 4]``); empty for anything but one tensor.
+    ``user_file`` and ``user_line``: the user's line that called the library, if the operation's own line is a library's.
+    ``tensor``: dtype and shape of the recorded result (``float32[2, 4]``); empty for anything but one tensor.
     """
 
     name: str
@@ -42,13 +42,13 @@ class NodeDetail:
 
     @property
     def users(self) -> tuple[str, int]:
-        """The user's line: the operation's own, or that of the call into the library that it is in."""
+        """The user's line: the operation's own, or that of the call into the library."""
         return (self.user_file, self.user_line) if self.user_line else (self.file, self.line)
 
 
 @dataclass
 class FactDetail:
-    """One thing known of an object (a read or a write, as a sentence fragment), and its line."""
+    """One read or write of an object, as a sentence fragment, and its line."""
 
     text: str
     file: str = ""
@@ -57,7 +57,7 @@ class FactDetail:
 
 @dataclass
 class ObjectDetail:
-    """One object of the RefGraph. ``parent`` is the index of the object that it was reached from by ``step``; -1: a root."""
+    """One object of the RefGraph, reached by ``step`` from the object with index ``parent``; -1: a root."""
 
     name: str
     kind: str
@@ -81,8 +81,8 @@ class CaptureDetail:
     guard_code: str = ""
     replay_code: str = ""
     generated_code: list[str] = field(default_factory=list)
-    cut: int = 0  # nodes left out, of a very large graph
-    rest: str = ""  # these nodes as text, one a line
+    cut: int = 0  # how many nodes of a very large graph are omitted
+    rest: str = ""  # the omitted nodes as text, one per line
     objects: list[ObjectDetail] = field(default_factory=list)  # the RefGraph, in the order of first touch
     objects_cut: int = 0
     objects_rest: str = ""
@@ -105,7 +105,7 @@ class RegionDetail:
 
 @dataclass
 class Call:
-    """One call of a region: seconds since the program's start, how long, and ``how``: recorded, replayed, watched, plain."""
+    """One call of a region: its start and duration in seconds, and ``how`` it ran: recorded, replayed, watched, plain."""
 
     region: str
     start: float

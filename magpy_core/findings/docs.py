@@ -1,7 +1,7 @@
 """Writes the generated documentation: ``docs/codes/*.md`` and ``docs/report.schema.json``.
 
 ``python -m magpy_core.findings.docs`` writes below ``docs/``; with ``--check`` it writes nothing and exits 1
-when a file is missing, stale or left over from a code that no longer exists. Key functions: pages, stale.
+if a file is missing, stale or belongs to no code. Key functions: pages, stale.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from magpy_core.findings.schema import report_schema
 
 FAMILY_TITLES = {
     "1": ("Graph breaks", "Why a region is not one complete operator graph."),
-    "2": ("Guards and recompiles", "What a capture depends on, and what made it be captured again."),
-    "3": ("Side effects", "What a region changes outside of itself. Replay makes the same changes."),
-    "4": ("Performance", "Compiled, and right, but not as fast as it could be."),
-    "5": ("Budgets", "Limits that the project set itself, and that a run broke."),
-    "9": ("The tool and the entrypoint", "Why a run did not go as asked."),
+    "2": ("Guards and recompiles", "What a capture depends on, and why it was captured again."),
+    "3": ("Side effects", "Changes that a region makes to external state. Replay makes the same changes."),
+    "4": ("Performance", "Regions that are compiled correctly but slower than they could be."),
+    "5": ("Budgets", "Limits that the project sets and that a run exceeded."),
+    "9": ("The tool and the entrypoint", "Problems with the run itself."),
     "D1": ("torch.compile: graph breaks", "Where TorchDynamo cuts the graph (`--engine dynamo`)."),
-    "D2": ("torch.compile: recompiles", "What made TorchDynamo compile again (`--engine dynamo`)."),
-    "D3": ("torch.compile: skipped functions", "What TorchDynamo leaves to Python as a whole (`--engine dynamo`)."),
+    "D2": ("torch.compile: recompiles", "Why TorchDynamo compiled a function again (`--engine dynamo`)."),
+    "D3": ("torch.compile: skipped functions", "Functions that TorchDynamo does not compile (`--engine dynamo`)."),
 }
+
+
+_QUICK_FIX = "Some cases have a quick fix in the editor."
 
 
 def markdown(code: Code) -> str:
@@ -36,7 +39,7 @@ def markdown(code: Code) -> str:
         "## What happened",
         code.explanation,
         "## What to do",
-        "\n".join(f"- {hint}" for hint in code.hints),
+        "\n".join(f"- {hint}" for hint in (*code.hints, *([_QUICK_FIX] if code.has_fix else []))),
         "## Example",
         f"```{code.language}\n{code.example.rstrip()}\n```",
     ]
@@ -78,7 +81,7 @@ def pages() -> dict[str, str]:
 
 
 def stale(docs: Path) -> list[str]:
-    """One line for each file below ``docs`` that is not as :func:`pages` would write it."""
+    """One line for each file below ``docs`` that differs from what :func:`pages` would write."""
     wanted = pages()
     problems = []
     for name, text in wanted.items():

@@ -67,9 +67,9 @@ class Finding:
     """One diagnostic.
 
     ``path`` is the call path from the region down to ``location`` (outermost first).
-    ``count`` is how often it was found anew in one run, ``steps`` the steps of the program it was true in (0: not counted).
-    ``cost_ms``, where it was measured: of a recompile each time it happens, of anything else in each step of the program.
-    ``ranks``: of a distributed run, those that have it; empty: all.
+    ``count`` is how often one run found it, ``steps`` in how many of the program's steps it held (0: not counted).
+    ``cost_ms``, if measured: of a recompile, per occurrence; of anything else, per step of the program.
+    ``ranks``: the ranks of a distributed run that report it; empty: all.
     """
 
     code: str
@@ -95,10 +95,10 @@ class Finding:
 
     @property
     def key(self) -> tuple[str, str | None, Location, str]:
-        """What makes two findings the same one, seen again."""
+        """Two findings with the same key are the same finding."""
         return (self.code, self.region, self.location, self.message)
 
-    def again(self) -> Finding:
+    def repeated(self) -> Finding:
         return replace(self, count=self.count + 1)
 
     def to_json(self) -> dict[str, Any]:
@@ -141,11 +141,11 @@ class Finding:
 
 
 HERE = "{here}"
-"""In the message of Unsupported: the user's expression that is being evaluated, which the raising stage does not know."""
+"""Stands in the message of Unsupported for the user's current expression, which the raising stage does not know."""
 
 
 class Unsupported(Exception):
-    """Raised by any engine stage that cannot go on safely; the runtime turns it into a Finding and plain Python.
+    """Raised by any engine stage that can't continue safely; the runtime reports a Finding and runs plain Python.
 
     ``location`` is None when the stage does not know the source line; the recorder then fills in the current one.
     """

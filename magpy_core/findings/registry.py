@@ -1,11 +1,11 @@
-"""Registry of finding codes: the one table that docs, `explain`, editors and CI formats are generated from."""
+"""Registry of finding codes, the source of the docs, `explain`, editors and CI formats. Key name: REGISTRY."""
 
 from __future__ import annotations
 
-from magpy_core.findings.code import DOCS_URL, FAMILIES, Code, Severity
+from magpy_core.findings.code import FAMILIES, Code, Severity
 from magpy_core.findings.codes import budgets, dynamo, graph_breaks, guards, performance, side_effects, tool
 
-__all__ = ["DOCS_URL", "FAMILIES", "REGISTRY", "Code", "Severity", "lookup", "matching"]
+__all__ = ["FAMILIES", "REGISTRY", "Code", "Severity", "lookup", "matching"]
 
 REGISTRY: dict[str, Code] = {
     c.code: c for family in (graph_breaks, guards, side_effects, performance, budgets, tool, dynamo) for c in family.CODES
@@ -13,7 +13,7 @@ REGISTRY: dict[str, Code] = {
 
 
 def lookup(code: str) -> Code:
-    """The registry entry of ``code``; raises KeyError with the known codes when there is none."""
+    """The registry entry of ``code``; raises KeyError, listing the known codes, if there is none."""
     try:
         return REGISTRY[code]
     except KeyError:
@@ -21,5 +21,5 @@ def lookup(code: str) -> Code:
 
 
 def matching(prefix: str) -> list[Code]:
-    """Every code that starts with ``prefix`` (``MP1``, ``MP102``, ``MP``); empty when none does."""
+    """Every code that starts with ``prefix`` (``MP1``, ``MP102``, ``MP``)."""
     return [c for c in REGISTRY.values() if prefix and c.code.startswith(prefix)]

@@ -13,7 +13,7 @@ SCHEMA_VERSION = "1.0"
 
 @dataclass
 class Recompile:
-    """One more capture of a region: which value changed (access path), from what, to what."""
+    """One more capture of a region: which value changed (access path), its old and its new value."""
 
     call: int
     name: str
@@ -25,10 +25,10 @@ class Recompile:
 
 @dataclass
 class CaptureSummary:
-    """One capture of a region: what is checked before it is replayed, how long that takes, and how often it was replayed."""
+    """One capture of a region: its number of guards, how long checking them takes, and how often it was replayed."""
 
     guards: int
-    guard_ms: float | None  # median milliseconds of a check that held; None when not measured
+    guard_ms: float | None  # median milliseconds of a successful check; None when not measured
     hits: int
     complete: bool
     compile_s: float | None = None
@@ -49,18 +49,18 @@ class RegionSummary:
     graph_breaks: int = 0
     guards: int = 0
     side_effects: int = 0
-    host_reads: int = 0  # tensor values that Python waits for in one call (the most of any capture)
+    host_reads: int = 0  # tensor values that Python waits for in one call (maximum over the captures)
     hits: int = 0
     eager_ms: float | None = None
     compiled_ms: float | None = None
     guard_ms: float | None = None
     compile_s: float | None = None
     captures_after_step_3: int = 0
-    speedup_low: float | None = None  # the ends of the 95 % confidence interval of the speed-up; None: too few timings
+    speedup_low: float | None = None  # 95 % confidence interval of the speed-up; None: too few timings
     speedup_high: float | None = None
-    entrypoint: str = ""  # the program's name in a report of several
+    entrypoint: str = ""  # the program's name in a report of several programs
     engine: str = "magpy"  # "dynamo": the figures are torch.compile's
-    graphs: int = 0  # operator graphs that one call runs through (the most of any capture)
+    graphs: int = 0  # operator graphs that one call runs (maximum over the captures)
     recompiles: list[Recompile] = field(default_factory=list)
     per_capture: list[CaptureSummary] = field(default_factory=list)
 
@@ -83,7 +83,7 @@ class RegionSummary:
 
 @dataclass
 class Report:
-    """The whole of one run; ``timings`` are seconds by phase name, ``steps`` how many were done."""
+    """The result of one run; ``timings`` are seconds by phase, ``steps`` is the number of steps done."""
 
     entrypoint: str
     regions: list[RegionSummary] = field(default_factory=list)

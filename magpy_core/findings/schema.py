@@ -12,7 +12,7 @@ Schema = dict[str, Any]
 
 
 def _object(description: str, properties: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
-    """An object that has exactly these properties; those in ``optional`` may be missing."""
+    """An object with exactly these properties; those in ``optional`` may be absent."""
     return {
         "description": description,
         "type": "object",
@@ -38,19 +38,19 @@ def _list(description: str, items: str) -> Schema:
     return {"description": description, "type": "array", "items": {"$ref": f"#/$defs/{items}"}}
 
 
-# POSIX or Windows; relative paths would depend on where the reader stands.
+# POSIX or Windows; relative paths would depend on the reader's working directory.
 _ABSOLUTE = r"^(/|[A-Za-z]:[\\/]|\\\\)"
 _REGION_FILE = r"^(|/.*|[A-Za-z]:[\\/].*|\\\\.*|<.*>)$"
 
 
 def report_schema() -> Schema:
-    """The schema of version ``SCHEMA_VERSION`` of the report."""
+    """The JSON Schema of the report, version ``SCHEMA_VERSION``."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"https://magpy.dev/report-{SCHEMA_VERSION}.schema.json",
+        "$id": f"urn:magpy:report:{SCHEMA_VERSION}",
         "title": "MagPy report",
         **_object(
-            "Everything one run of an entrypoint found. Contains paths and excerpts of values of the program.",
+            "The findings and measurements of one run. Contains paths and excerpts of values of the program.",
             {
                 "version": {"description": "Version of this schema", "const": SCHEMA_VERSION},
                 "entrypoint": _string("What was run: a file's path, or `-m package.module`"),
@@ -61,9 +61,9 @@ def report_schema() -> Schema:
                     "type": "object",
                     "additionalProperties": {"type": "number", "minimum": 0},
                 },
-                "steps": _count("Steps done: of an optimizer, or calls of a module where there is none"),
+                "steps": _count("Steps done: optimizer steps, or module calls if there is no optimizer"),
             },
-            {"comparison": _list("Of `check --engine both`: each region's figures per engine", "compared")},
+            {"comparison": _list("Only of `check --engine both`: each region's figures per engine", "compared")},
         ),
         "$defs": {
             "position": _object(
@@ -98,15 +98,15 @@ def report_schema() -> Schema:
                     "code": {"description": "Code in the registry", "enum": list(REGISTRY)},
                     "name": {"description": "Name of the code", "enum": [c.name for c in REGISTRY.values()]},
                     "severity": {"enum": [s.value for s in Severity]},
-                    "message": _string("What happened; the first line is complete by itself", minLength=1),
+                    "message": _string("What the finding is; the first line can be read by itself", minLength=1),
                     "hint": _string("What to do"),
                     "file": _string("Absolute path", pattern=_ABSOLUTE),
                     "range": {"$ref": "#/$defs/range"},
                     "function": _string("The function it is in; empty at module level"),
                     "region": {"description": "The id of its region, or null", "type": ["string", "null"]},
-                    "count": _count("How often it was seen, over all calls of the region", minimum=1),
+                    "count": _count("How often it was found, over all calls of the region", minimum=1),
                     "cost_ms": _measured(
-                        "Milliseconds, where measured: of a recompile each time it happens, else in each step of the program"
+                        "Milliseconds, if measured: per occurrence of a recompile, else per step of the program"
                     ),
                     "values": _list("The values involved", "value"),
                     "path": _list("Call path from the region to the finding, outermost first", "location"),
@@ -114,11 +114,11 @@ def report_schema() -> Schema:
                 {
                     "fingerprint": _string("Stays the same when lines move; unique in the report", minLength=1),
                     "ranks": {
-                        "description": "Of a distributed run: the ranks that have it, where not all do",
+                        "description": "The ranks of a distributed run that report it, if not all do",
                         "type": "array",
                         "items": _count("Rank"),
                     },
-                    "steps": _count("Steps of the program in which it was true; absent where they are not counted"),
+                    "steps": _count("In how many steps of the program it held; absent if not counted"),
                 },
             ),
             "compared": _object(
@@ -131,34 +131,34 @@ def report_schema() -> Schema:
                     "entrypoint": _string("Its program, in a report of several; else empty"),
                     "eager_ms": _measured("Median milliseconds of a call in plain Python"),
                     "engines": {
-                        "description": "The figures of `magpy` and `dynamo`; one is missing where it had no such region",
+                        "description": "The figures of `magpy` and `dynamo`; an engine without this region is absent",
                         "type": "object",
                         "additionalProperties": {"$ref": "#/$defs/figures"},
                     },
                 },
             ),
             "figures": _object(
-                "What one engine made of a region",
+                "The figures of one engine for a region",
                 {
                     "region": _string("The id of the region in `regions`", minLength=1),
                     "calls": _count("Calls in this run"),
-                    "graphs": _count("Operator graphs that one call runs through"),
+                    "graphs": _count("Operator graphs that one call runs"),
                     "graph_breaks": _count("Places where the graph is cut"),
-                    "recompiles": _count("Captures after the first, or versions compiled again"),
-                    "guards": _count("Values checked before a call"),
-                    "guard_ms": _measured("Median milliseconds of checking them"),
+                    "recompiles": _count("Captures, or compiled versions, after the first"),
+                    "guards": _count("Guards checked before a call"),
+                    "guard_ms": _measured("Median milliseconds of checking the guards"),
                     "compile_s": _measured("Seconds spent compiling"),
                     "compiled_ms": _measured("Median milliseconds of a compiled call"),
                 },
             ),
             "recompile": _object(
-                "One more capture of a region, and why",
+                "A capture of a region after the first, and its cause",
                 {
                     "call": _count("The call of the region that needed it, from 1", minimum=1),
                     "name": _string("Access path of the value that changed"),
                     "old": _string("Bounded repr of the guarded value"),
                     "new": _string("Bounded repr of the new value"),
-                    "file": _string("Where the value was read; empty if unknown"),
+                    "file": _string("The file that reads the value; empty if unknown"),
                     "line": _count("1-based line; 0 if unknown"),
                 },
             ),
@@ -166,9 +166,9 @@ def report_schema() -> Schema:
                 "One capture of a region",
                 {
                     "guards": _count("Values checked before a replay"),
-                    "guard_ms": _measured("Median milliseconds of a check that held"),
+                    "guard_ms": _measured("Median milliseconds of a successful check"),
                     "hits": _count("Calls that were replayed"),
-                    "complete": {"description": "It is one whole operator graph", "type": "boolean"},
+                    "complete": {"description": "The capture is one complete operator graph", "type": "boolean"},
                     "compile_s": _measured("Seconds spent compiling"),
                 },
             ),
@@ -182,10 +182,10 @@ def report_schema() -> Schema:
                     "line": _count("1-based line; 0 if unknown"),
                     "calls": _count("Calls in this run"),
                     "captures": _count("Captures made"),
-                    "complete": {"description": "Every capture is one whole operator graph", "type": "boolean"},
+                    "complete": {"description": "Every capture is one complete operator graph", "type": "boolean"},
                     "graph_breaks": _count("Places where the graph is cut"),
                     "guards": _count("Values checked before a replay"),
-                    "side_effects": _count("Changes outside the region that replay makes"),
+                    "side_effects": _count("Changes to external state that a replay makes"),
                     "host_reads": _count("Tensor values that Python waits for in one call"),
                     "hits": _count("Calls that were replayed"),
                     "eager_ms": _measured("Median milliseconds of a call in plain Python"),
@@ -194,15 +194,15 @@ def report_schema() -> Schema:
                     "compile_s": _measured("Seconds spent compiling"),
                     "captures_after_step_3": _count("Captures made after the third step"),
                     "entrypoint": _string("Its program, in a report of several; else empty"),
-                    "recompiles": _list("Every capture but the first, and its cause", "recompile"),
-                    "per_capture": _list("Every capture that is kept, newest first", "capture"),
+                    "recompiles": _list("Every capture after the first, and its cause", "recompile"),
+                    "per_capture": _list("The current captures, newest first", "capture"),
                     "speedup": _measured("eager_ms / compiled_ms"),
                     "speedup_low": _measured("Lower end of the 95 % confidence interval of the speed-up"),
                     "speedup_high": _measured("Upper end of the 95 % confidence interval of the speed-up"),
                 },
                 {
-                    "engine": {"description": "Whose figures these are", "enum": ["magpy", "dynamo"]},
-                    "graphs": _count("Operator graphs that one call runs through"),
+                    "engine": {"description": "The engine that the figures are of", "enum": ["magpy", "dynamo"]},
+                    "graphs": _count("Operator graphs that one call runs"),
                 },
             ),
         },

@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from magpy_core._compat.torch.autograd import is_view
 from magpy_core._compat.torch.eval_frame import never_intercept
 from magpy_core._compat.torch.surroundings import asked_for
-from magpy_core._compat.torch.tensor_guards import no_torch_function, storage_key
+from magpy_core._compat.torch.tensor_guards import no_torch_function, storage_key, version_of
 from magpy_core._compat.torch.torch_state import put_back, set_aside
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph import functions as fns
@@ -106,7 +106,7 @@ class OpRecorder(PythonReads, Assigned, TorchFunctionMode):
         source = self.guard_tensor(tensor)
         name = "".join(c if c.isalnum() else "_" for c in source.describe()).strip("_") or "x"
         node = self._placeholder(name[-60:] if not name[-60:][0].isdigit() else "t_" + name[-58:])
-        fns.note(node, tensor, magpy_source=source)
+        fns.note(node, tensor, magpy_source=source, magpy_version=version_of(tensor))
         self.inputs.append((node, source, tensor))
         self.values[id(tensor)] = (tensor, node)
         return node

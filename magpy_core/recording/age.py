@@ -27,8 +27,8 @@ class Age(Tracker):
             self.refgraph.assumed_internal[id(obj)] = (obj, self.journal.site)
 
     def is_made_inside(self, obj: Any) -> bool | None:
-        """Whether the region made ``obj``: the collector is off while recording and its young list was empty at entry, so
-        what it lists now was made since. None for objects the collector does not track."""
+        """Whether the region made ``obj``. The collector is off while recording and its youngest generation was empty at
+        entry, so what it lists now was made since. None for objects the collector does not track."""
         if self._young is None:
             self._young = {id(o) for o in gc.get_objects(0)}
         if id(obj) in self._young:
@@ -52,7 +52,7 @@ class Age(Tracker):
         self._young = None
 
     def check_assumptions(self) -> None:
-        """Every object that was taken for internal must be young."""
+        """Every object that was assumed internal must have been made inside."""
         self._young = None
         for obj, refusal, site in self.only_inside.values():
             if not self.is_made_inside(obj) and not self.journal.is_explained(site):

@@ -52,7 +52,7 @@ class Arrays(Tracker):
                 if tp is contextvars.Context or (outside and (tp in kinds.DICT_VIEWS or policy.keeps_state(tp))):
                     self.journal.refuse(
                         "MP104",
-                        f"{HERE} reads {a_type(value)} from outside, whose state is in C, where no guard sees it.",
+                        f"{HERE} reads {a_type(value)} from outside, whose state is in C and can't be guarded.",
                         hint="Read what you need of it outside the region, and pass that in.",
                         site=site,
                     )
@@ -68,7 +68,7 @@ class Arrays(Tracker):
                 where = "from outside" if outside else "that shares its memory with a tensor"
                 self.journal.refuse(
                     "MP104",
-                    f"{HERE} uses the data of {a_type(value)} {where}, which can change without a trace.",
+                    f"{HERE} uses the data of {a_type(value)} {where}, which can change unnoticed.",
                     hint="Keep the data in a tensor or a list, or compute with it outside the region.",
                     site=site,
                 )

@@ -21,7 +21,7 @@ from magpy_core.refgraph.lookup import class_lookup
 
 BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
 DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
-# Native functions that hand what Python returns to them to the program as it is.
+# Native functions that pass on what Python returns to them as it is.
 _PASSING_ON = frozenset(
     {getattr, next, iter, list, tuple, enumerate, zip, map, reversed, collections.deque, object, type, super}
 )
@@ -33,8 +33,8 @@ COPYING = frozenset([*_COPY, *(c for code in _COPY for c in code.co_consts if is
 
 
 def is_copying(site: Any) -> bool:
-    """Whether this is ``copy.deepcopy`` itself, whose addresses are keys of its memo. They tell only which objects are one,
-    which is guarded for outside objects."""
+    """Whether this is ``copy.deepcopy`` itself, whose addresses are keys of its memo. They reveal only which objects are
+    one, which is guarded for outside objects."""
     return site.code in COPYING
 
 

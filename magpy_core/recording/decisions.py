@@ -27,7 +27,7 @@ class Decisions(Tracker):
             if node is not None:
                 self.refgraph.read(node.source, guard.IDENTITY, leaf.payload, site)
             else:
-                text = f"{HERE} uses the address of an object that the region makes, which differs at every call."
+                text = f"{HERE} uses the address of an object created inside the region, which differs at each call."
                 self.journal.refuse("MP103", text, site=site)
 
     def decide(self, sym: Any, outcome: Any, what: str, site: Any) -> None:
@@ -42,7 +42,7 @@ class Decisions(Tracker):
             self.refgraph.read(self.sources.const(sym, "outcome of " + sym.describe()), guard.OUTCOME, (sym, outcome), site)
             return
         if self._is_settled(sym):
-            return  # it follows from what has been asked: the graph has been cut there
+            return  # it follows from an earlier decision: the graph is cut there
         last = next(iter(reversed(self.ledger.ops.graph.nodes)), None)
         number = what in ("value", "__index__", "item", "parts")
         code = "MP101" if not number else "MP109" if what == "parts" else "MP102"
@@ -59,8 +59,8 @@ class Decisions(Tracker):
             use = self.describe_use(sym) if number else f"Control flow depends on {self.describe_read(sym)}"
             self.journal.note(
                 code,
-                f"{use}, data of the region's inputs: it is looked at before the graph runs; each value is another capture.",
-                hint="The graph is not cut. Keep what varies a lot in a tensor, or out of the region.",
+                f"{use}, data of the region's inputs: it is checked before the graph runs; each value gets its own capture.",
+                hint="The graph is not cut. Keep values that vary a lot in a tensor, or outside the region.",
                 values=(Value("outcome", repr(outcome)),),
                 site=site,
                 severity=Severity.INFORMATION if self.ledger.fullgraph else None,
@@ -68,15 +68,13 @@ class Decisions(Tracker):
         elif asserted or self.ledger.fullgraph:
             if asserted:
                 text = (
-                    f"This check depends on {self.describe_read(sym)}, a tensor's value: it is made after the graph has run."
+                    f"This check depends on {self.describe_read(sym)}, a tensor value: it is made after the graph has run."
                 )
             elif number:
-                text = f"{self.describe_use(sym)}: it is compared with the recorded one after the graph has run."
+                text = f"{self.describe_use(sym)}: it is compared with the recorded value after the graph has run."
             else:
-                text = (
-                    f"Which way Python goes depends on {self.describe_read(sym)}: it is looked at after the graph has run."
-                )
-            hint = "Nothing needs to be done. A check outside the region would cost less."
+                text = f"This branch depends on {self.describe_read(sym)}: it is checked after the graph has run."
+            hint = "No action needed. A check outside the region would cost less."
             self.journal.note(code, text, hint=hint, values=(Value("outcome", repr(outcome)),), site=site,
                       severity=Severity.INFORMATION)  # fmt: skip
         elif number:
@@ -89,7 +87,7 @@ class Decisions(Tracker):
         else:
             self.journal.note(
                 "MP101",
-                f"Which way Python goes depends on {self.describe_read(sym)}, a tensor's value: the graph is cut here.",
+                f"This branch depends on {self.describe_read(sym)}, a tensor value: the graph is cut here.",
                 hint="Use torch.where, or move the decision out of the region.",
                 values=(Value("outcome", repr(outcome)),),
                 site=site,
@@ -122,4 +120,4 @@ class Decisions(Tracker):
         reads = [leaf.payload.meta.get("magpy_site") for leaf in sym.leaves() if leaf.kind == "node"]
         read = next((text for site in reads if (text := self.journal.source_text(site))), "")
         came = f" (`{read}`)" if read and f"`{read}`" != use else ""
-        return f"{use} needs a number read from a tensor{came}" if use else f"Python needs a number read from a tensor{came}"
+        return f"{use} needs a number from a tensor{came}" if use else f"Python needs a number read from a tensor{came}"

@@ -42,7 +42,7 @@ class Imports(Tracker):
         return frame is not None
 
     def import_name(self, site: Any, name: str) -> None:
-        """The first import of a module runs its body once; that is no part of what the region computes."""
+        """The first import of a module runs its body once, which is not part of what the region computes."""
         self.journal.site = site
         parts = name.split(".")
         for n in range(1, len(parts) + 1):

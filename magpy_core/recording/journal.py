@@ -117,7 +117,7 @@ class Journal:
         """Code that another compiler made runs inside the region: its operators can't be seen."""
         self.refuse_call(
             "MP112",
-            f"{what} runs inside the region; what it compiled can't be seen, so the two can't be captured as one.",
+            f"{what} runs inside the region; its operators can't be observed, so the two can't be captured as one.",
             hint="Call the Python function or module that it was made from: MagPy compiles the whole region.",
         )
 
@@ -140,7 +140,7 @@ class Journal:
         ):
             return
         reported[key] = rank
-        location = self.places.told(place)
+        location = self.places.reported(place)
         path = place.path or self.places.path(location)
         finding = Finding(code, message, location, hint=hint, region=self.region_id, path=path, values=values)
         self.findings.append(finding if severity is None else replace(finding, severity_override=severity))

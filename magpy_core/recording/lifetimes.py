@@ -36,9 +36,11 @@ class Lifetimes(Tracker):
     def constructed(self, cls: type, args: tuple[Any, ...], site: Any) -> None:
         """What is to happen when an object dies can't be replayed: a replay makes and drops other objects than the run."""
         if kinds.has_finalizer(cls) and not policy.is_host_module(cls.__module__):  # what that does is refused as it does it
-            self.journal.abort(f"A {cls.__name__} is made here; when its `__del__` runs, replay can't repeat.", site)
+            self.journal.abort(f"A {cls.__name__} is created here; replay can't repeat when its `__del__` runs.", site)
         elif issubclass(cls, weakref.ref) and len(args) > 1 and args[1] is not None:
-            self.refuse_watched_death("A weak reference is made here; when its callback runs, replay can't repeat.", site)
+            self.refuse_watched_death(
+                "A weak reference with a callback is created here; replay can't repeat when the callback runs.", site
+            )
 
     def call_weakref(self, site: Any, fn: Any) -> None:
         if (node := self.refgraph.node(fn)) is None:
@@ -47,7 +49,7 @@ class Lifetimes(Tracker):
         target = weakref.ref.__call__(fn)
         if self.held_only_by_snapshots(target):
             del target
-            self.journal.abort("A weak reference is asked for what the region has let go of.", site)
+            self.journal.abort("A weak reference is read whose object only a snapshot of the recording still holds.", site)
         self.facts.values.read(self.sources.make("deref", node.source, None), target, site)
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
@@ -58,7 +60,7 @@ class Lifetimes(Tracker):
                 values = value if snapshot.kind == kinds.DICT else (value,)
                 for v in values:
                     if kinds.has_finalizer(type(v)):
-                        text = f"This holds a {type(v).__name__}; when its `__del__` runs, replay can't repeat."
+                        text = f"This holds a {type(v).__name__}; replay can't repeat when its `__del__` runs."
                         self.journal.abort(text, self.journal.site)
 
     def held_only_by_snapshots(self, obj: Any) -> bool:
@@ -75,8 +77,8 @@ class Lifetimes(Tracker):
         self.age.keep_no_objects()
 
     def drop_internal_references(self, reference: Any, site: Any) -> None:
-        """A weak reference that the region has made is asked: what it stands for must live no longer for our lists of it."""
+        """A weak reference made inside the region is read: its object must not live longer because of the recording."""
         self.age.drop_internal()
         if is_a(weakref.ref.__call__(reference), torch.Tensor):
-            text = f"{HERE} asks a weak reference for a tensor, which lives longer while it is recorded."
+            text = f"{HERE} dereferences a weak reference to a tensor, which lives longer while it is recorded."
             self.journal.abort(text, site, "MP111", hint="Keep the tensor itself.")

@@ -50,7 +50,7 @@ class ModuleCalls(Tracker):
                 return False
             if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")):
                 self.journal.refuse_compiled_code(f"`{module.original_name}`, a torch.jit module with backward hooks,")
-            return True  # it asks for its hooks and calls its method as any Python code does
+            return True  # it reads its hooks and calls its method like any Python code
         return self.module_summary(module, self.journal.site)
 
     def parallel_call(self, frame: Any) -> bool:
@@ -58,13 +58,13 @@ class ModuleCalls(Tracker):
         if not self.ledger.ops.op_depth:
             self.journal.refuse(
                 "MP106",
-                f"{HERE} calls a DistributedDataParallel module, whose work for other processes is no part of a graph.",
-                hint="Compile the wrapper itself, or the module inside of it, and leave the rest of the region around it.",
+                f"{HERE} calls a DistributedDataParallel module, whose communication can't be part of the graph.",
+                hint="Compile the wrapper itself, or the module inside it.",
             )
         return False
 
     def module_summary(self, module: nn.Module, site: Any) -> bool:
-        """Guard what ``_call_impl`` looks at; True when hooks must run, so its frame has to be monitored."""
+        """Guard what ``_call_impl`` reads; True when hooks must run, so its frame has to be monitored."""
         d = instance_dict(module)
         if d is None:
             return True
@@ -81,8 +81,9 @@ class ModuleCalls(Tracker):
         if any(getattr(_module, n) for n in ("_global_forward_hooks", "_global_forward_pre_hooks")):
             return True
         if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")) or _module._global_backward_hooks:
-            text = f"{HERE} calls a module with backward hooks, which can't be recorded yet."
-            self.journal.refuse("MP106", text, site=site, hint="Hook the gradient of the region's result instead, outside of it.")  # fmt: skip
+            text = f"{HERE} calls a module with backward hooks, which can't be recorded."
+            hint = "Hook the gradient of the region's result instead, outside of it."
+            self.journal.refuse("MP106", text, site=site, hint=hint)
             return True
         node = self.refgraph.node(module)
         hooked = any(d.get(name) for name in _HOOK_DICTS) or "forward" in d
@@ -103,7 +104,7 @@ class ModuleCalls(Tracker):
         return False  # otherwise resolved in attr_read
 
     def module_setattr(self, frame: Any) -> bool:
-        """``nn.Module.__setattr__``: the snapshots of the module's tables tell what it did."""
+        """``nn.Module.__setattr__``: the snapshots of the module's tables show what it did."""
         module = frame.f_locals.get("self")
         name = frame.f_locals.get("name")
         if is_a(module, nn.Module) and is_a(name, str):

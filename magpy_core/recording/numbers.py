@@ -103,7 +103,7 @@ class Numbers(Tracker):
                 self.escape(leaf, site)
 
     def keyed_by_address(self, obj: Any, key: Any) -> bool:
-        """``obj[id(x)]`` of a dict that the region made: which of its objects are one is all that it tells."""
+        """``obj[id(x)]`` of a dict made inside: all that it reveals is which of its objects are one."""
         return (
             bool(self.ledger.scalars)
             and type(obj) is dict

@@ -160,8 +160,8 @@ class OperatorHost:
         if self.age.is_made_inside(tensor):
             if self.journal.graph_incomplete:  # reported where it was made
                 raise Unsupported("", "")
-            raise Unsupported("MP105", f"{HERE} takes a tensor that no recorded operation made.")
-        raise Unsupported("MP111", f"{HERE} takes a tensor that was reached in a way the monitor can't follow.")
+            raise Unsupported("MP105", f"{HERE} uses a tensor that no recorded operation produced.")
+        raise Unsupported("MP111", f"{HERE} uses a tensor that was reached in a way the monitor can't follow.")
 
     def read_field(self, source: Source, tensor: torch.Tensor, name: str, value: Any) -> None:
         for written, field_name, _, _ in self.ledger.field_writes:
@@ -221,7 +221,7 @@ class OperatorHost:
             self._hold_sizes()
 
     def layout_read(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """Python is told something of a layout, which may hang on sizes that vary."""
+        """Python reads a layout, which may depend on sizes that vary."""
         if name != "is_contiguous":
             self.exact_sizes(self.ledger.ops._tensors(args))
         elif self._shapes is not None and self._shapes.contiguous(self, args, kwargs) != result:
@@ -264,7 +264,7 @@ class OperatorHost:
             return
         self.journal.refuse(
             "MP105",
-            f"{HERE} runs an operator that the graph would miss ({name}): not by one of torch's Python functions.",
+            f"{HERE} runs `{name}` outside torch's Python API, so the graph would miss it.",
             hint="Make the tensor outside the region, or with torch.tensor, torch.stack or torch.zeros: what from_numpy and "
             "constructors like FloatTensor do with tensors and arrays can't be seen.",
         )

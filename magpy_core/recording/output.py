@@ -97,10 +97,10 @@ class OutputCalls(Tracker):
         level = loc.get("level", _LEVELS.get(frame.f_code.co_name))
         self.pauses.code = frame.f_code
         if "self" not in loc and not logging.root.handlers:
-            self.journal.skip_call("The first log record of the program sets logging up.")
+            self.journal.skip_call("the first log record of the program configures logging")
             return False
         if not is_a(logger, logging.Logger) or not is_a(level, int):
-            self.journal.refuse("MP113", "A log record that replay can't write again the same way.")
+            self.journal.refuse("MP114", "This log record can't be repeated by replay.")
             return False
         self.numbers.escape_all(self.journal.site, (level,))
         root = self._asked(logger)
@@ -111,7 +111,7 @@ class OutputCalls(Tracker):
         return False
 
     def _asked(self, logger: logging.Logger) -> Any:
-        """The node of a logger whose settings decide what happens: guards look at those from before the region."""
+        """The node of a logger whose settings decide what happens: guards check their values at entry."""
         self._loggers.append(logger)
         return self.refgraph.node(logger) or self.facts.roots.const_root(logger, f"logging.getLogger({logger.name!r})")
 
@@ -122,7 +122,7 @@ class OutputCalls(Tracker):
             while above is not None:
                 nodes = map(self.refgraph.node, (above, above.handlers, above.filters, above.manager))
                 if any(node is not None and node.snapshot is not None for node in nodes):
-                    self.journal.refuse("MP113", f"The region logs to `{logger.name}` and changes how that logs.")
+                    self.journal.refuse("MP114", f"The region logs to `{logger.name}` and changes how that logs.")
                 above = above.parent
 
     def log_asked(self, frame: Any) -> bool:
@@ -144,7 +144,7 @@ class OutputCalls(Tracker):
         special = any(options.get(name) for name in ("exc_info", "extra", "stack_info"))
         caller = self._caller(options.get("stacklevel", 1))
         if special or caller is None or any(not printable(a) for a in (loc["msg"], *args)):
-            self.journal.refuse("MP113", f"A log record that replay can't write again the same way ({_AS_WRITTEN}).")
+            self.journal.refuse("MP114", f"This log record can't be repeated by replay ({_AS_WRITTEN}).")
             return
         self.access.arguments.read(self.journal.site, (args,), {})
         payload = (logger, level, frozen(loc["msg"]), frozen(args), tuple(caller))
@@ -154,11 +154,11 @@ class OutputCalls(Tracker):
     def log_exception(self, frame: Any) -> bool:
         """``Logger.exception``: the record holds a traceback, which no replay has."""
         self.pauses.code = frame.f_code
-        self.journal.refuse("MP113", f"A log record that replay can't write again the same way ({_AS_WRITTEN}).")
+        self.journal.refuse("MP114", f"This log record can't be repeated by replay ({_AS_WRITTEN}).")
         return False
 
     def _caller(self, stacklevel: Any) -> Origin | None:
-        """The place a record made now names; None when it lies outside the region, or is asked for in an unusual way."""
+        """The place a record created now would name; None if it is outside the region, or the stack level is unusual."""
         frames = [f for f in _stack() if f.f_code.co_filename != _LOGGING]
         if not is_a(stacklevel, int) or not 1 <= stacklevel <= len(frames):
             return None
@@ -192,9 +192,9 @@ class OutputCalls(Tracker):
             text, plain = message, True
         frame = self._warned(given.get("stacklevel", 1))
         unknown = set(given) - {"message", "category", "stacklevel"} or not is_a(category, type)
-        odd = unknown or frame is None or not plain or not is_a(text, str)
-        if frame is None or text is None or odd or self._catching or _raises(text, category, frame):
-            self.journal.refuse("MP113", "A warning that replay can't give again the same way.", site=site)
+        unusual = unknown or frame is None or not plain or not is_a(text, str)
+        if frame is None or text is None or unusual or self._catching or _raises(text, category, frame):
+            self.journal.refuse("MP114", "This warning can't be repeated by replay.", site=site)
             return
         self.numbers.escape_all(site, (text,))
         self._guard_filters(site)
@@ -214,7 +214,7 @@ class OutputCalls(Tracker):
 
     def filter_added(self, frame: Any) -> bool:
         if not self._catching:
-            self.journal.refuse("MP113", "The region changes the warning filters.")
+            self.journal.refuse("MP114", "The region changes the warning filters.")
         return False
 
     def _warned(self, stacklevel: Any) -> types.FrameType | None:
@@ -240,7 +240,7 @@ class OutputCalls(Tracker):
         if self.ledger.ops.op_depth:
             return False  # the operation gives it again
         if self._catching:
-            self.journal.refuse("MP113", "A warning that the region itself catches.")
+            self.journal.refuse("MP114", "This warning is caught by the region itself, so replay can't repeat it.")
             return False
         for caller in _stack():
             if caller.f_code.co_filename == shown.filename and caller.f_lineno == shown.lineno:
@@ -250,7 +250,7 @@ class OutputCalls(Tracker):
                 self.ledger.outputs.append(Output("warn", payload, self.journal.site))
                 self.journal.places.remember(None, self.journal.site)
                 return False
-        self.journal.skip_call("A warning was shown that names a line outside the region.")
+        self.journal.skip_call("a warning named a line outside the region")
         return False
 
 

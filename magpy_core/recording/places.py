@@ -30,7 +30,7 @@ from magpy_core.monitor.positions import (
 from magpy_core.monitor.record import is_own_file
 from magpy_core.refgraph.kinds import is_a
 
-# Every call of a module, or every operator under a mode, passes through these: they tell nobody anything.
+# Every call of a module, or every operator under a mode, passes through these: they say nothing about the program.
 _PLUMBING = frozenset(f.__code__ for f in (nn.Module._call_impl, nn.Module._wrapped_call_impl))
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _PLUMBING_FILES = (
@@ -84,14 +84,14 @@ class Places:
 
     def now(self, site: Any = None, last: Any = None) -> Place:
         """The place of the event that is being handled. ``site``: its instruction, if it is known; ``last``: the last one
-        that was seen, which tells where the region ends when that has happened."""
+        that was seen, which says where the region ends once it has."""
         if site is not None and is_user_file(site.code.co_filename):
             return Place(site_location(site))
         if not self.running:
             return Place(self._exit(last))
         place = self._place(self._stack())
         if last is not None and is_user_file(last.code.co_filename):
-            exact = site_location(last)  # the event's own columns: those of the value it looks at
+            exact = site_location(last)  # the event's own columns: those of the value it reads
             if exact.function == place.location.function and _holds(place.location, exact):
                 return replace(place, location=exact)
         return place
@@ -149,7 +149,7 @@ class Places:
         caller = self.caller()
         return Place(users[-1], (*((caller,) if caller else ()), *(at for _, at in inside)))
 
-    def told(self, place: Place) -> Location:
+    def reported(self, place: Place) -> Location:
         """``place`` is shown to the user; gives its location."""
         if place.hidden is not None:
             self._hidden.setdefault(place.location, place.hidden)
@@ -182,7 +182,7 @@ class Places:
     # -- later -------------------------------------------------------------------------------------------------
 
     def remember(self, subject: Any, site: Any) -> None:
-        """Something is done to or read of ``subject`` (a Source) that may be told later: keep the place if it is not
+        """Something is done to or read of ``subject`` (a Source) that may be reported later: keep the place if it is not
         the site's own line."""
         if site is None or is_user_file(site.code.co_filename):
             return

@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.torch.tensor_guards import no_torch_function, storage_key
+from magpy_core._compat.torch.tensor_guards import no_torch_function, storage_key, version_of
+from magpy_core.backends.calling import UNCOUNTED
 from magpy_core.findings import Finding, Unsupported
 from magpy_core.guards.explain import TensorFacts
 from magpy_core.opgraph.scalars import Sym
@@ -31,7 +32,7 @@ _TABLES = ("_parameters", "_buffers", "_modules")
 
 @dataclass(frozen=True)
 class GuardedTensor:
-    """A tensor from outside whose metadata is guarded. ``dims`` may vary; ``memory`` tells which of them share storage."""
+    """A tensor from outside whose metadata is guarded. ``dims`` may vary; ``memory`` identifies the storage."""
 
     source: Source
     facts: TensorFacts
@@ -154,6 +155,7 @@ def freeze(
         except Unsupported as unsupported:  # counts only where a graph may have to be undone
             changed, error = True, unsupported
         inputs.append(GraphInput(node, source, TensorFacts.of(at_entry), id(tensor) in mutated, shares, changed, error))
+    _mark_uncounted_writes(ledger)
     writes = TensorWrites(
         tuple(mutated.values()), tuple((source, site) for _, source, site in ledger.tensor_writes),
         frozenset(ledger.with_history), ops.first_change, ops.drew_random,
@@ -177,6 +179,18 @@ def freeze(
         findings=tuple(journal.findings),
     )
     return trace, live
+
+
+def _mark_uncounted_writes(ledger: Ledger) -> None:
+    """Mark the placeholders of inputs that were written though their version counters stayed: running statistics, and what
+    is written through ``.data``."""
+    ops = ledger.ops
+    with no_torch_function():
+        counted = {storage_key(t) for n, _, t in ops.inputs if version_of(t) != n.meta["magpy_version"]}
+        for node, _, tensor in ops.inputs:
+            known = version_of(tensor) is not None
+            if known and id(tensor) in ops.mutated and storage_key(tensor) not in counted:
+                node.meta[UNCOUNTED] = True
 
 
 def _distinct(refgraph: RefGraph) -> list[tuple[Source, ...]]:

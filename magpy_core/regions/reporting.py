@@ -74,7 +74,7 @@ def capture_findings(region: Region, capture: Capture) -> list[Finding]:
 
     def tell(code: str, subject: Any, sites: list[Any], name: str, op: str = "") -> None:
         place = places.of(subject, sites) or Place(region.location)
-        names, _ = effects.setdefault((code, places.told(place)), ([], place.path))
+        names, _ = effects.setdefault((code, places.reported(place)), ([], place.path))
         names.append(name)
         if op == "extend":
             appended.add((code, place.location))

@@ -1,4 +1,4 @@
-"""Replay code generation: values are rebuilt, then effects applied, in the statements that follow the graph's call.
+"""Generates replay code, which runs after the graph: it rebuilds values, then applies effects.
 
 Everything is computed before the first effect (law: compute first). Key type: ReplayWriter.
 """
@@ -33,14 +33,14 @@ from magpy_core.replay.ir import (
 
 
 def write_log(logger: logging.Logger, level: int, msg: Any, args: Any, caller: tuple[str, int, str]) -> None:
-    """One log record as ``Logger._log`` would make it at the recorded line, now."""
+    """Writes a log record like ``Logger._log`` at the recorded line, with the current time."""
     if logger.isEnabledFor(level):
         path, line, function = caller
         logger.handle(logger.makeRecord(logger.name, level, path, line, msg, args, None, function))
 
 
 def give_warning(text: str, where: tuple[type[Warning], str, int, dict[str, Any]]) -> None:
-    """One warning as ``warnings.warn`` would give it at the recorded line, under the filters of now."""
+    """Issues a warning like ``warnings.warn`` at the recorded line, with the current filters."""
     category, file, line, namespace = where
     registry = namespace.setdefault("__warningregistry__", {})
     warnings.warn_explicit(text, category, file, line, namespace.get("__name__") or "<string>", registry)
@@ -63,7 +63,7 @@ def replace_list(target: Any, items: list[Any]) -> None:
 
 
 def replace_content(target: Any, items: list[Any]) -> None:
-    """The whole content of a deque or set."""
+    """Replaces all items of a deque or set."""
     cls, fill = (set, set.update) if isinstance(target, set) else (collections.deque, collections.deque.extend)
     cls.clear(target)
     fill(target, items)
@@ -89,7 +89,7 @@ HELPERS: dict[str, Any] = {
 
 
 class ReplayWriter:
-    """Writes a plan's statements through a GuardWriter, whose variables hold the outside objects."""
+    """Writes a plan's statements with a GuardWriter, whose variables hold the external objects."""
 
     def __init__(self, writer: GuardWriter, outputs: dict[Any, str]) -> None:
         self.w = writer
@@ -147,7 +147,7 @@ class ReplayWriter:
         tuple_text = f"({', '.join(items)}{',' if len(items) == 1 else ''})"
         cls = self.w.const(b.type)
         match b.how:
-            case "tuple" if b.type is tuple:  # of literals alone, it would be the same object at every call
+            case "tuple" if b.type is tuple:  # a tuple of literals would be the same object at every call
                 return f"(*{tuple_text},)" if items and all(isinstance(i, Const) for i in b.items) else tuple_text
             case "tuple" if hasattr(b.type, "n_sequence_fields") or b.type is torch.Size:
                 return f"{cls}({tuple_text})"
@@ -201,12 +201,12 @@ class ReplayWriter:
     # -- effects -----------------------------------------------------------------------------------------------
 
     def values(self, plan: Plan) -> tuple[str, list[list[str]]]:
-        """First pass: every value an effect or the result needs, as variables. Nothing outside changes here."""
+        """First pass: computes every value that an effect or the result needs, without changing external state."""
         prepared = [self.prepare(e) for e in plan.effects]
         return self.expr(plan.result), prepared
 
     def prepare(self, e: Effect) -> list[str]:
-        """The statements that apply one effect, their values computed already."""
+        """The statements that apply one effect with precomputed values."""
         if e.op == "print":
             args, kwargs = e.value
             text = [self.expr(a) for a in args] + [f"{k}={self.expr(v)}" for k, v in kwargs.items()]
@@ -250,7 +250,7 @@ class ReplayWriter:
         raise AssertionError(f"unknown effect {e.op!r}")
 
     def member(self, e: Effect) -> str:
-        """The slot itself: ``setattr`` would run a ``__setattr__`` of the user's again."""
+        """The slot's descriptor, because ``setattr`` would run a user-defined ``__setattr__`` again."""
         return self.w.const(_member(type(self._obj(e)), e.key))
 
     def dict_var(self, e: Effect) -> str:

@@ -1,4 +1,4 @@
-"""Replay IR: how a value that leaves the region is made again, and the effects on what is outside.
+"""Replay IR: how to rebuild values that leave the region, and its side effects.
 
 Value expressions: Const, Outside, GraphValue, Scalar, Build. Statements: Effect. Plans: Plan.
 """
@@ -16,7 +16,7 @@ from magpy_core.refgraph.source import Source
 
 
 class MadeInside(Unsupported):
-    """The region makes something that replay can't make, and puts it outside: perhaps to set itself up, once."""
+    """The region stores an object that replay can't create in external state, perhaps only as a one-time initialisation."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Const:
 
 @dataclass(frozen=True)
 class Outside:
-    """The object at ``source`` when the region was entered."""
+    """The object at ``source`` on entry to the region."""
 
     source: Source
 
@@ -40,19 +40,19 @@ class GraphValue:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A symbolic scalar, computed anew at each call."""
+    """A symbolic scalar, computed at each call."""
 
     sym: Sym
 
 
 @dataclass(frozen=True)
 class ActiveError:
-    """The exception that is being handled where the region is called, or None."""
+    """The exception that the region's caller is handling, or None."""
 
 
 @dataclass(frozen=True)
 class ErrorLinks:
-    """What an exception points to besides its arguments: expressions; ``fields`` are attributes that C code holds."""
+    """An exception's references besides its arguments, as expressions; ``fields`` are C-level attributes."""
 
     cause: Any
     context: Any
@@ -62,7 +62,7 @@ class ErrorLinks:
 
 @dataclass(eq=False)
 class Build:
-    """An object the region made: created empty (``how``), then filled, so that sharing and cycles survive.
+    """An object created by the region: replay creates it empty (``how``), then fills it, to preserve sharing and cycles.
 
     ``how``: ``list dict set deque`` (filled in place), ``tuple`` (items first), ``object`` (``__new__`` then state),
     ``exception``, ``method``, ``partial``, ``array`` (of plain numbers, a copy of which is ``extra``), ``array_view``.
@@ -81,7 +81,7 @@ Expr = Const | Outside | GraphValue | Scalar | Build | ActiveError
 
 @dataclass
 class Effect:
-    """One change to the outside. ``op`` is a Change op, or ``print``, ``log``, ``set_field`` (a tensor's ``.grad``)."""
+    """One side effect. ``op`` is a Change op, or ``print``, ``log``, ``set_field`` (a tensor's ``.grad``)."""
 
     op: str
     target: Expr | None
@@ -93,7 +93,7 @@ class Effect:
 
 @dataclass
 class Plan:
-    """What replay does after the graph ran: effects in order, then return ``result`` (or raise it)."""
+    """The steps after the graph has run: apply effects in order, then return or raise ``result``."""
 
     result: Expr
     raises: bool

@@ -1,6 +1,6 @@
 """Planner: the difference between entry and exit becomes a replay plan. Key type: Planner.
 
-Whatever can't be made again raises Unsupported(MP110); nothing is approximated.
+Values that replay can't rebuild raise Unsupported(MP110); nothing is approximated.
 """
 
 from __future__ import annotations
@@ -38,45 +38,49 @@ from magpy_core.replay.ir import (
 )
 
 _FROZEN = (types.MethodType, functools.partial, slice, range)
-# C-level attributes of built-in exceptions that are not among their arguments; other layouts of their own are refused.
+# C-level attributes of built-in exceptions that are not among their arguments; other layouts are refused.
 _ERROR_FIELDS: dict[type, tuple[str, ...]] = {
     AttributeError: ("name", "obj"), NameError: ("name",), UnboundLocalError: ("name",), KeyError: (),
     ImportError: ("name", "path"), ModuleNotFoundError: ("name", "path"), BaseExceptionGroup: (), ExceptionGroup: (),
 }  # fmt: skip
 _NOUNS = {type: "class", types.FunctionType: "function"}
 _LOUD = "A dict or a set is changed or made here whose keys hash or compare by code of their own: replay would run it again."
-# Of what is guarded by identity: made anew, it is as good as the first.
+# Guarded by identity; a rebuilt instance is equivalent.
 _EQUAL_ANYWAY = (types.GenericAlias, types.UnionType, re.Pattern, types.CodeType)
 
 
+def _not_rebuildable(what: str) -> str:
+    return f"{what} created in the region leaves it, but replay can't rebuild it."
+
+
 class Planner:
-    """Builds the plan of one recording. ``is_young(obj)`` tells whether the region made the object."""
+    """Builds the plan of one recording. ``is_internal(obj)``: whether the region created the object."""
 
     def __init__(
-        self, refgraph: RefGraph, ops: OpRecorder, scalars: ScalarTable, is_young: Callable[[Any], bool | None]
+        self, refgraph: RefGraph, ops: OpRecorder, scalars: ScalarTable, is_internal: Callable[[Any], bool | None]
     ) -> None:
         self.refgraph = refgraph
         self.ops = ops
         self.scalars = scalars
-        self.is_young = is_young
+        self.is_internal = is_internal
         self._built: dict[int, tuple[Any, Build]] = {}
-        self._open: set[int] = set()  # immutable values being built: what they hold must not lead back to them
+        self._open: set[int] = set()  # immutable values being built; their items must not refer back to them
         self.constants: dict[int, Any] = {}  # tuples and frozen sets that are constants of code
         self.active_error: BaseException | None = None
         self.outputs: dict[torch.fx.Node, None] = {}
         self.plain_array: Callable[[Any], bool] = lambda value: False  # NumPy arrays made of plain numbers
-        self.error_leaves: Callable[[BaseException], None] = lambda error: None  # an exception is made again by replay
+        self.error_leaves: Callable[[BaseException], None] = lambda error: None  # called per rebuilt exception
 
     # -- values ------------------------------------------------------------------------------------------------
 
     def expression(self, value: Any) -> Expr:
-        """How replay gets ``value`` again."""
+        """The expression by which replay obtains ``value``."""
         if type(value) in kinds.NUMBER_TYPES:
             sym = self.scalars.get(value)
             if sym is not None:
                 for leaf in sym.leaves():
                     if leaf.kind == "address":
-                        raise Unsupported("MP103", "An address (`id(...)`) leaves the region; it differs at every call.")
+                        raise Unsupported("MP103", "An address (`id(...)`) leaves the region; it differs on every call.")
                     if leaf.kind == "node":
                         self.outputs.setdefault(leaf.payload)
                 return Scalar(sym)
@@ -87,10 +91,10 @@ class Planner:
             return self.tensor(value)
         node = self.refgraph.node(value)
         if kind == kinds.IDENTITY:
-            if not isinstance(value, _EQUAL_ANYWAY) and self.is_young(value):
+            if not isinstance(value, _EQUAL_ANYWAY) and self.is_internal(value):
                 what = next((noun for tp, noun in _NOUNS.items() if isinstance(value, tp)), "object")
                 name = getattr(value, "__qualname__", type(value).__name__)
-                raise MadeInside("MP110", f"The {what} `{name}` is made inside the region and leaves it.")
+                raise MadeInside("MP110", _not_rebuildable(f"The {what} `{name}`"))
             return Const(value)
         if node is not None:
             return Outside(node.source)
@@ -99,11 +103,14 @@ class Planner:
         found = self._built.get(id(value))
         if found is not None:
             if id(value) in self._open:
-                raise Unsupported("MP110", f"A {type(value).__name__} that holds itself leaves the region.")
+                raise Unsupported(
+                    "MP110",
+                    f"A `{type(value).__name__}` that contains itself leaves the region.",
+                )
             return found[1]
-        if self.is_young(value) is False:
+        if self.is_internal(value) is False:
             raise Unsupported(
-                "MP111", f"A {type(value).__name__} that leaves the region was reached in a way the monitor can't follow."
+                "MP111", f"A `{type(value).__name__}` leaves the region, but the monitor doesn't know its access path."
             )
         frozen = kind == kinds.TUPLE or type(value) in _FROZEN or isinstance(value, (BaseException, frozenset))
         if frozen:
@@ -121,7 +128,7 @@ class Planner:
         if found is None:
             raise Unsupported("MP105", "A tensor that leaves the region was made by an operation that was not recorded.")
         if type(value) not in (torch.Tensor, torch.nn.Parameter):
-            raise Unsupported("MP110", f"A `{type(value).__name__}` made inside the region leaves it.")
+            raise Unsupported("MP110", _not_rebuildable(f"A `{type(value).__name__}`"))
         self.outputs.setdefault(found[1])
         return GraphValue(found[1])
 
@@ -161,7 +168,7 @@ class Planner:
         if tp is types.SimpleNamespace:
             base = object
         if base is None or kind == kinds.OPAQUE or str(tp.__module__).startswith(("_io", "numpy")):
-            raise Unsupported("MP110", f"A `{tp.__name__}` made inside the region leaves it; replay can't make it again.")
+            raise Unsupported("MP110", _not_rebuildable(f"A `{tp.__name__}`"))
         build.slots = [(n, self.expression(slot_value(value, n))) for n in slot_names(tp) if not self._absent(value, n)]
         if kind == kinds.LIST:
             build.how = "list"
@@ -182,12 +189,12 @@ class Planner:
             build.items = [self.expression(v) for v in value]
             build.extra = value.maxlen
         elif base is not object:
-            raise Unsupported("MP110", f"A `{tp.__name__}` made inside the region leaves it; replay can't make it again.")
+            raise Unsupported("MP110", _not_rebuildable(f"A `{tp.__name__}`"))
         build.attrs = self._attrs(value)
         return build
 
     def build_array(self, build: Build, array: Any) -> None:
-        """A NumPy array of plain numbers, on memory of its own or of another such array."""
+        """Builds a NumPy array of plain numbers that owns its memory or is a view of another such array."""
         owner = array.base
         while owner is not None and owner.base is not None:
             owner = owner.base
@@ -200,20 +207,22 @@ class Planner:
             build.how, build.items, build.extra = "array_view", [self.expression(owner)], parts
             same = parts[2] >= 0
         if not same or array.dtype.hasobject:
-            raise Unsupported("MP110", "An array made inside the region leaves it; replay can't make its layout again.")
+            raise Unsupported(
+                "MP110", "An array created in the region leaves it, but replay can't rebuild its memory layout."
+            )
 
     def build_error(self, build: Build, error: BaseException) -> None:
-        """An exception: its arguments, and the exceptions it was raised from or while handling."""
+        """Builds an exception with its arguments, cause and context."""
         self.error_leaves(error)
         base = next(k for k in type(error).__mro__ if not k.__flags__ & (1 << 9))
         fields = _ERROR_FIELDS.get(base)
         if fields is None and base.__basicsize__ != BaseException.__basicsize__:
-            raise Unsupported("MP110", f"A `{type(error).__name__}` made inside the region leaves it.")
+            raise Unsupported("MP110", _not_rebuildable(f"A `{type(error).__name__}`"))
         build.how = "exception"
         build.items = [self.expression(a) for a in error.args]
         build.attrs = self._attrs(error)
         context = error.__context__
-        # the first: raised while nothing of the region's own was being handled, and its traceback was taken off
+        # the first one: raised while the region handled no exception, and without its traceback
         linked = ActiveError() if context is not None and context is self.active_error else self.expression(context)
         held = tuple((n, self.expression(getattr(error, n))) for n in fields or () if getattr(error, n) is not None)
         build.extra = ErrorLinks(self.expression(error.__cause__), linked, error.__suppress_context__, held)
@@ -227,7 +236,7 @@ class Planner:
     # -- effects -----------------------------------------------------------------------------------------------
 
     def effects(self, contents: Callable[[Node], None]) -> list[Effect]:
-        """Effects of every written node; ``contents(node)`` guards the whole entry content where an effect needs it."""
+        """Effects of every written node; ``contents(node)`` guards all contents on entry if an effect needs them."""
         out: list[Effect] = []
         self._through_namespaces(contents)
         for node in list(self.refgraph.written()):
@@ -237,7 +246,7 @@ class Planner:
             if not node.snapshot.quiet(node.forced):
                 raise Unsupported("MP110", _LOUD)
             for change in node.snapshot.changes(node.forced):
-                if self._echo(node, change):
+                if self._writes_back_its_source(node, change):
                     continue
                 if change.needs_contents:
                     contents(node)
@@ -245,7 +254,7 @@ class Planner:
         return out
 
     def _through_namespaces(self, contents: Callable[[Node], None]) -> None:
-        """What was written to an object's own ``__dict__`` was written to the object, even where it changed nothing."""
+        """Treats writes to an object's ``__dict__`` as writes to the object, even if they changed nothing."""
         written = list(self.refgraph.written())
         owners = {id(node.source): node for node in written}
         for node in written:
@@ -257,8 +266,8 @@ class Planner:
             if any(op not in attributes for op, _ in node.forced):
                 contents(node)
 
-    def _echo(self, node: Node, change: Change) -> bool:
-        """Writing a value back to the place it was read from is no effect."""
+    def _writes_back_its_source(self, node: Node, change: Change) -> bool:
+        """Whether a value is written back to where it was read from, which is not an effect."""
         if change.op not in ("set_attr", "set_item") or type(change.value) not in kinds.NUMBER_TYPES:
             return False
         sym = self.scalars.get(change.value)
@@ -284,7 +293,7 @@ class Planner:
         return Effect(change.op, target, key, value, describe(node, change), list(node.written_at))
 
     def calls(self, items: Iterable[Any]) -> list[Effect]:
-        """Prints, warnings and log records, in order."""
+        """The effects of prints, warnings and log records, in order."""
         out = []
         for output in items:
             if output.what == "print":
@@ -305,7 +314,7 @@ class Planner:
         return out
 
     def plan(self, result: Any, contents: Callable[[Node], None], items: Iterable[Any], fields: Iterable[Any]) -> Plan:
-        """The whole plan of a run that returned; raises Unsupported when something can't be replayed."""
+        """The plan of a completed run; raises Unsupported if something can't be replayed."""
         expr = self.expression(result)
         effects = self.effects(contents)
         for tensor, name, value, site in fields:
@@ -322,7 +331,7 @@ def _of_function(node: Node) -> bool:
 
 
 def describe(node: Node, change: Change) -> str:
-    """What is written, as a user would write it."""
+    """The written target in the user's notation."""
     base = node.source.describe()
     if base.startswith("globals of "):
         return str(change.key)

@@ -1,4 +1,4 @@
-"""What a replay needs of the outside, fetched before its first effect. Key function: ``prefetch``."""
+"""Fetches the external objects that a replay needs, before its first effect. Key function: ``prefetch``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from magpy_core.replay.ir import Build, ErrorLinks, Outside, Plan, Scalar
 
 
 def prefetch(w: GuardWriter, plan: Plan) -> None:
-    """Outside objects that replay needs are fetched while their paths still lead to them (before any effect)."""
+    """Fetches external objects before any effect, while their access paths are still valid."""
     seen: set[int] = set()
 
     def visit(e: Any) -> None:
@@ -36,7 +36,7 @@ def prefetch(w: GuardWriter, plan: Plan) -> None:
     visit(plan.result)
     for effect in plan.effects:
         visit(effect.target)
-        if effect.op != "warn":  # that says where, with the globals of the module
+        if effect.op != "warn":  # whose key is a location with the module's globals
             visit(effect.key)
         visit(effect.value)
         if effect.op in ("set_attr", "del_attr") and isinstance(effect.target, Outside):

@@ -1,4 +1,4 @@
-"""The first lines that run in the user's interpreter, given to it with ``-c``. Key names: SOURCE, command.
+"""The first code in the user's interpreter, passed with ``-c``. Key names: SOURCE, command.
 
 Written for any Python back to 2.7, because its job includes saying "this Python is too old" in one sentence. It runs in a
 namespace of its own, so that ``__main__`` stays as clean as Python made it.
@@ -60,5 +60,5 @@ main(request, commands, out)
 
 
 def command(python: str, commands: int, out: int) -> list[str]:
-    """The command line of a run. The request itself travels on ``commands``: no quoting, no limit on its length."""
+    """The command line of a run. The request itself is sent through ``commands``: no quoting, no length limit."""
     return [python, "-c", f"exec({SOURCE!r}, {{'__name__': 'magpy_bootstrap'}})", str(commands), str(out)]

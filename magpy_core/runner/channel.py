@@ -1,8 +1,8 @@
 """The program's end of the protocol. Key types: Channel (survives user code), Forwarder (what to send when).
 
-The descriptor sits at a high number, so that the program's own first open file still gets number 3; it is close-on-exec and
-closed in forked processes. Before each write it is checked to be still ours: a program that closes every descriptor may own
-a file under that number now. It is then opened again through the supervisor, which keeps a copy.
+The descriptor has a high number, so that the program's first open file still gets number 3. It is close-on-exec and closed
+in forked processes. Each write first checks that the descriptor is still ours, since a program that closes every descriptor
+may have reused the number. It is then reopened through the supervisor, which has a copy.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HIGHEST = 1000
 
 
 class Channel:
-    """Writes whole lines to the parent. After a fork, in the forked process, it is closed and swallows everything."""
+    """Writes complete lines to the parent. In a forked process it is closed and ignores messages."""
 
     def __init__(self, fd: int, supervisor: int) -> None:
         self._origin = f"/proc/{supervisor}/fd/{fd}"
@@ -33,7 +33,7 @@ class Channel:
         self.fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(limit - 8, 3))
         os.close(fd)
         self._identity = self._stat(self.fd)
-        self._lock = threading.RLock()  # re-entrant: a signal handler of the user's may call a module while we write
+        self._lock = threading.RLock()  # re-entrant: a user's signal handler may call a module while we write
         self._whole = True
         self.open = True
         self.pid = os.getpid()
@@ -47,7 +47,7 @@ class Channel:
         return found.st_dev, found.st_ino
 
     def send(self, message: Message) -> None:
-        """Send, or give up for good when nobody listens any more. Never raises."""
+        """Sends a message; closes the channel if the parent has exited. Never raises."""
         if not self.open:
             return
         data = encode(message)
@@ -56,7 +56,7 @@ class Channel:
                 self.open = False
                 return
             if not self._whole:
-                data = b"\n" + data  # an interrupted write left half a line: end it
+                data = b"\n" + data  # ends the partial line of an interrupted write
             self._whole = False
             try:
                 while data:
@@ -79,7 +79,7 @@ class Channel:
         return True
 
     def abandon(self) -> None:
-        """In a forked process: let go of the descriptor, and of a lock that another thread may have held."""
+        """In a forked process: closes the descriptor and replaces a lock that another thread may have held."""
         if self.open and self._stat(self.fd) == self._identity:
             os.close(self.fd)
         self.open = False
@@ -87,7 +87,7 @@ class Channel:
 
 
 class Forwarder:
-    """Sends new findings and regions at once, and repeated ones (a count has risen) at most every ``interval`` seconds."""
+    """Sends new findings and regions at once, and updated counts at most every ``interval`` seconds."""
 
     def __init__(self, send: Callable[[Message], None], interval: float = 0.25) -> None:
         self._send = send
@@ -103,7 +103,7 @@ class Forwarder:
         self._offer(("finding", finding.key), message)
 
     def region(self, identity: Hashable, summary: Callable[[], RegionSummary]) -> None:
-        """``summary`` is called when the message is sent, so that it carries the latest counts."""
+        """``summary`` is called when the message is sent, so that it contains the latest counts."""
 
         def message() -> Message:
             return {"type": "region", "region": summary().to_json()}

@@ -1,7 +1,7 @@
 """The program's process: from the request to the last message. Key function: main (called by ``bootstrap.SOURCE``).
 
-Imports little before the user's code begins, and nothing of torch: what is imported here can't be shadowed by a module
-of the same name beside the user's script.
+Imports little before the user's code begins, and nothing from torch: modules imported here can't be shadowed by modules
+of the same name in the script's folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from magpy_core.runner.steps import StepClock, StopAfterSteps
 
 
 def main(request: dict[str, Any], commands: int, out: int) -> None:
-    """Run the request. Leaves by SystemExit or KeyboardInterrupt, as the program would; never in the supervisor."""
+    """Runs the request. Exits by SystemExit or KeyboardInterrupt, like the program; never in the supervisor."""
     forget_command_source()
     supervisor = supervise.start(commands, out)
     channel = Channel(out, supervisor)
@@ -28,15 +28,15 @@ def main(request: dict[str, Any], commands: int, out: int) -> None:
         program = _Program(request, channel)
     except BadEntrypoint as exc:
         _refuse(channel, "MP908", str(exc))
-    except Unready as exc:
+    except UnsupportedEnvironment as exc:
         _refuse(channel, "MP903", str(exc))
     except Exception as exc:
-        _refuse(channel, "MP901", f"MagPy itself failed before the program began: {exc!r}; please report it.")
+        _refuse(channel, "MP901", f"MagPy failed before the program began: {exc!r}; please report it.")
     program.run()
 
 
 def _refuse(channel: Channel, code: str, message: str) -> NoReturn:
-    """End before any of the user's code has run."""
+    """Exits before any user code has run."""
     channel.send(error_message(code, message, exit_code=2))
     os._exit(2)
 
@@ -62,7 +62,7 @@ class _Program:
             self._bad_source = exc
         torch = _torch_version(request)
         if request["line_buffered"]:
-            # Its output goes through a pipe to someone who is watching: line by line, as in a terminal.
+            # The output goes through a pipe to a watching user: line by line, as in a terminal.
             sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         channel.send({"type": "hello", "python": sys.version.split()[0], "torch": torch, "pid": os.getpid()})
 
@@ -89,12 +89,12 @@ class _Program:
             self.entry.run()
         except BaseException as exc:
             ended = exc
-        # Outside of the `except`: the program's excepthook must not find an exception being handled.
+        # Outside the `except`: the program's excepthook must not see an exception being handled.
         if ended is not None:
             self._ended_by(ended)
 
     def _ended_by(self, exc: BaseException) -> NoReturn:
-        """Leave the way the interpreter would. In a process that the program has forked too: sending is a no-op there."""
+        """Exits like the interpreter, also in a process that the program forked, where sending does nothing."""
         if isinstance(exc, BadEntrypoint):
             self._channel.send(error_message("MP908", str(exc), exit_code=2))
             sys.exit(2)
@@ -129,7 +129,7 @@ class _Program:
         self.monitoring.abandon()
 
     def _thread_failed(self, args: Any) -> None:
-        """An exception ends a thread of the program's: shown as ever, without our frames."""
+        """Shows an exception that ends a thread of the program, without our frames."""
         if isinstance(args.exc_value, StopAfterSteps):
             return
         if args.exc_value is not None:
@@ -140,7 +140,7 @@ class _Program:
     # -- ending
 
     def _interrupted(self, exc: KeyboardInterrupt) -> NoReturn:
-        """A real Ctrl-C: show it, then leave by it, for that is how the interpreter learns to die of SIGINT."""
+        """A real Ctrl-C: shows it, then raises it again, so that the interpreter exits by SIGINT."""
         self._send_failure(exc, 130)
         tracebacks.display(exc)
         hook = sys.excepthook
@@ -154,13 +154,13 @@ class _Program:
 
     def _exited(self, exc: SystemExit) -> NoReturn:
         if self.clock.stopped:
-            sys.exit(0)  # its answer to the interrupt
+            sys.exit(0)  # the program's reaction to our interrupt
         code = exc.code
         number = 0 if code is None else code if isinstance(code, int) else 1
         if number & 0xFF:
             said = "" if isinstance(code, int) else f" ({' '.join(str(code).split())[:200]})"
-            what = f"The program ended itself with exit code {number & 0xFF}{said}"
-            message = f"{what}: mend what it complains about, and run again."
+            what = f"The program exited with code {number & 0xFF}{said}"
+            message = f"{what}: fix the error that it reports, and run again."
             tracebacks.strip(exc)
             place = tracebacks.place_of(exc)
             self._channel.send(error_message("MP905", message, exit_code=number & 0xFF, place=place))
@@ -173,11 +173,11 @@ class _Program:
         text = " ".join(str(getattr(exc, "msg", None) or exc).split())[:300]
         what = f"{type(exc).__name__}: {text}" if text else type(exc).__name__
         if self._bad_source is not None:
-            message = f"{self.entry.script} has a syntax error ({text}): mend it, and run again."
+            message = f"{self.entry.script} has a syntax error ({text}): fix it and run again."
         else:
-            when = f"in step {self.clock.count + 1}" if self.clock.count else "before its first step was done"
+            when = f"in step {self.clock.count + 1}" if self.clock.count else "before its first step ended"
             where = f" at {os.path.relpath(place['file'])}:{place['line']}" if place else ""
-            message = f"The program raised {what}{where}, {when}: mend it, and run again."
+            message = f"The program raised {what}{where}, {when}: fix it and run again."
         self._channel.send(
             error_message("MP905", message, exit_code=exit_code, traceback=tracebacks.text_of(exc), place=place)
         )
@@ -185,14 +185,14 @@ class _Program:
     def _report_missing(self) -> None:
         for name in self._named.missing():
             self.monitoring.add(
-                "MP910", f"[tool.magpy] regions names {name}, but no such function was defined: check the name."
+                "MP910", f"[tool.magpy] regions names {name}, but the program defines no such function: check the name."
             )
 
     def _report_source(self) -> None:
         spec = getattr(sys.modules.get("__main__"), "__spec__", None)
         file = self.entry.file or getattr(spec, "origin", None)
         if isinstance(file, str) and file.endswith(".pyc"):
-            text = f"{os.path.basename(file)} has no source beside it, so nothing can be shown on its lines: run the source."
+            text = f"{os.path.basename(file)} has no source file, so findings can't be shown on its lines: run the source."
             self.monitoring.add("MP911", text, file=file)
 
     def _close(self) -> None:
@@ -203,7 +203,7 @@ class _Program:
         self.monitoring.close(self._request["entrypoint"])
 
     def _end_now(self) -> None:
-        """The program was interrupted, and goes on: end it for good, with its output written."""
+        """The program continues after the interrupt: flushes its output and ends the process."""
         self._close()
         for stream in (sys.stdout, sys.stderr):
             try:
@@ -214,14 +214,14 @@ class _Program:
 
 
 def _torch_version(request: dict[str, Any]) -> str:
-    """The version of the torch that the program would import, without importing it. Raises Unready."""
+    """The version of the torch that the program would import, without importing it. Raises UnsupportedEnvironment."""
     import importlib.util
     import re
 
     spec = importlib.util.find_spec("torch")
     here = sys.executable
     if spec is None:
-        raise Unready(
+        raise UnsupportedEnvironment(
             f"{here} has no torch: run `{here} -m pip install torch`, or choose another interpreter with --python."
         )
     folder = os.path.dirname(spec.origin or "")
@@ -237,19 +237,19 @@ def _torch_version(request: dict[str, Any]) -> str:
     low, high = request["torch_versions"]
     if not low <= numbers < high:
         last = f"{high[0]}.{high[1] - 1}"
-        raise Unready(
+        raise UnsupportedEnvironment(
             f"torch {version} is not supported: MagPy works with torch {low[0]}.{low[1]} to {last}; "
             f"install one of those for {here}, or choose another interpreter with --python."
         )
     return version
 
 
-class Unready(Exception):
-    """The user's environment can't be worked with (MP903)."""
+class UnsupportedEnvironment(Exception):
+    """The user's environment is not supported (MP903)."""
 
 
 def _dump_stacks_on_request(fd: int) -> None:
-    """On the supervisor's signal every thread's stack goes to the parent as plain lines, even while C code hangs."""
+    """Dumps every thread's stack to the parent on the supervisor's signal, even while C code hangs."""
     number = supervise.where_signal()
     if number is not None:
         import faulthandler

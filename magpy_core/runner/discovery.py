@@ -1,12 +1,11 @@
-"""Finding the regions of a running program. Key type: Discovery.
+"""Discovers the regions of a running program. Key type: Discovery.
 
-Three kinds are found: an outermost ``nn.Module.__call__``, an ``Optimizer.step``, and functions the user names. What is
-called inside a region, in a backward pass, under another tracer or in another process runs untouched.
+There are three kinds: an outermost ``nn.Module.__call__``, an ``Optimizer.step``, and functions named by the user. Calls
+inside a region, in a backward pass, under another tracer or in another process are not affected.
 
-torch is patched at class level right after the program's own ``import torch`` is done, and only then: importing it earlier
-would read environment variables before the program has set them. ``Optimizer.step`` is replaced on each class that defines
-one, *inside* the wrapper that torch puts around it when the first instance is made, because torch.compile takes that
-wrapper off again.
+torch is patched at class level right after the program's own ``import torch``: an earlier import would read environment
+variables before the program has set them. ``Optimizer.step`` is replaced on each class that defines one, *inside* the
+wrapper that torch adds when the first instance is created, because torch.compile removes that wrapper.
 """
 
 from __future__ import annotations
@@ -63,9 +62,9 @@ class ImportHook:
 class _Instances:
     """Regions of one kind, one per object, without keeping the object alive.
 
-    An object that has died leaves its region to the next one of its class that is called from the same place. An object
-    made anew each time (a loss module inside the step) shares the region of its place from the start: the engine may keep
-    the first one alive.
+    When an object has died, its region passes to the next object of its class that is called from the same location. Objects
+    created for each call (a loss module inside the step) share the region of their location from the start, because the
+    engine may keep the first one alive.
     """
 
     def __init__(self) -> None:
@@ -118,10 +117,10 @@ class Discovery:
         self.calls = 0
         self._plain: Callable[[], bool] = lambda: False
 
-    # -- what runs at each call
+    # -- at each call
 
     def _call(self, region: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """An outermost region call; counts the optimizer steps made inside it."""
+        """Calls an outermost region and counts the optimizer steps inside it."""
         clock = self._clock
         before = clock.optimizer_steps
         self.calls += 1
@@ -131,7 +130,7 @@ class Discovery:
         if made:
             self._steps_in[id(region)] = made
         elif self._monitoring.compiles and (known := self._steps_in.get(id(region))):
-            clock.optimizer_stepped(known)  # a replayed region makes its steps without calling `step`
+            clock.optimizer_stepped(known)  # a replayed region steps without calling `step`
         return out
 
     def _outermost(self) -> bool:
@@ -145,11 +144,11 @@ class Discovery:
         file, line = place
         return self._monitoring.region((kind, next(self._keys)), kind=kind, name=name, file=file, line=line, target=target)
 
-    def _safely(self, find: Callable[[], Any]) -> Any:
+    def _find_or_none(self, find: Callable[[], Any]) -> Any:
         try:
             return find()
         except Exception as exc:
-            self._monitoring.failed("MagPy could not tell which region this is", exc)
+            self._monitoring.failed("MagPy could not identify the region", exc)
             return None
 
     # -- torch
@@ -168,7 +167,7 @@ class Discovery:
         from magpy_core._compat.torch.parallel import wraps_for_processes
 
         self._clock.mark("import_torch")
-        if self._monitoring.hears_compiler:
+        if self._monitoring.starts_with_compiler:
             from magpy_core._compat.torch.dynamo_watch import before_first_frame
 
             ImportHook(lambda: before_first_frame(self._monitoring.begin), "torch._dynamo").install()
@@ -192,7 +191,7 @@ class Discovery:
             if region is None:
                 if around(module):
                     return original(module, *args, **kwargs)  # the module inside is the region
-                region = self._safely(lambda: self._new_module(module, original))
+                region = self._find_or_none(lambda: self._new_module(module, original))
                 if region is None:
                     return self._uncaptured(original, module, args, kwargs)
             out = call(region, (module, *args), kwargs)
@@ -225,7 +224,7 @@ class Discovery:
         forward = module.__dict__.get("forward") or type(module).forward
         place = naming.definition_of(forward) or naming.call_site(naming.user_frame(caller))
         label = f"{variable}: {name}" if variable else name
-        shared = naming.made_for_this_call(caller)
+        shared = naming.created_for_this_call(caller)
         return self._modules.get_or_make(module, caller, lambda: self._make("module", label, place, original), shared=shared)
 
     def _patch_optimizers(self, base: Any, is_compiling: Callable[[], bool]) -> None:
@@ -252,7 +251,7 @@ class Discovery:
     def _patch_step(self, cls: Any, is_compiling: Callable[[], bool]) -> None:
         func = cls.__dict__.get("step")
         if not inspect.isfunction(func):
-            return  # inherited (patched where it is defined), or a descriptor of the user's that we can't stand in for
+            return  # inherited (patched where it is defined), or a user's descriptor that we can't replace
 
         @functools.wraps(func)
         def step(*args: Any, **kwargs: Any) -> Any:
@@ -260,7 +259,7 @@ class Discovery:
                 return func(*args, **kwargs)
             return self._step(func, args, kwargs)
 
-        if getattr(func, "hooked", False):  # torch.compile would take off what is on top of a hooked step
+        if getattr(func, "hooked", False):  # torch.compile would remove a wrapper of a hooked step
             del step.__wrapped__
             step.__signature__ = inspect.signature(func)  # type: ignore[attr-defined]
         cls.step = step
@@ -271,7 +270,7 @@ class Discovery:
         nested = not self._outermost()
         self._local.in_step = True
         try:
-            region = None if nested or not args else self._safely(lambda: self._region_of_step(func, args[0]))
+            region = None if nested or not args else self._find_or_none(lambda: self._region_of_step(func, args[0]))
             out = func(*args, **kwargs) if region is None else self._call(region, args, kwargs)
         finally:
             self._local.in_step = False
@@ -292,10 +291,10 @@ class Discovery:
             optimizer, caller, lambda: self._make("optimizer", f"{variable}: {name}" if variable else name, place, func)
         )
 
-    # -- functions the user names
+    # -- named functions
 
     def wrap(self, function: Any, dotted: str) -> Any:
-        """``function`` as a region; as it is, when it can't be one."""
+        """``function`` as a region, or unchanged if it can't be one."""
         if (
             not inspect.isfunction(function)
             or inspect.isgeneratorfunction(function)
@@ -313,13 +312,13 @@ class Discovery:
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            found = self._safely(region) if self._outermost() else None
+            found = self._find_or_none(region) if self._outermost() else None
             if found is None:
                 return function(*args, **kwargs)
             before = self._clock.optimizer_steps
             out = self._call(found, args, kwargs)
             if self._clock.optimizer_steps == before:
-                self._clock.module_called()  # without an optimizer, a call of the region is what a module's call would be
+                self._clock.module_called()  # without an optimizer, calls of the region count as module calls
             self._clock.check()
             return out
 
@@ -327,7 +326,7 @@ class Discovery:
 
 
 def _caller() -> FrameType | None:
-    """The frame that made the call we are in: the nearest that is neither ours nor a wrapper of torch's around ``step``."""
+    """The calling frame: the nearest one that is neither ours nor torch's wrapper around ``step``."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         filename = frame.f_code.co_filename

@@ -1,4 +1,4 @@
-"""A run of several processes under ``torch.distributed.run``, seen as one run. Key names: launch_ranks, RanksHandle.
+"""Runs several processes under ``torch.distributed.run`` as one run. Key names: launch_ranks, RanksHandle.
 
 Each rank is a run of its own (see ``rank``) that writes its messages to a file; this side reads the files, and merges what
 the ranks found: a finding that not every rank has says which ones have it. Imports no torch.
@@ -21,7 +21,7 @@ from typing import Any
 
 from magpy_core.findings import Finding, Report
 from magpy_core.runner import rank as rank_module
-from magpy_core.runner.launch import Awaited, output_target, pump_output
+from magpy_core.runner.launch import RunBase, output_target, pump_output
 from magpy_core.runner.protocol import Message
 from magpy_core.runner.request import Kind, Outcome, RunRequest
 from magpy_core.runner.supervise import end_tree
@@ -33,12 +33,12 @@ _SAME_FIELDS = ("mode", "script", "module", "args", "steps", "timeout", "backend
 
 
 def launch_ranks(request: RunRequest, nproc: int) -> RanksHandle:
-    """Start ``request`` in ``nproc`` processes on this machine."""
+    """Starts ``request`` in ``nproc`` processes on this machine."""
     return RanksHandle(request, nproc)
 
 
-class RanksHandle(Awaited):
-    """As a RunHandle: iterate for messages (steps are rank 0's), then ``outcome``; ``cancel`` and ``interrupt``."""
+class RanksHandle(RunBase):
+    """Like a RunHandle: messages (steps are those of rank 0), then ``outcome``; ``cancel`` and ``interrupt``."""
 
     def __init__(self, request: RunRequest, nproc: int) -> None:
         self.request = request
@@ -53,7 +53,7 @@ class RanksHandle(Awaited):
         self._stream = self._run()
 
     def _start(self) -> str:
-        """Start the launcher; returns why not, if not."""
+        """Starts the launcher; returns an error message if that fails."""
         request = self.request
         wanted = {name: value for name, value in asdict(replace(request, stdout="inherit", stderr="inherit")).items()
                   if name in _SAME_FIELDS}  # fmt: skip
@@ -92,7 +92,7 @@ class RanksHandle(Awaited):
 
     def _messages(self, process: subprocess.Popen[bytes]) -> Iterator[Message]:
         offsets = [0] * self._nproc
-        gone = False
+        ended = False
         while True:
             for number in range(self._nproc):
                 for message in self._read(number, offsets):
@@ -100,14 +100,14 @@ class RanksHandle(Awaited):
                         self._outcomes[number] = _outcome(message)
                     elif message["type"] != "step" or number == 0:
                         yield message
-            if gone:
+            if ended:
                 return
-            gone = process.poll() is not None  # one more look at the files after that
-            if not gone:
+            ended = process.poll() is not None  # then read the files once more
+            if not ended:
                 time.sleep(_POLL)
 
     def _read(self, number: int, offsets: list[int]) -> list[Any]:
-        """Whole lines that are new in a rank's file."""
+        """The new complete lines in a rank's file."""
         try:
             with open(os.path.join(self._folder, f"rank{number}.jsonl"), "rb") as stream:
                 stream.seek(offsets[number])
@@ -131,13 +131,13 @@ class RanksHandle(Awaited):
         if self._ended and worst.kind in ("cancelled", "killed", "ok"):
             return Outcome("cancelled", None, None, "The run was cancelled.", report)
         if worst.kind in ("cancelled", "ok") and lost:
-            text = f"Rank {lost[0]} was killed before it could report: see what ended it, and run again."
+            text = f"Rank {lost[0]} was killed before it could report: find out what killed it, and run again."
             return Outcome("killed", None, None, text, report)
         message = f"Rank {number}: {worst.message}" if worst.message else ""
         return replace(worst, message=message, report=report)
 
     def interrupt(self) -> None:
-        """The launcher passes it on to every rank."""
+        """Interrupts the launcher, which interrupts every rank."""
         self._ended = "interrupt"
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
@@ -166,7 +166,7 @@ class RanksHandle(Awaited):
 
 
 def merge_ranks(reports: dict[int, Report], nproc: int) -> Report:
-    """One report: rank 0's regions and those that only others have; findings once, with their ranks where some lack them."""
+    """One report: all regions (rank 0's first), and each finding once, with its ranks unless all have it."""
     merged: Report | None = None
     ranks: dict[Any, list[int]] = {}
     findings: dict[Any, Finding] = {}

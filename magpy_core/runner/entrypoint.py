@@ -1,7 +1,7 @@
-"""Running the user's entrypoint as Python would. Key types: Entrypoint, BadEntrypoint.
+"""Runs the user's entrypoint as Python does. Key types: Entrypoint, BadEntrypoint.
 
 ``python script.py``, ``python folder/``, ``python app.zip``, ``python file.pyc`` and ``python -m package.module``: same
-``__main__`` (the very module object the interpreter made), ``sys.argv``, ``sys.path[0]``, ``__file__``, ``__spec__``.
+``__main__`` (the interpreter's own module object), ``sys.argv``, ``sys.path[0]``, ``__file__``, ``__spec__``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Compiler = Callable[[bytes, str], CodeType]
 
 
 class BadEntrypoint(Exception):
-    """The entrypoint can't be run; the message is one sentence that says what to do."""
+    """The entrypoint can't be run; the message says what to do."""
 
 
 class BadSource(Exception):
-    """The script's source does not compile; ``error`` is what Python would show."""
+    """The script's source does not compile; ``error`` is the error that Python shows."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(str(error))
@@ -34,7 +34,7 @@ def _plain(source: bytes, filename: str) -> CodeType:
 
 
 class Entrypoint:
-    """``prepare`` sets the world up as Python has it before the user's first line; ``run`` runs it. Both in the program."""
+    """``prepare`` sets up the interpreter's state as before the user's first line; ``run`` runs the program."""
 
     def __init__(self, script: str | None, module: str | None, args: list[str]) -> None:
         self.script, self.module, self.args = script, module, args
@@ -51,7 +51,7 @@ class Entrypoint:
         return os.path.splitext(os.path.basename(str(self.script)))[0]
 
     def prepare(self) -> None:
-        """Raises BadEntrypoint or BadSource. Runs no user code."""
+        """Prepares without running user code; raises BadEntrypoint or BadSource."""
         if self.script is not None:
             self._prepare_script(self.script)
             sys.orig_argv = [sys.orig_argv[0], self.script, *self.args]
@@ -62,7 +62,7 @@ class Entrypoint:
             if not self.module or self.module.startswith("."):
                 raise BadEntrypoint(f"{self.module!r} is not a module name: -m takes a dotted name such as package.module.")
             if os.sep in self.module or (self.module.endswith(".py") and os.path.exists(self.module)):
-                raise BadEntrypoint(f"{self.module} is a file, and -m takes a dotted module name: give the file without -m.")
+                raise BadEntrypoint(f"{self.module} is a file, and -m takes a module name: use the file without -m.")
             sys.orig_argv = [sys.orig_argv[0], "-m", self.module, *self.args]
             sys.argv[:] = ["-m", *self.args]
             first = os.getcwd()
@@ -71,7 +71,7 @@ class Entrypoint:
 
     def _prepare_script(self, script: str) -> None:
         if not os.path.exists(script):
-            raise BadEntrypoint(f"{script} does not exist: check the path (it is looked up from {os.getcwd()}).")
+            raise BadEntrypoint(f"{script} does not exist: check the path (it is relative to {os.getcwd()}).")
         if _importable(self.file):
             self._importer = True
             if os.path.isdir(script) and not any(os.path.exists(os.path.join(script, f"__main__.py{c}")) for c in ("", "c")):
@@ -84,7 +84,7 @@ class Entrypoint:
                 data = f.read()
         except OSError as exc:
             raise BadEntrypoint(
-                f"{script} can't be read ({exc.strerror}): mend its permissions or name another file."
+                f"{script} can't be read ({exc.strerror}): fix its permissions or name another file."
             ) from None
         if script.endswith(".pyc"):
             self._code = _unmarshal(data, script)
@@ -95,12 +95,12 @@ class Entrypoint:
         try:
             return self.compiler(data, self.file)
         except SyntaxError as exc:
-            raise BadSource(_as_the_file_reader_says(exc, data, self.file)) from None
+            raise BadSource(_as_interpreter_error(exc, data, self.file)) from None
         except ValueError as exc:  # null bytes, on 3.11.0 to 3.11.3
-            raise BadSource(_as_the_file_reader_says(SyntaxError(str(exc)), data, self.file)) from None
+            raise BadSource(_as_interpreter_error(SyntaxError(str(exc)), data, self.file)) from None
 
     def run(self) -> None:
-        """Run the user's code, to its end or its exception."""
+        """Runs the user's code to its end or its exception."""
         if self._code is None:
             from magpy_core._compat.cpython.run_as_main import run_module_as_main, was_not_found
 
@@ -129,11 +129,11 @@ class Entrypoint:
             return f"{self.script} can't be run: {said}; name a script in it, or run a module with -m."
         if "is a package and cannot be directly executed" in said:
             return f"{said}: add a __main__.py to it, or name one of its modules."
-        return f"{said}: check the name, and run from the folder that holds it ({os.getcwd()} now)."
+        return f"{said}: check the name, and run from the folder that contains it (now {os.getcwd()})."
 
 
 def _importable(path: str) -> bool:
-    """Whether ``path`` is something modules can be imported from: a folder or a zip file."""
+    """Whether modules can be imported from ``path``: a folder or a zip file."""
     for hook in sys.path_hooks:
         try:
             hook(path)
@@ -150,19 +150,19 @@ def _unmarshal(data: bytes, script: str) -> CodeType:
     if data[:4] != importlib.util.MAGIC_NUMBER:
         version = ".".join(str(v) for v in sys.version_info[:2])
         raise BadEntrypoint(
-            f"{script} was not compiled by Python {version}: give its source, or choose its Python with --python."
+            f"{script} was not compiled by Python {version}: use its source, or choose its Python with --python."
         )
     try:
         code = marshal.loads(data[16:])
     except (EOFError, ValueError, TypeError) as exc:
-        raise BadEntrypoint(f"{script} is damaged ({exc}): give its source, or compile it again.") from None
+        raise BadEntrypoint(f"{script} is damaged ({exc}): use its source, or compile it again.") from None
     if not isinstance(code, CodeType):
-        raise BadEntrypoint(f"{script} holds no code: give its source, or compile it again.")
+        raise BadEntrypoint(f"{script} contains no code: use its source, or compile it again.")
     return code
 
 
-def _as_the_file_reader_says(exc: SyntaxError, data: bytes, filename: str) -> SyntaxError:
-    """``compile`` words some errors otherwise than the interpreter does when it reads the file itself."""
+def _as_interpreter_error(exc: SyntaxError, data: bytes, filename: str) -> SyntaxError:
+    """The error with the interpreter's message for a file, which sometimes differs from that of ``compile``."""
     if b"\0" in data:
         before = data.split(b"\0")[0].split(b"\n")
         text = before[-1].decode("utf-8", "replace")

@@ -1,12 +1,12 @@
-"""Starting a run and listening to it. Key names: launch, launch_async, RunHandle, RunRequest, Outcome. Imports no torch.
+"""Starts a run and receives its messages. Key names: launch, launch_async, RunHandle. Imports no torch.
 
     handle = launch(RunRequest(script="train.py"))
     for message in handle:
         ...
     print(handle.outcome.kind)
 
-The process tree of a run is gone when its handle is closed, when this process ends, and when this process is killed: the
-supervisor on the other side (see ``supervise``) watches a pipe that only we hold open.
+The process tree of a run ends when its handle is closed and when this process ends or is killed: the supervisor (see
+``supervise``) watches a pipe that only this process holds open.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from magpy_core.runner.verdict import Collector, Ended
 
 __all__ = ["AsyncRunHandle", "Message", "Outcome", "RunHandle", "RunRequest", "launch", "launch_async"]
 
-_GONE_WITHIN = 1.8
-"""Seconds after which a run that should have ended is killed from this side. The supervisor needs 1.5 at worst."""
+_END_WITHIN = 1.8
+"""Seconds after which this process kills a run that should have ended. The supervisor needs at most 1.5."""
 _STACKS_WITHIN = 0.3
 
 
 def launch(request: RunRequest) -> RunHandle:
-    """Start ``request``. Always returns a handle: what can't be started has an outcome that says why."""
+    """Starts ``request``. Always returns a handle; if the run can't be started, its outcome says why."""
     if (request.script is None) == (request.module is None):
         raise ValueError("a RunRequest names either a script or a module")
     return RunHandle(request)
 
 
 def launch_async(request: RunRequest) -> AsyncRunHandle:
-    """As ``launch``, for a running event loop: ``async for message in launch_async(request)``."""
+    """Like ``launch``, for a running event loop: ``async for message in launch_async(request)``."""
     return AsyncRunHandle(launch(request))
 
 
-class Awaited(ABC):
-    """What every handle of a run has: messages to iterate, once, and the outcome behind them."""
+class RunBase(ABC):
+    """The base of all run handles: messages to iterate once, then the outcome."""
 
     _stream: Iterator[Message]
     _outcome: Outcome | None = None
@@ -61,7 +61,7 @@ class Awaited(ABC):
 
     @property
     def outcome(self) -> Outcome:
-        """How it ended; waits for the end."""
+        """Waits for the end of the run and returns its outcome."""
         for _ in self._stream:
             pass
         if self._outcome is None:
@@ -70,15 +70,15 @@ class Awaited(ABC):
 
     @abstractmethod
     def cancel(self, *, wait: bool = True) -> None:
-        """End every process of the run; ``wait`` until they are gone, or return at once."""
+        """Ends every process of the run; ``wait`` for their end, or return at once."""
 
     @abstractmethod
     def interrupt(self) -> None:
-        """Ask the program to end, as Ctrl-C does."""
+        """Interrupts the program, like Ctrl-C."""
 
 
-class RunHandle(Awaited):
-    """A run. Iterate for its messages, once; ``cancel`` and ``interrupt`` may be called from any thread."""
+class RunHandle(RunBase):
+    """A run. Iterate once for its messages; ``cancel`` and ``interrupt`` are thread-safe."""
 
     def __init__(self, request: RunRequest) -> None:
         self.request = request
@@ -99,13 +99,13 @@ class RunHandle(Awaited):
     # -- starting
 
     def _start(self) -> str | None:
-        """Start the process; returns why not, if not."""
+        """Starts the process; returns an error message if that fails."""
         request = self.request
         python = request.python or sys.executable
         if request.cwd is not None and not os.path.isdir(request.cwd):
-            return f"The working folder {request.cwd} does not exist: choose another."
+            return f"The working directory {request.cwd} does not exist: choose another."
         if os.name != "posix":
-            return "MagPy runs programs on Linux and macOS only: use one of them (WSL will do)."
+            return "MagPy runs programs only on Linux and macOS: use one of them, or WSL."
         commands_read, commands_write = os.pipe()
         messages_read, messages_write = os.pipe()
         try:
@@ -149,7 +149,7 @@ class RunHandle(Awaited):
         data = json.dumps(wanted).encode("ascii") + b"\n"
         assert self._commands is not None
         os.set_blocking(self._commands, False)
-        # An interpreter that never reads would block us on a request larger than the pipe: stop when it is gone.
+        # An interpreter that never reads would block us on a request larger than the pipe: stop when it has exited.
         while data:
             try:
                 data = data[os.write(self._commands, data) :]
@@ -161,7 +161,7 @@ class RunHandle(Awaited):
             except BrokenPipeError:
                 return
 
-    # -- listening
+    # -- receiving
 
     def _refused(self, why: str) -> Iterator[Message]:
         message: Failed = {
@@ -184,32 +184,32 @@ class RunHandle(Awaited):
             self.close()
 
     def _received(self) -> Iterator[Message]:
-        """Messages up to the end of the last process that could send one."""
+        """Yields messages until the last process that can send one has ended."""
         fd, process = self._messages, self._process
         assert fd is not None and process is not None
         timeout = self.request.timeout
         deadline = None if timeout is None else self._t0 + timeout
-        gone = False
+        ended = False
         while True:
             wait = 0.5 if deadline is None else min(0.5, max(deadline - time.monotonic(), 0.0))
-            ready, _, _ = select.select([fd], [], [], 0.0 if gone else wait)
+            ready, _, _ = select.select([fd], [], [], 0.0 if ended else wait)
             if ready:
                 data = os.read(fd, 1 << 16)
                 yield from self._decoder.feed(data)
                 if not data:
                     break
-            elif gone:
-                break  # something escaped and still holds the pipe: not worth waiting for
-            gone = process.poll() is not None
-            if deadline is not None and time.monotonic() >= deadline and not gone:
-                deadline = self._out_of_time()
+            elif ended:
+                break  # a process escaped and still holds the pipe: don't wait for it
+            ended = process.poll() is not None
+            if deadline is not None and time.monotonic() >= deadline and not ended:
+                deadline = self._on_deadline()
         yield from self._decoder.close()
         process.wait()
         for pump in self._pumps:
             pump.join(1.0)
 
-    def _out_of_time(self) -> float | None:
-        """At the deadline ask for the stacks; a moment later end the run. Returns the next deadline."""
+    def _on_deadline(self) -> float | None:
+        """At the deadline requests the stacks, shortly afterwards ends the run. Returns the next deadline."""
         if self._ended != "itself":
             self._end(self._ended)
             return None
@@ -232,7 +232,7 @@ class RunHandle(Awaited):
     # -- ending
 
     def cancel(self, *, wait: bool = True) -> None:
-        """End the run's whole process tree: SIGTERM, then SIGKILL. Within two seconds; ``wait`` for it or not."""
+        """Ends the run's process tree within two seconds: SIGTERM, then SIGKILL. Waits for the end if ``wait``."""
         self._end("cancelled")
         if wait and self._process is not None:
             self._process.wait()
@@ -245,9 +245,9 @@ class RunHandle(Awaited):
             if self._ended == "itself":
                 self._ended = why
             if self._commands is None:
-                return  # asked already
+                return  # ending already
             self._hang_up()
-        killer = threading.Thread(target=_make_sure, args=(process,), daemon=True, name="magpy-cancel")
+        killer = threading.Thread(target=_ensure_ended, args=(process,), daemon=True, name="magpy-cancel")
         killer.start()
 
     def _hang_up(self) -> None:
@@ -256,7 +256,7 @@ class RunHandle(Awaited):
             self._commands = None
 
     def interrupt(self) -> None:
-        """What Ctrl-C in a terminal does: SIGINT to the program and the processes of its group."""
+        """Like Ctrl-C in a terminal: SIGINT to the program's process group."""
         pid = self._collector.pid
         if pid is None:
             self.cancel(wait=False)
@@ -267,7 +267,7 @@ class RunHandle(Awaited):
             return  # it has ended
 
     def close(self) -> None:
-        """End the run if it has not ended, and give everything back. An ``outcome`` already there stays."""
+        """Ends the run if necessary and releases all resources. Keeps an existing ``outcome``."""
         process = self._process
         if process is None:
             return
@@ -296,9 +296,9 @@ class RunHandle(Awaited):
 
 
 class AsyncRunHandle:
-    """A RunHandle for asyncio: a thread listens, the event loop is told. ``async for`` it once, or ``await wait()``."""
+    """A RunHandle for asyncio, fed by a thread. ``async for`` it once, or ``await wait()``."""
 
-    def __init__(self, handle: Awaited) -> None:
+    def __init__(self, handle: RunBase) -> None:
         self.handle = handle
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[Message | BaseException | None] = asyncio.Queue()
@@ -310,16 +310,16 @@ class AsyncRunHandle:
         last: BaseException | None = None
         try:
             for message in self.handle:
-                self._tell(message)
+                self._post(message)
         except BaseException as exc:
             last = exc
-        self._tell(last)
+        self._post(last)
 
-    def _tell(self, item: Message | BaseException | None) -> None:
+    def _post(self, item: Message | BaseException | None) -> None:
         try:
             self._loop.call_soon_threadsafe(self._put, item)
         except RuntimeError:
-            self.handle.cancel(wait=False)  # the loop is closed: nobody listens any more
+            self.handle.cancel(wait=False)  # the loop is closed
 
     def _put(self, item: Message | BaseException | None) -> None:
         self._queue.put_nowait(item)
@@ -336,19 +336,19 @@ class AsyncRunHandle:
             yield item
 
     async def wait(self) -> Outcome:
-        """The outcome, when the run has ended."""
+        """Waits for the end of the run and returns its outcome."""
         await self._done.wait()
         return self.handle.outcome
 
     def cancel(self) -> None:
-        """Ask for the end and return at once; the iteration ends within two seconds."""
+        """Ends the run without waiting; the iteration ends within two seconds."""
         self.handle.cancel(wait=False)
 
     def interrupt(self) -> None:
         self.handle.interrupt()
 
     async def aclose(self) -> None:
-        """End the run if it has not ended, and wait until it has."""
+        """Ends the run if necessary and waits for its end."""
         self.cancel()
         await self._done.wait()
 
@@ -360,7 +360,7 @@ def output_target(sink: Sink) -> int | None:
 
 
 def pump_output(fd: int, sink: Sink) -> None:
-    """Hand a stream over until its end. A sink that raises loses its stream, not the program its pipe."""
+    """Passes a stream to ``sink`` until its end. If the sink raises, discards the rest of the stream."""
     assert callable(sink)
     broken = False
     while True:
@@ -378,10 +378,10 @@ def pump_output(fd: int, sink: Sink) -> None:
                 print(f"magpy: the program's output can't be passed on: {exc!r}", file=sys.stderr)
 
 
-def _make_sure(process: subprocess.Popen[bytes]) -> None:
-    """The supervisor should have ended everything by itself; if it is stuck, do it from here."""
+def _ensure_ended(process: subprocess.Popen[bytes]) -> None:
+    """Ends the tree from this process if the supervisor is stuck."""
     try:
-        process.wait(_GONE_WITHIN)
+        process.wait(_END_WITHIN)
     except subprocess.TimeoutExpired:
         end_tree(process.pid, term_grace=0.0)
         process.kill()
@@ -395,5 +395,5 @@ def _is_this_interpreter(python: str) -> bool:
 
 def _cannot_start(python: str, exc: OSError) -> str:
     if isinstance(exc, FileNotFoundError):
-        return f"There is no Python interpreter at {python}: choose one that exists with --python."
+        return f"{python} is not a Python interpreter: choose another with --python."
     return f"{python} can't be started ({exc.strerror or exc}): choose a Python interpreter with --python."

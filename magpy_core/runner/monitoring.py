@@ -1,4 +1,4 @@
-"""The engine's session in a running program: made at the first region call, reported as it goes. Key type: Monitoring.
+"""The engine's session in a running program, created at the first region call. Key type: Monitoring.
 
 Whatever goes wrong in here ends in one MP901 finding and a program that goes on in plain Python.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Monitoring:
-    """Hands out regions. ``in_region`` is cheap; ``region`` returns None when the engine can't be had."""
+    """Creates regions. ``in_region`` is cheap; ``region`` returns None if the engine is not available."""
 
     def __init__(self, request: dict[str, Any], channel: Channel, clock: StepClock, file: str) -> None:
         self._request = request
@@ -32,7 +32,7 @@ class Monitoring:
         self._forward = Forwarder(channel.send)
         self._findings: list[Finding] = []
         self._session: Any = None
-        provider.use(self._start)  # functions the program compiles itself are regions of this session
+        provider.use(self._start)  # functions that the program compiles itself become regions of this session
         self._lock = threading.RLock()
         self._closed = False
         self.active = True
@@ -48,12 +48,12 @@ class Monitoring:
         return bool(self._request["mode"] == "run")
 
     @property
-    def hears_compiler(self) -> bool:
-        """Whether the session begins with the first function that torch.compile compiles, if not with a region."""
+    def starts_with_compiler(self) -> bool:
+        """Whether the session may begin with the first function that torch.compile compiles, before any region."""
         return bool(self._request.get("session_factory") == COMPILER_SESSION)
 
     def begin(self) -> None:
-        """Make the session, if there is none yet."""
+        """Creates the session if there is none yet."""
         self._start()
 
     def region(self, key: Hashable, *, kind: str, name: str, file: str, line: int, target: Callable[..., Any]) -> Any:
@@ -98,7 +98,7 @@ class Monitoring:
         )
 
     def _refuse(self, message: str) -> NoReturn:
-        """The request makes no sense: better no run than one that pretends. The names can't be checked without torch."""
+        """Refuses an invalid request here, because the names can't be checked without torch."""
         self._channel.send(error_message("MP910", message, exit_code=2))
         os._exit(2)
 
@@ -110,7 +110,7 @@ class Monitoring:
         try:
             policy.extend(self._request["call_policy"])
         except ValueError as exc:
-            self.add("MP910", f"[tool.magpy] call-policy can't be used ({exc}): mend it.")
+            self.add("MP910", f"[tool.magpy] call-policy is invalid ({exc}): fix it.")
 
     def _on_region(self, region: Any) -> None:
         self._forward.region(id(region), region.summary)
@@ -122,7 +122,7 @@ class Monitoring:
         self._forward.flush()
 
     def failed(self, what: str, exc: BaseException) -> None:
-        """The monitor failed: say so once, and leave the program alone from now on."""
+        """Reports once that the monitor failed; the program runs unmonitored from now on."""
         from magpy_core.findings import Finding
 
         self.active = False
@@ -130,7 +130,7 @@ class Monitoring:
         self._add(Finding("MP901", message, self._top_of_file()))
 
     def add(self, code: str, message: str, *, file: str | None = None) -> None:
-        """A finding of the runner's own, about the entrypoint as a whole."""
+        """Adds a finding of the runner about the whole entrypoint."""
         from magpy_core.findings import Finding
 
         self._add(Finding(code, message, self._top_of_file(file)))
@@ -145,7 +145,7 @@ class Monitoring:
         return Location(os.path.abspath(file or self._file), Range(Position(0, 0), Position(0, 0)))
 
     def close(self, entrypoint: str) -> None:
-        """Send the report. Once: the program may end in more than one way."""
+        """Sends the report, once, however the program ends."""
         with self._lock:
             if self._closed or not self._channel.open:
                 return
@@ -167,7 +167,7 @@ class Monitoring:
         self._channel.send({"type": "done", "report": report.to_json()})
 
     def abandon(self) -> None:
-        """In a forked process: not monitored."""
+        """Stops monitoring in a forked process."""
         self.active = False
         self._lock = threading.RLock()
         self._channel.abandon()

@@ -1,4 +1,4 @@
-"""Regions the user names in ``[tool.magpy] regions``. Key type: NamedRegions.
+"""Regions named in ``[tool.magpy] regions``. Key type: NamedRegions.
 
 A named function is wrapped the moment its ``def`` has run, so that whatever the module does with it next (calls it, stores
 it, passes it on) sees the wrapper. This is done by adding an outermost decorator to the parsed source of the module, at
@@ -18,12 +18,12 @@ from typing import Any
 
 _MARK = "magpy named region: "
 Wrap = Callable[[Any, str], Any]
-"""(function, dotted name) -> what takes its place."""
+"""(function, dotted name) -> its replacement."""
 
 
 class _Marker(ast.NodeTransformer):
-    """Marks definitions whose qualified name is wanted. Function bodies are left alone: a nested function is made anew
-    at each call, and has no dotted name of its own."""
+    """Marks definitions with a requested qualified name. Skips function bodies: a nested function is created at each call
+    and has no dotted name."""
 
     def __init__(self, wanted: set[str]) -> None:
         self.wanted = wanted
@@ -56,13 +56,13 @@ class _Marker(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         for target in node.targets:
             if isinstance(target, ast.Name) and (mark := self._mark(target.id, node.value)) is not None:
-                # An operator, not a call: calling a constant draws a SyntaxWarning.
+                # An operator, not a call: calling a constant causes a SyntaxWarning.
                 node.value = ast.copy_location(ast.BinOp(mark, ast.MatMult(), node.value), node.value)
         return node
 
 
 class _Decorator:
-    """The constant that a marked definition is passed through: ``@<this>`` above a ``def``, or ``name = <this> @ value``."""
+    """The constant that wraps a marked definition: ``@<this>`` above a ``def``, or ``name = <this> @ value``."""
 
     def __init__(self, regions: NamedRegions, dotted: str) -> None:
         self._regions, self._dotted = regions, dotted
@@ -91,7 +91,7 @@ class NamedRegions:
         return {n.removeprefix(p + "."): n for n in self.names for p in prefixes if n.startswith(p + ".")}
 
     def compile(self, source: bytes, filename: str, module: str = "__main__") -> CodeType:
-        """As the built-in ``compile`` of a module, with the named definitions wrapped."""
+        """Like the built-in ``compile`` of a module, with the named definitions wrapped."""
         wanted = self._wanted(module)
         if not wanted:
             return compile(source, filename, "exec", dont_inherit=True)
@@ -111,7 +111,7 @@ class NamedRegions:
         return code.replace(co_consts=tuple(consts))
 
     def decorate(self, value: Any, dotted: str) -> Any:
-        """What takes the place of ``value``, just defined under the name ``dotted``."""
+        """The replacement of ``value``, just defined under the name ``dotted``."""
         if isinstance(value, staticmethod | classmethod):
             return type(value)(self.decorate(value.__func__, dotted))
         wrapped = self._wrap(value, dotted)
@@ -139,21 +139,21 @@ class NamedRegions:
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 if type(spec.loader) is SourceFileLoader:
-                    self._take_over(spec.loader)
+                    self._instrument(spec.loader)
                 return spec
         return None
 
-    def _take_over(self, loader: SourceFileLoader) -> None:
+    def _instrument(self, loader: SourceFileLoader) -> None:
         def get_code(name: str) -> CodeType:
             del loader.get_code  # the instance's only: the class's is back
-            running_main = name in self._aliases and "__main__" in sys.modules and _runpy_asks()
+            running_main = name in self._aliases and "__main__" in sys.modules and _called_by_runpy()
             module = "__main__" if running_main else name
             return self.compile(loader.get_data(loader.path), loader.path, module)
 
         loader.get_code = get_code  # type: ignore[method-assign,assignment]
 
 
-def _runpy_asks() -> bool:
+def _called_by_runpy() -> bool:
     """Whether the code is wanted to run as ``__main__``, not to be imported under its own name."""
     frame = sys._getframe(2)
     return frame.f_globals.get("__name__") == "runpy"

@@ -1,4 +1,4 @@
-"""What a region is called and where it is. Key functions: variable_of, definition_of, call_site."""
+"""The name and location of a region. Key functions: variable_of, definition_of, call_site."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from magpy_core.runner.tracebacks import is_ours, is_user
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
-    """The nearest frame of the user's own code at or above ``frame``; the nearest that is not ours if there is none."""
+    """The nearest frame of user code at or above ``frame``, else the nearest frame that is not ours."""
     first = None
     while frame is not None:
         filename = frame.f_code.co_filename
@@ -28,7 +28,7 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def variable_of(value: object, caller: FrameType | None, *, method: bool = False) -> str | None:
-    """The name by which the program knows ``value``: what the calling expression calls it, else a global variable.
+    """The program's name for ``value``: its name in the calling expression, else a global variable.
 
     The expression is read from the source at the call's own position. Reading the frame's local variables instead would
     have effects: ``f_locals`` is a snapshot that the frame keeps (and that the program may have got from ``locals()``).
@@ -47,8 +47,8 @@ def variable_of(value: object, caller: FrameType | None, *, method: bool = False
     return None
 
 
-def made_for_this_call(caller: FrameType | None) -> bool:
-    """Whether the code that calls a module is also what makes it: ``nn.MSELoss()(a, b)``, or ``f = nn.MSELoss(); f(a, b)``.
+def created_for_this_call(caller: FrameType | None) -> bool:
+    """Whether the code that calls a module also creates it: ``nn.MSELoss()(a, b)``, or ``f = nn.MSELoss(); f(a, b)``.
 
     Such a module is another one each time the code runs, and all of them are one to the reader.
     """
@@ -71,7 +71,7 @@ def made_for_this_call(caller: FrameType | None) -> bool:
 
 
 def _called(frame: FrameType) -> ast.expr | None:
-    """The expression that is being called at the instruction that ``frame`` is at."""
+    """The callee expression at the current instruction of ``frame``."""
     text = _expression_at(frame)
     if text is None:
         return None
@@ -99,7 +99,7 @@ def _called_name(frame: FrameType, method: bool) -> str | None:
 
 
 def _expression_at(frame: FrameType) -> str | None:
-    """Source text of the instruction that ``frame`` is at."""
+    """Source text of the current instruction of ``frame``."""
     if frame.f_lasti < 0:
         return None
     position = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), None)
@@ -116,7 +116,7 @@ def _expression_at(frame: FrameType) -> str | None:
 
 
 def code_of(function: object) -> CodeType | None:
-    """The code of the innermost function under ``functools.wraps`` decorators."""
+    """The code of the function inside ``functools.wraps`` decorators."""
     try:
         inner = inspect.unwrap(function)  # type: ignore[arg-type]
     except ValueError:
@@ -141,7 +141,7 @@ def definition_of(function: object) -> tuple[str, int] | None:
 
 
 def call_site(frame: FrameType | None) -> tuple[str, int]:
-    """File and line that ``frame`` is at."""
+    """The current file and line of ``frame``."""
     if frame is None:
         return "", 1
     return os.path.abspath(frame.f_code.co_filename), frame.f_lineno or 1

@@ -1,4 +1,4 @@
-"""Messages between a run and whoever started it: JSON objects, one per line, UTF-8. Key types: Message, Decoder.
+"""Messages from a run to its starter: JSON objects, one per line, UTF-8. Key types: Message, Decoder.
 
 The reader trusts nothing: a program may be killed in the middle of a line, or may write to a descriptor it does not own.
 What does not decode to a known, well-typed message is set aside as noise, never an error.
@@ -10,11 +10,11 @@ import json
 from typing import Any, Literal, TypeAlias, TypedDict
 
 MAX_LINE = 64 * 1024 * 1024
-"""A line longer than this is noise: nothing we send comes near it, and memory is the editor's."""
+"""Longer lines are noise: our messages are much shorter, and the editor's memory is limited."""
 
 
 class Hello(TypedDict):
-    """The user's interpreter is up, and it is one we support. ``pid`` is the program's, not the supervisor's."""
+    """The user's interpreter runs and is supported. ``pid`` is the program's, not the supervisor's."""
 
     type: Literal["hello"]
     python: str
@@ -29,7 +29,7 @@ class Started(TypedDict):
 
 
 class Step(TypedDict):
-    """``n`` steps are done. ``unit`` says what a step is: an optimizer's, or (there being none) an outermost module call."""
+    """``n`` steps are done. ``unit``: an optimizer step or, without an optimizer, an outermost module call."""
 
     type: Literal["step"]
     n: int
@@ -37,7 +37,7 @@ class Step(TypedDict):
 
 
 class FindingMessage(TypedDict):
-    """A finding (``Finding.to_json``). The same key again replaces it: its count has risen."""
+    """A finding (``Finding.to_json``); replaces an earlier one with the same key."""
 
     type: Literal["finding"]
     finding: dict[str, Any]
@@ -58,7 +58,7 @@ class Progress(TypedDict):
 
 
 class Failed(TypedDict):
-    """The run failed; ``code`` is of the MP9xx family and decides the outcome. ``place`` is where, if in the user's code."""
+    """The run failed; the MP9xx ``code`` determines the outcome. ``place``: the location, if in the user's code."""
 
     type: Literal["failed"]
     code: str
@@ -69,7 +69,7 @@ class Failed(TypedDict):
 
 
 class Stopping(TypedDict):
-    """The requested steps are done: the program is being ended as Ctrl-C would."""
+    """The requested steps are done: the program is being interrupted."""
 
     type: Literal["stopping"]
 
@@ -82,7 +82,7 @@ class Done(TypedDict):
 
 
 class Exit(TypedDict):
-    """From the supervisor, after the program's process has gone. Consumed by the parent, never passed on."""
+    """From the supervisor, after the program's process has ended. Consumed by the parent, never passed on."""
 
     type: Literal["exit"]
     code: int | None
@@ -108,7 +108,7 @@ _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
 
 
 def encode(message: Message) -> bytes:
-    """One line. ASCII only, so that a lone surrogate in a file name or a repr can't make the line undecodable."""
+    """One line of ASCII, so that a lone surrogate in a file name or a repr can't make the line undecodable."""
     return json.dumps(message, separators=(",", ":"), ensure_ascii=True, default=str).encode("ascii") + b"\n"
 
 
@@ -127,7 +127,7 @@ def decode(line: bytes) -> Message | None:
 
 
 class Decoder:
-    """Bytes as they arrive -> messages. ``noise`` keeps the last lines that were none (a stack dump is sent that way)."""
+    """Decodes bytes into messages. ``noise`` keeps the last other lines (a stack dump is sent this way)."""
 
     def __init__(self) -> None:
         self.noise: list[str] = []
@@ -145,7 +145,7 @@ class Decoder:
         return out
 
     def close(self) -> list[Message]:
-        """End of input: a last line that lost only its newline still counts."""
+        """At the end of input, decodes a last line without a newline."""
         line, self._tail = bytes(self._tail), bytearray()
         message = self._line(line)
         return [] if message is None else [message]

@@ -18,7 +18,7 @@ import time
 from typing import IO, Any
 
 if __name__ == "__main__":
-    # Run as a file, so that it is found whether or not MagPy is installed: the folder of the package, not of this file.
+    # This runs as a file, whether or not MagPy is installed, so the path needs the package's folder, not this file's.
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from magpy_core.runner.launch import RunHandle, launch
@@ -28,7 +28,7 @@ _LOOK_EVERY = 0.5
 
 
 def main(folder: str) -> int:
-    """Returns the exit status of the program, so that the launcher ends the others when one fails."""
+    """Returns the program's exit status, so that the launcher ends the other ranks if one fails."""
     rank = int(os.environ["RANK"])
     with open(os.path.join(folder, "request.json"), encoding="utf-8") as stream:
         wanted: dict[str, Any] = json.load(stream)
@@ -47,7 +47,7 @@ def main(folder: str) -> int:
 
 
 def _end_with(parent: int, handle: RunHandle, folder: str) -> None:
-    """When whoever asked for the run is gone, so are the program, the launcher and what nobody will read."""
+    """Ends the program, the launcher and their files when the process that started the run has ended."""
     while _alive(parent):
         time.sleep(_LOOK_EVERY)
     shutil.rmtree(folder, ignore_errors=True)

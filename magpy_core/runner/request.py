@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from magpy_core.findings import Report
 
 Sink: TypeAlias = Literal["inherit", "stderr", "null"] | Callable[[bytes], None]
-"""Where a stream of the program goes. A callable is given bytes as they come, on a thread of the runner's."""
+"""The destination of a stream of the program. A callable receives bytes on a thread of the runner."""
 
 Kind: TypeAlias = Literal["ok", "failed", "killed", "timeout", "cancelled", "bad-entrypoint", "tool-error"]
 
@@ -19,21 +19,21 @@ SESSIONS = {
     "magpy": "magpy_core.regions.session:Session",
     "dynamo": "magpy_core.dynamo.session:DynamoSession",
 }
-"""Per engine, what makes the regions of a program."""
+"""The session factory of each engine."""
 
 COMPILER_SESSION = SESSIONS["dynamo"]
-"""The one that begins with whatever torch.compile compiles first, as what the program compiles itself is told too; the
-others begin with the first call of a region."""
+"""The session that may begin with the first function that torch.compile compiles, since findings in functions that the
+program compiles itself are reported too. Other sessions begin with the first call of a region."""
 
 
 @dataclass(frozen=True)
 class RunRequest:
     """One run of one entrypoint: a ``script`` path or a ``module`` name (``-m``), never both.
 
-    ``steps`` 0 runs to the end. ``python`` None is this interpreter. ``env`` None is this environment, else the whole of it.
-    ``regions`` and ``call_policy`` come from ``[tool.magpy]``. ``stop_grace`` is how long a program may still run after
-    its last step (its ``finally`` blocks, its ``atexit``) before it is ended for good. ``details``: the report has
-    captures in full and a timeline of calls.
+    ``steps`` 0: run to the end. ``python`` None: this interpreter. ``env``: the complete environment; None: this one.
+    ``regions`` and ``call_policy`` come from ``[tool.magpy]``. ``stop_grace``: how long a program may run after its last
+    step (``finally`` blocks, ``atexit`` functions) before it is killed. ``details``: the report contains complete captures
+    and a timeline of calls.
     """
 
     mode: Literal["check", "run"] = "check"
@@ -58,12 +58,12 @@ class RunRequest:
 
     @property
     def entrypoint(self) -> str:
-        """As the user would say it."""
+        """The user's name for the entrypoint."""
         return f"-m {self.module}" if self.module is not None else str(self.script)
 
     @property
     def file(self) -> str:
-        """The entrypoint's file, as well as it can be told without importing anything."""
+        """The entrypoint's file, as far as it can be determined without importing anything."""
         folder = os.path.abspath(self.cwd or os.getcwd())
         if self.script is not None:
             return os.path.normpath(os.path.join(folder, self.script))
@@ -74,7 +74,7 @@ class RunRequest:
         return f"{stem}.py"
 
     def to_child(self) -> dict[str, Any]:
-        """What the child needs to know, as JSON."""
+        """The child's part of the request, as JSON."""
         return {
             "mode": self.mode,
             "entrypoint": self.entrypoint,
@@ -96,7 +96,7 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended. ``message`` is one sentence that says what to do (empty when ok).
+    """How a run ended. ``message`` says what to do (empty if ok).
 
     ``exit_code`` and ``signal`` are the program's own (one of them is None; both when it never started). ``report`` holds
     what was found up to the end, however it ended.
@@ -110,7 +110,7 @@ class Outcome:
 
     @property
     def cli_exit_code(self) -> int:
-        """0 ran; 2 usage or tool error; 3 the user's program failed. (1 is for findings: the caller's to decide.)"""
+        """0: ok; 2: usage or tool error; 3: the program failed. (1 is for findings; the caller decides.)"""
         if self.kind == "ok":
             return 0
         return 3 if self.kind in ("failed", "killed", "timeout") else 2

@@ -1,4 +1,4 @@
-"""Counting steps, and ending the program after the last as Ctrl-C would. Key types: StepClock, StopAfterSteps."""
+"""Counts steps and ends the program after the last one, like Ctrl-C. Key types: StepClock, StopAfterSteps."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class StopAfterSteps(KeyboardInterrupt):
 class StepClock:
     """A step is an ``Optimizer.step``; in a program without optimizers, an outermost module call.
 
-    ``limit`` 0 never stops. ``end`` is called when the program neither ends nor lets itself be interrupted: after more
-    steps in spite of repeated interrupts, or when ``grace`` seconds have passed since the first.
+    ``limit`` 0: never stops. ``end`` is called if the program ignores interrupts: after further steps despite repeated
+    interrupts, or ``grace`` seconds after the first one.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class StepClock:
         return self.optimizer_steps if self.has_optimizer else self.module_calls
 
     def mark(self, name: str) -> None:
-        """Remember when ``name`` first happened, in seconds since the user's code began."""
+        """Records when ``name`` first happened, in seconds since the user's code began."""
         self._marks.setdefault(name, time.monotonic() - self._start)
 
     def timings(self) -> dict[str, float]:
@@ -69,11 +69,11 @@ class StepClock:
         return {name: round(value, 6) for name, value in out.items()}
 
     def restart(self) -> None:
-        """The user's code begins now."""
+        """Restarts the clock when the user's code begins."""
         self._start = time.monotonic()
 
     def optimizer_stepped(self, times: int = 1) -> None:
-        """Count; ``check`` is called separately, outside of every region."""
+        """Counts a step; ``check`` is called separately, outside regions."""
         self.has_optimizer = True
         for _ in range(times):
             self.optimizer_steps += 1
@@ -90,10 +90,10 @@ class StepClock:
         self.on_step(self.count, self.unit)
 
     def check(self) -> None:
-        """Raises StopAfterSteps when the requested steps are done."""
+        """Raises StopAfterSteps if the requested steps are done."""
         if not self.limit or self.count < self._next_stop:
             return
-        # A program's `finally` may well call a module once more: not reason enough to interrupt it again.
+        # A program's `finally` may call a module once more: don't interrupt it again.
         self._next_stop = self.count + (1 if self.has_optimizer else self.limit)
         self._stops += 1
         if not self.stopped:
@@ -106,7 +106,7 @@ class StepClock:
             self._end()
         handler = signal.getsignal(signal.SIGINT)
         if self._stops == 1 and callable(handler) and handler is not signal.default_int_handler:
-            signal.raise_signal(signal.SIGINT)  # the program's own way of ending itself; if it goes on, we insist
+            signal.raise_signal(signal.SIGINT)  # lets the program handle it; if it continues, we end it
             return
         if threading.current_thread() is not threading.main_thread():
             _thread.interrupt_main()

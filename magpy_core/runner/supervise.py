@@ -1,4 +1,4 @@
-"""Keeping a program and everything it starts together, and ending all of it. Standard library only.
+"""Supervises a program and all processes that it starts, and ends them. Standard library only.
 
 The child forks once, before anything of the user's is imported. The forked process becomes the program; the original stays
 as its *supervisor*: a few megabytes that wait for the program, and for the parent to hang up. A watchdog thread inside the
@@ -19,16 +19,16 @@ TERM_GRACE = 1.0
 """Seconds between SIGTERM and SIGKILL."""
 KILL_GRACE = 0.5
 LEFTOVER_GRACE = 0.5
-"""Seconds that what the program left running may take to notice its end (resource trackers clean up then)."""
+"""Seconds for the program's remaining processes to notice its end (resource trackers clean up then)."""
 WHERE = b"where\n"
-"""Command: ask the program for a dump of its stacks, written to the protocol descriptor as plain lines."""
+"""Command: request a dump of the program's stacks, written to the protocol descriptor as plain lines."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 def where_signal() -> int | None:
-    """The signal that asks for a stack dump: a real-time one, which programs hardly ever use; None where there are none."""
+    """The signal that requests a stack dump: a real-time signal, which programs rarely use; None if unsupported."""
     low, high = getattr(signal, "SIGRTMIN", None), getattr(signal, "SIGRTMAX", None)
     return None if low is None or high is None or low + 11 > high else int(low) + 11
 
@@ -41,7 +41,7 @@ def _prctl(option: int, value: int) -> bool:
 
         return bool(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) == 0)
     except (ImportError, OSError, AttributeError):
-        return False  # a Python built without ctypes: the supervisor's own watch is what counts, this is the second line
+        return False  # a Python without ctypes: the supervisor's own watch suffices, this is a second safeguard
 
 
 def start(commands: int, out: int) -> int:
@@ -66,7 +66,7 @@ def start(commands: int, out: int) -> int:
 
 
 class _Reaper:
-    """Collects dead children (orphans that were handed to us included) and remembers the program's status."""
+    """Reaps dead children, including adopted orphans, and records the program's status."""
 
     def __init__(self, program: int) -> None:
         self.program = program
@@ -90,27 +90,27 @@ def _supervise(program: int, commands: int, out: int) -> int:
     os.set_blocking(wake_read, False)
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-    asked_to_end = []
+    end_requests = []
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, lambda *_: asked_to_end.append(True))
+        signal.signal(ending, lambda *_: end_requests.append(True))
     reaper = _Reaper(program)
     poller = select.poll()
     poller.register(commands, select.POLLIN | select.POLLHUP | select.POLLERR)
     poller.register(wake_read, select.POLLIN)
-    reaper.reap()  # it may be gone since before SIGCHLD had a handler
-    while reaper.status is None and not asked_to_end:
+    reaper.reap()  # it may have ended before SIGCHLD had a handler
+    while reaper.status is None and not end_requests:
         for fd, _ in poller.poll():
             data = _read(fd)
             if fd == commands:
                 if not data:
-                    asked_to_end.append(True)
+                    end_requests.append(True)
                 elif WHERE in data and (number := where_signal()) is not None:
                     _send(program, number)
         reaper.reap()
-    if not asked_to_end:
-        _wait_gone(os.getpid(), LEFTOVER_GRACE, reaper)
+    if not end_requests:
+        _wait_ended(os.getpid(), LEFTOVER_GRACE, reaper)
     end_tree(os.getpid(), reaper=reaper)
     reaper.reap()
     _report(out, reaper.status)
@@ -138,14 +138,14 @@ def _report(out: int, status: int | None) -> None:
     try:
         os.write(out, line)
     except OSError:
-        return  # the parent is gone: nobody to tell
+        return  # the parent has exited
 
 
 def _send(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
-        return  # gone already, or a set-uid program that is not ours to end
+        return  # it has ended, or is a set-uid program that we can't signal
 
 
 def processes() -> list[tuple[int, int, int]]:
@@ -162,7 +162,7 @@ def processes() -> list[tuple[int, int, int]]:
             with open(f"/proc/{name}/stat", "rb") as f:
                 fields = f.read().rpartition(b")")[2].split()
         except OSError:
-            continue  # gone between the listing and the reading
+            continue  # ended between listing and reading
         if fields and fields[0] not in (b"Z", b"X"):
             out.append((int(name), int(fields[1]), int(fields[3])))
     return out
@@ -180,7 +180,7 @@ def _processes_by_ps() -> list[tuple[int, int, int]]:
 
 
 def tree(root: int) -> set[int]:
-    """Live descendants of ``root`` and members of the session it leads; ``root`` itself is left out."""
+    """Live descendants of ``root`` and members of its session, without ``root`` itself."""
     table = processes()
     children: dict[int, list[int]] = {}
     for pid, parent, _ in table:
@@ -195,7 +195,7 @@ def tree(root: int) -> set[int]:
     return found - {root, os.getpid()}
 
 
-def _wait_gone(root: int, seconds: float, reaper: _Reaper | None) -> bool:
+def _wait_ended(root: int, seconds: float, reaper: _Reaper | None) -> bool:
     deadline = time.monotonic() + seconds
     while True:
         if reaper is not None:
@@ -208,17 +208,17 @@ def _wait_gone(root: int, seconds: float, reaper: _Reaper | None) -> bool:
 
 
 def end_tree(root: int, *, term_grace: float = TERM_GRACE, reaper: _Reaper | None = None) -> bool:
-    """SIGTERM to the tree under ``root``, SIGKILL to what is left after the grace. True when nothing is left."""
+    """SIGTERM to the tree under ``root``, then SIGKILL after the grace period. True if no process is left."""
     if term_grace > 0:
         for pid in tree(root):
             _send(pid, signal.SIGTERM)
-        if _wait_gone(root, term_grace, reaper):
+        if _wait_ended(root, term_grace, reaper):
             return True
     deadline = time.monotonic() + KILL_GRACE
-    while True:  # again and again: a fork bomb makes new ones between the listing and the killing
+    while True:  # repeatedly: a fork bomb creates processes between listing and killing
         for pid in tree(root):
             _send(pid, signal.SIGKILL)
-        if _wait_gone(root, 0.02, reaper):
+        if _wait_ended(root, 0.02, reaper):
             return True
         if time.monotonic() >= deadline:
             return False

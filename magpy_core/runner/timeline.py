@@ -1,4 +1,4 @@
-"""When each region was called, for how long, and how it ran; only where a report was asked for it. Key type: Timeline."""
+"""Start, duration and kind of each region call, for reports with details. Key type: Timeline."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from magpy_core.findings.details import Call
 
-_CALLS = 20_000  # the first ones: later calls of a long run are like them
+_CALLS = 20_000  # only the first calls; later ones of a long run are similar
 
 
 class Timeline:
-    """Calls regions and keeps when they began and ended. Lists are appended to, so threads need no lock."""
+    """Calls regions and records their times. Threads only append to lists, so they need no lock."""
 
     def __init__(self) -> None:
         self._origin = time.perf_counter()

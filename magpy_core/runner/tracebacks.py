@@ -1,4 +1,4 @@
-"""Showing a program's exception exactly as Python would, with no frames of ours. Key functions: strip, display, place_of.
+"""Shows a program's exception exactly as Python does, without MagPy's frames. Key functions: strip, display, place_of.
 
 Our frames sit at the bottom of the stack (the runner) and between the user's (a region's wrapper); plain Python has neither.
 """
@@ -20,7 +20,7 @@ def is_ours(filename: str) -> bool:
 
 
 def is_user(filename: str) -> bool:
-    """Whether ``filename`` is the user's own: not ours, not the standard library's, not an installed package's."""
+    """Whether ``filename`` is the user's: not MagPy's, the standard library's or an installed package's."""
     parts = ("/site-packages/", "/dist-packages/")
     return not (filename.startswith(("<", _STDLIB)) or is_ours(filename) or any(p in filename for p in parts))
 
@@ -42,7 +42,7 @@ def _strip_frames(tb: TracebackType | None) -> TracebackType | None:
 
 
 def strip(exc: BaseException) -> None:
-    """Take our frames out of ``exc`` and of every exception it is chained to or groups. In place: identity is the user's."""
+    """Removes our frames from ``exc`` and every chained or grouped exception, in place to keep their identity."""
     seen: set[int] = set()
     todo: list[BaseException] = [exc]
     while todo:
@@ -52,14 +52,14 @@ def strip(exc: BaseException) -> None:
         seen.add(id(one))
         one.__traceback__ = _strip_frames(one.__traceback__)
         if one.__context__ is not None and type(one.__context__).__module__.startswith("magpy_core."):
-            one.__context__ = None  # ours, raised while falling back to plain Python: plain Python has none
+            one.__context__ = None  # raised by us while falling back to plain Python, which has no such context
         todo += [e for e in (one.__cause__, one.__context__) if e is not None]
         if isinstance(one, BaseExceptionGroup):
             todo += one.exceptions
 
 
 def display(exc: BaseException) -> None:
-    """What the interpreter does with an exception that reaches the top: ``sys.last_*``, then ``sys.excepthook``."""
+    """Handles an uncaught exception like the interpreter: ``sys.last_*``, then ``sys.excepthook``."""
     strip(exc)
     kind, tb = type(exc), exc.__traceback__
     sys.last_type, sys.last_value, sys.last_traceback = kind, exc, tb
@@ -78,14 +78,14 @@ def display(exc: BaseException) -> None:
 
 
 def text_of(exc: BaseException) -> str:
-    """The traceback as text, for the ``failed`` message. ``exc`` has been stripped."""
+    """The traceback of a stripped ``exc`` as text, for the ``failed`` message."""
     import traceback
 
     return "".join(traceback.format_exception(exc))
 
 
 def place_of(exc: BaseException) -> dict[str, Any] | None:
-    """Where in the user's code ``exc`` came from: file, 1-based line, function, 0-based columns; None when nowhere there."""
+    """The origin of ``exc`` in the user's code: file, 1-based line, function, 0-based columns; None if there is none."""
     if isinstance(exc, SyntaxError) and exc.filename and exc.lineno:
         if exc.__traceback__ is None or is_user(exc.filename):
             start = max((exc.offset or 1) - 1, 0)

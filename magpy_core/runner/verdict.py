@@ -1,4 +1,4 @@
-"""From messages to an Outcome: what a run amounted to, said in one sentence. Key type: Collector. Parent side, no torch."""
+"""Determines a run's Outcome from its messages. Key type: Collector. Runs in the parent, without torch."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Ended = Literal["itself", "timeout", "cancelled"]
 _DUMPED_FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)$')
 _KINDS: dict[str, Kind] = {"MP908": "bad-entrypoint", "MP903": "tool-error", "MP901": "tool-error", "MP910": "tool-error"}
 _ADVICE = {
-    signal.SIGKILL: "the system may have run out of memory: try a smaller batch, or see what ended it",
-    signal.SIGSEGV: "native code crashed: run it with `python -X faulthandler` to see where",
-    signal.SIGABRT: "native code gave up: its last lines on stderr say why",
+    signal.SIGKILL: "the system may have run out of memory: try a smaller batch, or find out what killed it",
+    signal.SIGSEGV: "native code crashed: run `python -X faulthandler` to see where",
+    signal.SIGABRT: "native code aborted: its last lines on stderr say why",
     signal.SIGBUS: "native code crashed: shared memory may be full (DataLoader workers use /dev/shm)",
-    signal.SIGFPE: "native code crashed: run it with `python -X faulthandler` to see where",
+    signal.SIGFPE: "native code crashed: run `python -X faulthandler` to see where",
     signal.SIGILL: "a library was built for another processor: install one built for this machine",
 }
 
 
 class Collector:
-    """Keeps what a run has said. ``take`` returns what to pass on; ``finish`` decides, and adds findings of its own."""
+    """Collects a run's messages. ``take`` returns those to pass on; ``finish`` determines the outcome and adds findings."""
 
     def __init__(self, request: RunRequest) -> None:
         self.request = request
@@ -45,7 +45,7 @@ class Collector:
         return self.pid is not None
 
     def take(self, message: Message) -> Message | None:
-        """Remember ``message``; returns it if it is for the caller now."""
+        """Records ``message``; returns it if the caller should get it now."""
         if message["type"] == "exit":
             self._exit = message
             return None
@@ -60,7 +60,7 @@ class Collector:
                 region = RegionSummary.from_json(message["region"])
                 self._regions[region.id] = region
         except (KeyError, TypeError, ValueError, AttributeError):
-            return None  # not of our making (the program wrote on our descriptor): noise
+            return None  # not our message: the program wrote to our descriptor
         if message["type"] == "hello":
             self.pid = message["pid"]
         elif message["type"] == "step":
@@ -76,28 +76,28 @@ class Collector:
             try:
                 return Report.from_json(self._done["report"])
             except (KeyError, TypeError, ValueError, AttributeError):
-                pass  # as above; what was streamed is there
+                pass  # as above; use the streamed findings
         return Report(self.request.entrypoint, list(self._regions.values()), list(self._findings.values()))
 
     def finish(self, ended: Ended, timings: dict[str, float], noise: list[str]) -> tuple[list[Message], Outcome]:
-        """The messages that are still owed to the caller (findings of the runner's, then ``done``), and the outcome."""
+        """The remaining messages for the caller (the runner's findings, then ``done``), and the outcome."""
         report = self._report()
         report.timings = {**timings, **report.timings}
         report.steps = self.steps
-        kind, code, message, place = self._judge(ended, noise, report)
-        owed: list[Message] = []
+        kind, code, message, place = self._decide(ended, noise, report)
+        remaining: list[Message] = []
         if code is not None:
             finding = Finding(code, message, self._location(place))
             report.findings.append(finding)
-            owed.append({"type": "finding", "finding": finding.to_json()})
-        owed.append({"type": "done", "report": report.to_json()})
+            remaining.append({"type": "finding", "finding": finding.to_json()})
+        remaining.append({"type": "done", "report": report.to_json()})
         exit_code = self._exit["code"] if self._exit else None
         number = self._exit["signal"] if self._exit else None
         if kind == "ok":
             message, exit_code, number = "", 0, None
-        return owed, Outcome(kind, exit_code, number, message, report)
+        return remaining, Outcome(kind, exit_code, number, message, report)
 
-    def _judge(self, ended: Ended, noise: list[str], report: Report) -> tuple[Kind, str | None, str, dict[str, Any] | None]:
+    def _decide(self, ended: Ended, noise: list[str], report: Report) -> tuple[Kind, str | None, str, dict[str, Any] | None]:
         """Kind, finding code, message, place."""
         failed, wanted = self._failed, self.request.steps
         if failed is not None:
@@ -113,14 +113,14 @@ class Collector:
             return "timeout", "MP907", text, place
         if not self.started:
             python = self.request.python or "The interpreter"
-            text = f"{python} did not start as a Python interpreter: choose another with --python."
+            text = f"{python} is not a working Python interpreter: choose another with --python."
             return "tool-error", "MP903", text, None
         if self._exit is None:
-            return "killed", "MP906", "The run was killed from outside (its supervisor is gone): run it again.", None
+            return "killed", "MP906", "Another process killed the run's supervisor: run the program again.", None
         if (number := self._exit["signal"]) is not None and not (self.stopping and number == signal.SIGINT):
             return "killed", "MP906", _killed(number), None
         if (code := self._exit["code"]) and not self.stopping:
-            text = f"The program ended itself with exit code {code}: mend what it complains about, and run again."
+            text = f"The program exited with code {code}: fix the error that it reports, and run again."
             return "failed", "MP905", text, None
         called = any(region.calls for region in report.regions)
         if not called and any(f.code.startswith("MPD") for f in report.findings):
@@ -132,7 +132,7 @@ class Collector:
             )
             return "ok", "MP904", text, None
         if wanted and self.steps < wanted:
-            text = f"The program ended after {self.steps} of {wanted} steps: give it more data or epochs, or lower --steps."
+            text = f"The program ended after {self.steps} of {wanted} steps: use more data or epochs, or lower --steps."
             return "ok", "MP909", text, None
         return "ok", None, "", None
 
@@ -149,7 +149,7 @@ def _killed(number: int) -> str:
         name = signal.Signals(number).name
     except ValueError:
         name = f"signal {number}"
-    advice = _ADVICE.get(number, "see what sent it, and run again")  # type: ignore[call-overload]
+    advice = _ADVICE.get(number, "find out what sent the signal, and run again")  # type: ignore[call-overload]
     return f"The program was killed by {name}: {advice}."
 
 
@@ -159,7 +159,7 @@ def _short(file: str) -> str:
 
 
 def _stack_place(noise: list[str]) -> dict[str, Any] | None:
-    """The user's innermost frame of the main thread, in a stack dump as ``faulthandler`` writes it (main thread last)."""
+    """The user's innermost frame of the main thread in a stack dump of ``faulthandler`` (main thread last)."""
     block: list[dict[str, Any]] = []
     for line in noise:
         if line.startswith(("Thread 0x", "Current thread 0x")):

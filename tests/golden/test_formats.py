@@ -188,3 +188,14 @@ def test_text_formats_show_no_control_characters() -> None:
 def test_every_finding_but_grouped_guards_has_a_line_of_its_own() -> None:
     heads = [line for line in text_of(concise.lines(report(), view())).splitlines()]
     assert len(heads) == len(report().findings) - 2  # three guards on one line
+
+
+def test_links_where_a_project_publishes_its_pages() -> None:
+    published = View(
+        base=Path("/project"), sources=Sources(dict(SOURCES)), root=Path("/project"), docs_url="https://docs.example.org"
+    )
+    assert '"helpUri": "https://docs.example.org/MP102"' in sarif.text(report(), published)
+    assert "](https://docs.example.org/MP102 " in markdown.text(report(), published, GITHUB)
+    for lines in (full.lines(report(), published), github.lines(report(), published)):
+        assert "https://docs.example.org/MP102" in text_of(lines)
+    assert "https://docs.example.org/MP102" in junit.text(report(), published)

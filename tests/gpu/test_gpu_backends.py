@@ -14,8 +14,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tests.unit.backends_recorder import compile_recorded, record
-from tests.unit.test_backends_models import Block, Residual, Scale, record_custom
+from tests.unit.backends.recorder import compile_recorded, record
+from tests.unit.backends.test_models import Block, Residual, Scale, record_custom
 
 pytestmark = [
     pytest.mark.gpu,

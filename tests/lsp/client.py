@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.lsp.spare import Spare
+
 PATIENCE = 30.0
 RUN_PATIENCE = 240.0  # for a program's whole run, which may compile
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +32,7 @@ class ServerError(Exception):
 class Client:
     """Speaks LSP with one server process."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process | Spare) -> None:
         self.process = process
         self.received: list[Json] = []
         self.requested: list[Json] = []
@@ -208,7 +210,7 @@ class Client:
 
     async def status(self, **wanted: Any) -> Json:
         """Wait for a status with these fields."""
-        return await self.until(
+        return await self.until(  # type: ignore[no-any-return,unused-ignore]
             lambda: next((s for s in self.all("magpy/status") if wanted.items() <= s.items()), None), f"status {wanted}"
         )
 

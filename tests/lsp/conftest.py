@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 import pytest_asyncio
 
 from tests.lsp.client import Client
+from tests.lsp.spare import Nursery
 
 SOURCE = Path(__file__).with_name("fake_worker.py")
 PROGRAM = """\
@@ -84,10 +85,17 @@ def lab(tmp_path: Path) -> Lab:
     return Lab(tmp_path)
 
 
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    nursery = Nursery()
+    yield nursery
+    nursery.close()
+
+
 @pytest_asyncio.fixture
-async def server() -> AsyncIterator[Client]:
+async def server(nursery: Nursery) -> AsyncIterator[Client]:
     """A server process that was not initialized yet."""
-    client = await Client.start()
+    client = Client(await nursery.server())
     try:
         yield client
     finally:

@@ -115,7 +115,7 @@ async def test_other_clients_are_shown_the_page(server: Client, lab: Lab) -> Non
     server.replies["window/showDocument"] = {"success": True}
     assert await server.command(command["command"], *command["arguments"]) is True
     (asked,) = [m["params"] for m in server.requested if m["method"] == "window/showDocument"]
-    assert asked["uri"].endswith("/MP102") and asked["external"] is True
+    assert asked["uri"].endswith("/MP102.md") and asked["external"] is False
     with pytest.raises(ServerError, match="finding code"):
         await server.command("magpy.showDocumentation", "MP000")
 

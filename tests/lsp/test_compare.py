@@ -41,7 +41,7 @@ async def test_both_engines_findings_are_on_the_lines(client: Client, lab: Lab) 
     )
     assert {d["code"]: d["severity"] for d in found} == {"MP102": 2, "MPD101": 2, "MP912": 4}
     (mpd,) = (d for d in found if d["code"] == "MPD101")
-    assert mpd["source"] == "magpy" and mpd["codeDescription"]["href"].endswith("/MPD101")
+    assert mpd["source"] == "magpy" and mpd["codeDescription"]["href"].endswith("/MPD101.md")
     assert mpd["range"] == {"start": {"line": 5, "character": 30}, "end": {"line": 5, "character": 44}}  # UTF-16
     await client.until(lambda: "torch.compile ran in two" in client.output("report"), "the table's note")
     lines = [line.split() for line in client.output("report").splitlines()]

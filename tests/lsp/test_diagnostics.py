@@ -96,8 +96,8 @@ async def test_a_changed_value_names_the_place_that_changed_it(client: Client, l
         uri, lambda d: len(d) == 4 and sum("relatedInformation" in x for x in d) == 4, "all"
     )
     assert _related(found, "MP201") == [("`net.scale` is assigned here", 14, 4)], "not the beginning in __init__"
-    assert _related(found, "MP202") == [("`t` is given here", 15, 23)]
-    assert _related(found, "MP205") == [("`x` is given here", 15, 8)]
+    assert _related(found, "MP202") == [("`t` is passed here", 15, 23)]
+    assert _related(found, "MP205") == [("`x` is passed here", 15, 8)]
     client.change(uri, 2, (14, 4, 14, 4, "\n    "))
     await client.until(
         lambda: _related(client.diagnostics(uri), "MP201") == [("`net.scale` is assigned here", 15, 4)], "moved"
@@ -115,7 +115,7 @@ async def test_a_value_that_the_region_changes_itself(client: Client, lab: Lab) 
     uri = client.open(lab.program)
     await client.command("magpy.check", {"uri": uri})
     found = await client.diagnostics_where(uri, lambda d: len(d) == 2 and any("relatedInformation" in x for x in d), "both")
-    assert _related(found, "MP201") == [("`self.calls` is changed here, by the region", 6, 8)]
+    assert _related(found, "MP201") == [("the region changes `self.calls` here", 6, 8)]
 
 
 async def test_findings_of_an_older_text_are_marked(client: Client, lab: Lab) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.features.entrypoint import entrypoint_line, is_alone
+from lsp_server.features.entrypoint import entrypoint_line, is_not_imported
 from lsp_server.features.fixes import Fix, Problem, fixes_for
 from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.settings import Settings
@@ -124,11 +124,11 @@ def test_a_program_that_another_file_imports_is_not_alone(tmp_path: Path) -> Non
     program.write_text(LOG)
     other.write_text("import trained\nfrom x import trainer  # train\n")
     lines = LOG.split("\n")
-    assert is_alone(str(program), lines)
+    assert is_not_imported(str(program), lines)
     for line in ("import train", "from train import Net", "from . import train", "import os, train as t"):
         other.write_text(f"x = 1\n{line}\n")
-        assert not is_alone(str(program), lines), line
-    assert not is_alone(str(program), ["x = 1"])
+        assert not is_not_imported(str(program), lines), line
+    assert not is_not_imported(str(program), ["x = 1"])
 
 
 def test_logging_in_a_library_module_stays() -> None:

@@ -66,7 +66,7 @@ async def test_hover_on_a_region_tells_what_it_is(client: Client, lab: Lab) -> N
     text, _ = await _hover(client, uri, 4, 9)
     for words in (
         "Region `Net` (module): 20 calls, one complete graph", "2 captures, 18 of 20 calls replayed",
-        "4 operations in 1 graph, 0 graph breaks", "14 guards, 17 µs a check, 2 side effects", "waits for 1 tensor value",
+        "4 operations in 1 graph, 0 graph breaks", "14 guards, 17 µs per check, 2 side effects", "waits for 1 tensor value",
         "compiled in 1.2 s", "2.00x (1.80x to 2.20x with 95 % confidence): 4 ms plain, 2 ms compiled",
         "`self.scale` 1.0 → 0.5 (call 2)",
     ):  # fmt: skip
@@ -80,16 +80,17 @@ async def test_hover_on_a_guarded_value_tells_its_guard(client: Client, lab: Lab
     column = PROGRAM.split("\n")[5].index("self.scale") + 1  # one smiley before it
     text, where = await _hover(client, uri, 5, column + 7)
     assert (
-        "Guard of `Net`: holds while `self.scale` = `0.5` stays so; failed 1 time: `self.scale` 1.0 → 0.5 (call 2)" in text
+        "Guard of `Net`: valid while `self.scale` = `0.5` stays the same; failed 1 time: `self.scale` 1.0 → 0.5 (call 2)"
+        in text
     )
     assert where == (column, column + len("self.scale"))
     text, where = await _hover(client, uri, 5, column - 4)
-    assert "`x` = `float32[4]` stays so; failed 1 time: `x.shape` (3,) → (4,) (call 3)" in text and where == (
+    assert "`x` = `float32[4]` stays the same; failed 1 time: `x.shape` (3,) → (4,) (call 3)" in text and where == (
         column - 4,
         column - 3,
     )
     text, _ = await _hover(client, uri, 6, 17 + 11)
-    assert "`self.lin.bias` = `float32[4]` stays so; failed 1 time: `self.lin.bias` a → b" in text
+    assert "`self.lin.bias` = `float32[4]` stays the same; failed 1 time: `self.lin.bias` a → b" in text
     assert "self.lin` is" not in text
     text, _ = await _hover(client, uri, 6, 17 + 6)
     assert "`self.lin` is an unchanged module; never failed in this run" in text

@@ -237,8 +237,8 @@ async def test_hover_says_why_and_what_to_do(client: Client, lab: Lab) -> None:
     assert "**MP102** host-read · warning" in text and "*Why:*" in text
     assert "*What to do:* Do it outside." in text
     assert "- ``x.`sum`()`` = `a | b *c*`" in text, "values are code, whatever is in them"
-    assert "seen 3 times" in text and "costs 1.5 ms per step between its graphs" in text
-    assert "/MP102)" in text and "**MP204**" in text
+    assert "found 3 times" in text and "costs 1.5 ms per step between its graphs" in text
+    assert "/MP102.md)" in text and "**MP204**" in text
     assert text.index("MP102") < text.index("MP204"), "the worst first"
     assert await _hover(client, uri, 5, 10) is None
     assert await _hover(client, uri, 4, 5) is None

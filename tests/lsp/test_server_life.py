@@ -6,15 +6,27 @@ import asyncio
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 
 import psutil
 import pytest
+import pytest_asyncio
 
 from tests.lsp.client import PATIENCE, Client
 from tests.lsp.conftest import Lab
 from tests.lsp.test_server_runs import HANG
 
 pytestmark = pytest.mark.asyncio
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[Client]:
+    """Started as an editor starts it, for these tests are about its own start and end."""
+    client = await Client.start()
+    try:
+        yield client
+    finally:
+        await client.stop()
 
 
 async def test_capabilities(server: Client, lab: Lab) -> None:

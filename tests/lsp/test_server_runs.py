@@ -54,7 +54,7 @@ async def test_a_diagnostic_has_everything(client: Client, lab: Lab) -> None:
     # The smiley before the range is one code point and two UTF-16 units.
     assert found["range"] == {"start": {"line": 5, "character": 30}, "end": {"line": 5, "character": 44}}
     assert found["code"] == "MP102" and found["source"] == "magpy" and found["severity"] == 2
-    assert found["codeDescription"]["href"].endswith("/MP102")
+    assert found["codeDescription"]["href"].endswith("/MP102.md")
     assert found["message"] == "`x.sum().item()` is read by Python"
     (related,) = found["relatedInformation"]
     assert related["location"]["uri"] == uri and related["location"]["range"]["start"] == {"line": 11, "character": 4}
@@ -231,7 +231,7 @@ async def test_two_entrypoints_run_side_by_side(client: Client, lab: Lab) -> Non
     [
         ("hello()\nos.kill(os.getpid(), signal.SIGKILL)", "killed", "MP906"),
         ("hello()\nend(code=None, number=11)", "SIGSEGV", "MP906"),
-        ("hello()\nend(code=3)", "exit code 3", "MP905"),
+        ("hello()\nend(code=3)", "exited with code 3", "MP905"),
         ("sys.exit(7)", "magpy.interpreter", "MP903"),
         (
             'hello()\nsend(type="failed", code="MP905", message="ValueError: boom", traceback="", exit_code=1,'
@@ -292,7 +292,7 @@ async def test_a_flood_of_output_is_bounded(client: Client, lab: Lab) -> None:
     assert result["state"] == "done"
     await client.until(lambda: client.output("stdout").endswith("the last line\n"), "the last line")
     sent = sum(len(o["text"]) for o in client.all("magpy/output"))
-    assert sent < 100_000_000 and "left out" in client.output("report")
+    assert sent < 100_000_000 and "omitted" in client.output("report")
 
 
 async def test_wait_false_answers_at_once(client: Client, lab: Lab) -> None:

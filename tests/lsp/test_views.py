@@ -62,7 +62,7 @@ async def test_a_run_can_be_looked_into(server: Client, tmp_path: Path) -> None:
     uri = server.open(program)
     for nothing in (None, {}, []):  # Lua has one empty table for the last two
         assert await server.request("magpy/runs", nothing) == []
-    with pytest.raises(ServerError, match="Nothing was checked yet"):
+    with pytest.raises(ServerError, match="There is no run yet"):
         await server.request("magpy/graph", {"kind": "operators"})
     result = await server.command("magpy.check", {"uri": uri})
     assert result["state"] == "done", result
@@ -80,14 +80,14 @@ async def test_a_run_can_be_looked_into(server: Client, tmp_path: Path) -> None:
     named = {node["label"]: node for node in graph["nodes"]}
     assert {"linear", "relu", "mul"} <= set(named)
     assert named["linear"]["place"] == {"uri": uri, "line": 13, "character": 0}, "the user's line, not torch's"
-    assert any(text.startswith("in torch/nn/modules/linear.py:") for text in named["linear"]["told"])
-    assert any("float32[2, 4]" in text for text in named["linear"]["told"])
+    assert any(text.startswith("in torch/nn/modules/linear.py:") for text in named["linear"]["tooltip"])
+    assert any("float32[2, 4]" in text for text in named["linear"]["tooltip"])
     order = [node["label"] for node in graph["nodes"]]
     assert [order.index("linear"), order.index("relu")] in graph["edges"]
 
     references = await server.request("magpy/graph", {"kind": "references"})
     root = next(node for node in references["nodes"] if node["label"] == "self")
-    assert root["kind"] == "written" and any("calls" in text for text in root["told"])
+    assert root["kind"] == "written" and any("calls" in text for text in root["tooltip"])
     assert any(references["nodes"][a] is root for a, _ in references["edges"])
 
     guards = await server.request("magpy/text", {"kind": "guards"})
@@ -127,7 +127,7 @@ async def test_a_run_without_captures_says_so(client: Client, lab: Lab) -> None:
     await client.command("magpy.check", {"uri": uri})
     (run,) = await client.request("magpy/runs", {})
     assert [f["code"] for f in run["regions"][0]["findings"]] == ["MP102"]
-    with pytest.raises(ServerError, match="known at the end of its run"):
+    with pytest.raises(ServerError, match="available when its run has ended"):
         await client.request("magpy/graph", {"run": run["key"]})
 
 

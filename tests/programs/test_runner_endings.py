@@ -46,11 +46,11 @@ def one_sentence(message: str) -> bool:
         ({"script": "folder"}, "folder is a folder without __main__.py: name a script in it"),
         ({"script": "stale.pyc"}, "was not compiled by Python 3."),
         ({"script": "short.pyc"}, "short.pyc is damaged"),
-        ({"module": "nowhere"}, "No module named nowhere: check the name, and run from the folder that holds it"),
+        ({"module": "nowhere"}, "No module named nowhere: check the name, and run from the folder that contains it"),
         ({"module": "package"}, "'package' is a package and cannot be directly executed: add a __main__.py to it"),
         ({"module": "package.nothing"}, "No module named package.nothing: check the name"),
         ({"module": "nowhere.deeper"}, "ModuleNotFoundError"),
-        ({"module": "ok.py"}, "ok.py is a file, and -m takes a dotted module name: give the file without -m"),
+        ({"module": "ok.py"}, "ok.py is a file, and -m takes a module name: use the file without -m"),
         ({"module": "package.py"}, "No module named package.py: check the name"),
         ({"module": ".ok"}, "-m takes a dotted name"),
         ({"module": ""}, "-m takes a dotted name"),
@@ -85,12 +85,12 @@ def test_no_such_interpreter(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("hello")
     for python, says in (
-        ("/no/such/python", "There is no Python interpreter at /no/such/python"),
-        ("no-such-python-on-path", "There is no Python interpreter at no-such-python-on-path"),
+        ("/no/such/python", "/no/such/python is not a Python interpreter"),
+        ("no-such-python-on-path", "no-such-python-on-path is not a Python interpreter"),
         (str(text), "can't be started (Permission denied)"),
         (str(tmp_path), "can't be started"),
-        ("/bin/true", "/bin/true did not start as a Python interpreter"),
-        ("/bin/false", "/bin/false did not start as a Python interpreter"),
+        ("/bin/true", "/bin/true is not a working Python interpreter"),
+        ("/bin/false", "/bin/false is not a working Python interpreter"),
     ):
         ran = under_magpy(tmp_path, script="prog.py", python=python)
         assert ran.outcome.kind == "tool-error" and ran.outcome.cli_exit_code == 2
@@ -109,7 +109,7 @@ def test_an_executable_that_is_no_program(tmp_path: Path) -> None:
 
 def test_no_such_working_folder(tmp_path: Path) -> None:
     ran = under_magpy(tmp_path, script="prog.py", cwd=str(tmp_path / "gone"))
-    assert ran.outcome.kind == "tool-error" and "working folder" in ran.outcome.message
+    assert ran.outcome.kind == "tool-error" and "working directory" in ran.outcome.message
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ def test_a_syntax_error(tmp_path: Path) -> None:
     write(tmp_path, "x = 1\ndef f(:\n    pass\n")
     ran = under_magpy(tmp_path, script="prog.py")
     assert ran.outcome.kind == "failed" and ran.outcome.cli_exit_code == 3 and ran.outcome.exit_code == 1
-    assert ran.outcome.message == "prog.py has a syntax error (invalid syntax): mend it, and run again."
+    assert ran.outcome.message == "prog.py has a syntax error (invalid syntax): fix it and run again."
     place = ran.finding("MP905").location
     assert (place.range.start.line, place.range.start.character) == (1, 6)
 
@@ -183,7 +183,7 @@ def test_it_exits_with_a_code(tmp_path: Path) -> None:
     write(tmp_path, "import sys\nsys.exit(4)")
     ran = under_magpy(tmp_path, script="prog.py")
     assert (ran.outcome.kind, ran.outcome.exit_code, ran.outcome.cli_exit_code) == ("failed", 4, 3)
-    assert "exit code 4" in ran.outcome.message and ran.codes == ["MP905"]
+    assert "exited with code 4" in ran.outcome.message and ran.codes == ["MP905"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])

@@ -64,7 +64,7 @@ def test_an_unknown_backend_is_refused(tmp_path: Path) -> None:
     write(tmp_path, TRAIN)
     ran = under_magpy(tmp_path, script="prog.py", mode="run", backend="tritom", session_factory=ENGINE)
     assert ran.outcome.kind == "tool-error" and ran.outcome.cli_exit_code == 2 and ran.codes == ["MP910"]
-    assert "There is no backend named 'tritom'" in ran.outcome.message and ran.stdout == b""
+    assert "'tritom' is not a backend" in ran.outcome.message and ran.stdout == b""
 
 
 def test_an_exception_in_a_region_reads_as_ever(tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ from typing import Any
 
 import torch
 
-from tests.soundness.changes import generic_changes
-from tests.soundness.harness import Report, Step, run
-from tests.soundness.module_changes import ambient_changes
-from tests.soundness.world import Change, Program, World, named_change, programs
+from tests.soundness.harness.changes import generic_changes
+from tests.soundness.harness.module_changes import ambient_changes
+from tests.soundness.harness.run import Report, Step, run
+from tests.soundness.harness.world import Change, Program, World, named_change, programs
 
 Changes = tuple[list[Change], dict[str, list[Change]]]
 

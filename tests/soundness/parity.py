@@ -24,8 +24,8 @@ from benchmarks.paritybench.stand_ins import import_case_file
 from benchmarks.paritybench.sweep import public_files
 from benchmarks.sweeps.child import Verdict, forked, limit
 from tests.soundness.fuzz import Changes, possible_changes, random_schedule, shortest
-from tests.soundness.harness import Report, Step, run
-from tests.soundness.world import Program, World
+from tests.soundness.harness.run import Report, Step, run
+from tests.soundness.harness.world import Program, World
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,8 @@ from magpy_core.refgraph.snapshot import Snapshot
 from magpy_core.replay.codegen import ReplayWriter
 from magpy_core.replay.ir import Scalar
 from tests.soundness.fuzz import possible_changes, random_schedule
-from tests.soundness.harness import Step, run, standard_schedules
-from tests.soundness.world import Program, programs
+from tests.soundness.harness.run import Step, run, standard_schedules
+from tests.soundness.harness.world import Program, programs
 
 Patch = tuple[Any, str, Callable[[Any], Any]]
 """Whose attribute is replaced by what is made of it."""

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.soundness.generated.run import try_program
+from tests.soundness.generators.random_programs.run import try_program
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

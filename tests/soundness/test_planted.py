@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.soundness.harness.world import programs
 from tests.soundness.planted import BUGS, Bug, hunt
-from tests.soundness.world import programs
 
 PROGRAMS = {p.name: p for p in programs()}
 

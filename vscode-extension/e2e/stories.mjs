@@ -127,7 +127,7 @@ export async function runsCompiled(window, { workspace, server }) {
   await window.palette("View: Toggle Maximized Panel", "Toggle Maximized Panel");
   await until(async () => {
     const text = await window.terminalText();
-    return /final loss \d/.test(text) && /speed-up +captures/.test(text) && /eager against .* compiled/.test(text);
+    return /final loss \d/.test(text) && /speed-up +captures/.test(text) && /eager \/ .* compiled/.test(text);
   }, "the program's last line and the table of regions");
   await until(
     () => page.evaluate(() => [...document.querySelectorAll(".terminal-resize-overlay")].every((one) => getComputedStyle(one).opacity === "0")),
@@ -220,7 +220,7 @@ export async function drawsGraph(window, { workspace }) {
   await window.row("Operator graph").click();
   const { search, found, canvas } = await graphOf(window);
   await search.fill("conv1d");
-  await until(async () => /\d+ found/.test(await found.innerText()), "a result of the search");
+  await until(async () => /\d+ matches/.test(await found.innerText()), "a result of the search");
   await search.press("Enter");
   await until(async () => /^1 of \d+/.test(await found.innerText()), "the first result");
   await window.shot("14-graph");
@@ -255,7 +255,7 @@ export async function drawsTwoThousandNodes(window, { extension }) {
   await page.addScriptTag({ content: readFileSync(join(extension, "dist", "graph.js"), "utf8") });
   const slowest = await page.evaluate(async () => {
     const nodes = Array.from({ length: 2_000 }, (_, i) => ({
-      name: `n${i}`, label: `operation_${i % 17}`, below: `train.py:${i}`, kind: i % 9 ? "call" : "read", told: [`n${i}`], place: null,
+      name: `n${i}`, label: `operation_${i % 17}`, below: `train.py:${i}`, kind: i % 9 ? "call" : "read", tooltip: [`n${i}`], place: null,
       x: 12 + (i % 36) * 168, y: 12 + Math.floor(i / 36) * 72,
     }));
     const edges = nodes.flatMap((_, i) => (i > 36 ? [[i - 36, i], [i - 37, i]] : []));
@@ -281,7 +281,7 @@ export async function drawsTwoThousandNodes(window, { extension }) {
     }
     return worst;
   });
-  await page.locator("#rest", { hasText: "12 more are not drawn: list them all" }).click();
+  await page.locator("#rest", { hasText: "12 more nodes are not drawn: list all" }).click();
   const posted = await page.evaluate(() => globalThis.posted);
   expect(posted.at(-1) === "list", "what is not drawn is listed on a click");
   await page.screenshot({ path: join(window.shots, "23-two-thousand-nodes.png") });

@@ -56,7 +56,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
       try {
         return await run(...args);
       } catch (error) {
-        // Not awaited: a message box stays open until it is answered, a command must end.
+        // Not awaited: a message stays open until the user responds, but the command must end.
         void report(error);
         return undefined;
       }
@@ -67,8 +67,8 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
 
 async function report(error: unknown): Promise<void> {
   const message = error instanceof Error ? error.message : String(error);
-  const ways = error instanceof InterpreterProblem ? ["Choose Interpreter", "Show Output"] : ["Show Output"];
-  const choice = await vscode.window.showErrorMessage(message, ...ways);
+  const actions = error instanceof InterpreterProblem ? ["Choose Interpreter", "Show Output"] : ["Show Output"];
+  const choice = await vscode.window.showErrorMessage(message, ...actions);
   if (choice === "Choose Interpreter") {
     await vscode.commands.executeCommand("workbench.action.openSettings", "magpy.interpreter");
   } else if (choice === "Show Output") {
@@ -90,7 +90,7 @@ async function explain(server: Server, pages: CodePages, code?: string): Promise
   }
   const info = codes.find((candidate) => candidate.code === chosen);
   if (info === undefined) {
-    throw new Error(`There is no finding code ${chosen}.`);
+    throw new Error(`${chosen} is not a finding code.`);
   }
   await vscode.commands.executeCommand("markdown.showPreview", pages.put(info));
 }
@@ -117,7 +117,7 @@ async function pick(codes: readonly CodeInfo[]): Promise<string | undefined> {
   return chosen?.label;
 }
 
-/** Source to graph: the nodes that the cursor's line led to, in the newest capture that has any. */
+/** Source to graph: the nodes of the cursor's line, in the newest capture that has any. */
 async function showNodesOfLine(server: Server, graphs: GraphPanel): Promise<void> {
   const document = shownPython();
   const editor = vscode.window.visibleTextEditors.find((one) => one.document === document);
@@ -129,7 +129,7 @@ async function showNodesOfLine(server: Server, graphs: GraphPanel): Promise<void
   const uri = client.code2ProtocolConverter.asUri(document.uri);
   const [found] = await client.sendRequest<NodesOfLine[]>(VIEWS.nodes, { uri, line });
   if (found === undefined) {
-    throw new Error(`Line ${line + 1} led to no operation of a captured graph in the last run.`);
+    throw new Error(`Line ${line + 1} has no operation in a captured graph of the last run.`);
   }
   const at: CaptureAt = { run: found.run, region: found.region, capture: found.capture };
   await graphs.show({ ...at, kind: "operators" }, found.nodes);
@@ -161,7 +161,7 @@ function item(icon: string, label: string, command: string): vscode.QuickPickIte
   return { label: `$(${icon}) ${label}`, command };
 }
 
-/** Read-only documents for the pages, shown by VS Code's Markdown preview. */
+/** Read-only documents with the codes' pages, shown by VS Code's Markdown preview. */
 class CodePages implements vscode.TextDocumentContentProvider {
   private readonly texts = new Map<string, string>();
 

@@ -1,4 +1,4 @@
-/** Runs a task once a while after the last call. Pure. */
+/** Runs a task once, a delay after the last call. Pure. */
 export class Debounced {
   private timer: NodeJS.Timeout | undefined;
 

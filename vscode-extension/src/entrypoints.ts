@@ -4,7 +4,7 @@ import * as path from "node:path";
 import { expand } from "./interpreter";
 import type { Entrypoint, RunArgument } from "./protocol";
 
-/** Where an entrypoint is relative to. */
+/** The base of an entrypoint's relative paths. */
 export interface Base {
   /** The workspace folder, or the folder of the pyproject.toml that has it. */
   folder: string;
@@ -12,7 +12,7 @@ export interface Base {
   toUri(file: string): string;
 }
 
-/** The argument that starts `entry`; throws, with a sentence, where that can't be. */
+/** The argument that starts `entry`; throws an error with a message if the entry is invalid. */
 export function argumentOf(entry: Entrypoint, base: Base): RunArgument {
   const folder = entry.folder ?? base.folder;
   const full = (value: string): string => {
@@ -25,7 +25,7 @@ export function argumentOf(entry: Entrypoint, base: Base): RunArgument {
     throw new Error(`The entrypoint “${entry.name}” needs either program or module.`);
   }
   return {
-    // A module's file is known to Python only: its folder stands for it.
+    // Only Python knows the file of a module, so the folder represents it.
     uri: base.toUri(program === undefined ? path.join(folder, "__main__.py") : full(program)),
     name: entry.name,
     ...(module === undefined ? {} : { module }),
@@ -38,13 +38,13 @@ export function argumentOf(entry: Entrypoint, base: Base): RunArgument {
   };
 }
 
-/** Those of the settings first; one of pyproject.toml with the same name is hidden by it. */
+/** The entrypoints of the settings first; they hide those of pyproject.toml with the same name. */
 export function merged(settings: readonly Entrypoint[], project: readonly Entrypoint[]): Entrypoint[] {
   const names = new Set(settings.map((entry) => entry.name));
   return [...settings, ...project.filter((entry) => !names.has(entry.name))];
 }
 
-/** The command line that compares both engines on it; `backend` may be empty, for the default. */
+/** The command line that compares both engines; an empty `backend` means the default. */
 export function compareArgs(argument: RunArgument, file: string, backend = ""): string[] {
   const program = argument.module === undefined ? [file] : ["-m", argument.module];
   const options = [
@@ -53,7 +53,7 @@ export function compareArgs(argument: RunArgument, file: string, backend = ""): 
     ...(argument.cwd === undefined ? [] : ["--cwd", argument.cwd]),
     ...(argument.nproc === undefined ? [] : ["--nproc-per-node", String(argument.nproc)]),
   ];
-  // -P: a file of the workspace named like one of ours must not be imported in its place.
+  // -P: a workspace file must not shadow one of our modules.
   const line = ["-P", "-m", "lsp_server.cli", "check", "--engine", "both", "--exit-zero", ...options, ...program];
   return argument.args === undefined || argument.args.length === 0 ? line : [...line, "--", ...argument.args];
 }

@@ -15,13 +15,13 @@ import { ViewDocuments } from "./views/documents";
 import { GraphPanel } from "./views/graphPanel";
 import { RunTree } from "./views/tree";
 
-/** A run tells of every step: the tree follows at its own pace. */
+/** Limits updates of the tree, since a run sends a notification at every step. */
 const TREE_DELAY_MS = 300;
 
 let server: Server | undefined;
 
 export function activate(context: vscode.ExtensionContext): void {
-  // The manifest says the same; this holds where a window is restricted in some other way.
+  // The manifest declares the same; this covers windows that are restricted in another way.
   if (!vscode.workspace.isTrusted) {
     context.subscriptions.push(vscode.workspace.onDidGrantWorkspaceTrust(() => {
       begin(context);
@@ -138,7 +138,7 @@ function begin(context: vscode.ExtensionContext): void {
       }
     },
     (error: unknown) => {
-      log.warn(`The Python extension's selection is not followed: ${String(error)}`);
+      log.warn(`Changes of the Python extension's interpreter are not detected: ${String(error)}`);
     },
   );
   restart();

@@ -1,4 +1,4 @@
-/** Which Python to use. Pure: files, other extensions and processes come in as functions. */
+/** Selects the Python interpreter. Pure: files, other extensions and processes are passed as functions. */
 
 import * as path from "node:path";
 
@@ -10,7 +10,7 @@ export interface Surroundings {
   home: string;
   platform: NodeJS.Platform;
   isFile(file: string): boolean;
-  /** What the Python extension has selected; undefined when it is not installed. */
+  /** The Python extension's interpreter; undefined if the extension is not installed. */
   selected(): Promise<string | undefined>;
 }
 
@@ -47,7 +47,7 @@ export async function findInterpreter(from: Surroundings): Promise<Interpreter> 
   return { path: windows ? "python" : "python3", source: "PATH" };
 }
 
-/** Run by a candidate interpreter; its answer decides whether the server can be started with it. */
+/** Code for a candidate interpreter; its output decides whether the interpreter can run the server. */
 export const PROBE = "import sys, importlib.util as u; print('%d.%d' % sys.version_info[:2], bool(u.find_spec('lsp_server')))";
 
 export interface Probe {
@@ -56,7 +56,7 @@ export interface Probe {
   stderr: string;
 }
 
-/** A sentence that says what is wrong with the interpreter and what to do; undefined when it can run the server. */
+/** What is wrong with the interpreter, and what to do; undefined if it can run the server. */
 export function probeProblem(interpreter: Interpreter, probe: Probe): string | undefined {
   const named = `${interpreter.path} (from ${interpreter.source === "setting" ? "magpy.interpreter" : interpreter.source})`;
   if (probe.code === undefined) {

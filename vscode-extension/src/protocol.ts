@@ -1,10 +1,10 @@
-/** What the server and the extension say to each other beyond LSP. */
+/** The messages between server and extension beyond LSP. */
 
 export type RunState = "starting" | "running" | "done" | "failed" | "cancelled" | "superseded";
 export type Mode = "check" | "compiled";
 export type SeverityName = "error" | "warning" | "information" | "hint";
 
-/** `magpy/status`, and the answer to the run commands. */
+/** `magpy/status`, and the response to the run commands. */
 export interface RunStatus {
   state: RunState;
   entrypoint: string;
@@ -16,11 +16,11 @@ export interface RunStatus {
   step: number;
   findings: Record<SeverityName, number>;
   failure: string | null;
-  /** What is shown is of an older text, or of the run before. */
+  /** The shown findings are of an older text or of the previous run. */
   stale?: boolean;
 }
 
-/** `magpy/output`: text of the program, or of MagPy about it ("report"). */
+/** `magpy/output`: output of the program, or MagPy's report on it ("report"). */
 export interface RunOutput {
   entrypoint: string;
   uri: string;
@@ -30,17 +30,18 @@ export interface RunOutput {
   text: string;
 }
 
-/** One entry of the answer to `magpy/codes`. */
+/** One entry of the response to `magpy/codes`. */
 export interface CodeInfo {
   code: string;
   name: string;
   title: string;
-  url: string;
+  /** Of the page on the web, where it is published. */
+  url: string | null;
   /** Markdown. */
   page: string;
 }
 
-/** A place in the text as it is now, 0-based. */
+/** A position in the current text, 0-based. */
 export interface Place {
   uri: string;
   line: number;
@@ -62,7 +63,7 @@ export interface TreeCapture {
   operations: number;
   objects: number;
   writes: { text: string; place: Place | null }[];
-  /** How many graphs the backend generated code for. */
+  /** The number of graphs with generated code. */
   generated: number;
 }
 
@@ -78,7 +79,7 @@ export interface TreeRegion {
   sideEffects: TreeFinding[];
 }
 
-/** One entry of the answer to `magpy/runs`. */
+/** One entry of the response to `magpy/runs`. */
 export interface TreeRun {
   key: string;
   label: string;
@@ -93,7 +94,7 @@ export interface TreeRun {
   findings: TreeFinding[];
 }
 
-/** Which capture a view is of; what is left out is the latest. */
+/** Selects the capture of a view; omitted fields mean the latest. */
 export interface CaptureAt {
   run?: string;
   region?: string;
@@ -108,13 +109,13 @@ export interface GraphNode {
   label: string;
   below: string;
   kind: "placeholder" | "call" | "read" | "object" | "written";
-  told: string[];
+  tooltip: string[];
   place: Place | null;
   x: number;
   y: number;
 }
 
-/** The answer to `magpy/graph`. */
+/** The response to `magpy/graph`. */
 export interface Graph {
   run: string;
   region: string;
@@ -131,11 +132,11 @@ export interface Graph {
   edges: [number, number][];
   /** Edges go from left to right, not from top to bottom. */
   across: boolean;
-  /** Nodes that a very large graph was cut by. */
+  /** The number of omitted nodes of a very large graph. */
   left: number;
 }
 
-/** The answer to `magpy/text`; columns of links are UTF-16 units. */
+/** The response to `magpy/text`; columns of links are UTF-16 units. */
 export interface TextAnswer {
   run: string;
   region: string;
@@ -147,7 +148,7 @@ export interface TextAnswer {
   links: { line: number; start: number; end: number; place: Place }[];
 }
 
-/** One entry of the answer to `magpy/nodes`: what a line led to. */
+/** One entry of the response to `magpy/nodes`: the nodes of a line. */
 export interface NodesOfLine {
   run: string;
   label: string;
@@ -158,7 +159,7 @@ export interface NodesOfLine {
   nodes: string[];
 }
 
-/** One entry of `magpy.entrypoints`, or of `[[tool.magpy.entrypoints]]` with the folder it is relative to. */
+/** One entry of `magpy.entrypoints`, or of `[[tool.magpy.entrypoints]]` with its base folder. */
 export interface Entrypoint {
   name: string;
   program?: string | null;

@@ -31,7 +31,7 @@ export async function selectedPython(resource: vscode.Uri | undefined, log: vsco
     }
     return (await python.environments.resolveEnvironment(environment))?.executable.uri?.fsPath;
   } catch (error) {
-    log.warn(`The Python extension did not tell its interpreter: ${String(error)}`);
+    log.warn(`The Python extension did not return its interpreter: ${String(error)}`);
     return undefined;
   }
 }

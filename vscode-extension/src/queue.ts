@@ -1,4 +1,4 @@
-/** Runs tasks one after the other; of those that wait, only the last is run. Restarts asked for twice happen once. */
+/** Runs tasks one after the other; of the waiting tasks, only the last one runs (two requested restarts become one). */
 export class LatestQueue {
   private current: Promise<void> | undefined;
   private next: (() => Promise<void>) | undefined;

@@ -1,4 +1,4 @@
-/** Check on save: off unless `magpy.runOnSave` says so, and only what the user selected or started before. */
+/** Check on save: only if `magpy.runOnSave` is on, and only programs that the user selected or started before. */
 
 import * as vscode from "vscode";
 import { Debounced } from "./debounce";

@@ -2,7 +2,7 @@
 
 import { isActive, type RunOutput, type RunStatus } from "./protocol";
 
-/** The escape sequences that colour or move the cursor: an output channel shows them as rubbish. */
+/** Escape sequences for colours and cursor movements, which an output channel shows as text. */
 // eslint-disable-next-line no-control-regex
 const ESCAPES = /\u001b(?:\[[0-9;?]*[A-Za-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g;
 
@@ -10,19 +10,19 @@ export function clean(text: string): string {
   return text.replace(ESCAPES, "").replace(/\r\n/g, "\n").replace(/\r/g, "\n");
 }
 
-/** Text for a terminal: line ends only. What the program does with colours and carriage returns is its own. */
+/** Text for a terminal: converts line ends only, and keeps colours and carriage returns. */
 export function forTerminal(text: string): string {
   return text.replace(/\r?\n/g, "\r\n");
 }
 
-/** What a run begins with. */
+/** The header of a run. */
 export function header(status: RunStatus, now = new Date()): string {
   const compiled = status.engine === "dynamo" ? "Run under torch.compile" : "Run compiled";
   const what = status.mode === "check" ? "Check" : compiled;
   return `──── ${what}: ${status.entrypoint} · ${now.toLocaleTimeString("en-GB")}`;
 }
 
-/** Puts a header before a run and its summary after it, and never glues either to a half-written line. */
+/** Puts a header before a run and its summary after it, each on a new line. */
 export class Transcript {
   private readonly seen = new Map<number, { headed: boolean; ended: boolean }>();
   private atLineStart = true;
@@ -43,7 +43,7 @@ export class Transcript {
     return text;
   }
 
-  /** The server is another one: it numbers its runs anew. */
+  /** Resets after a restart of the server, which numbers its runs from the start. */
   forget(): void {
     this.seen.clear();
   }

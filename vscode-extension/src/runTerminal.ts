@@ -1,4 +1,4 @@
-/** Terminals of compiled runs: live output as the program wrote it, Ctrl+C cancels. Key type: RunTerminals. */
+/** Terminals of compiled runs: show the program's live output; Ctrl+C cancels. Key type: RunTerminals. */
 
 import * as vscode from "vscode";
 import { isActive, type RunOutput, type RunStatus } from "./protocol";
@@ -6,7 +6,7 @@ import { forTerminal, header } from "./runOutput";
 
 const CTRL_C = "\u0003";
 
-/** One terminal, for the runs of one entrypoint. */
+/** The terminal for the runs of one entrypoint. */
 class RunTerminal implements vscode.Pseudoterminal {
   private readonly write = new vscode.EventEmitter<string>();
   readonly onDidWrite = this.write.event;
@@ -18,7 +18,7 @@ class RunTerminal implements vscode.Pseudoterminal {
   constructor(
     private readonly program: string,
     private readonly cancel: (uri: string) => void,
-    private readonly gone: () => void,
+    private readonly onClosed: () => void,
   ) {}
 
   open(): void {
@@ -31,7 +31,7 @@ class RunTerminal implements vscode.Pseudoterminal {
 
   close(): void {
     this.stop();
-    this.gone();
+    this.onClosed();
   }
 
   handleInput(data: string): void {
@@ -56,7 +56,7 @@ class RunTerminal implements vscode.Pseudoterminal {
     this.print(chunk.text);
   }
 
-  /** The server has gone, and its runs with it. */
+  /** Ends the run when the server has exited. */
   lost(): void {
     if (this.run !== undefined && isActive(this.run.state)) {
       this.print("\n\u001b[33mThe language server ended, and this run with it.\u001b[0m\n\n");
@@ -80,7 +80,7 @@ class RunTerminal implements vscode.Pseudoterminal {
   }
 }
 
-/** A terminal for each entrypoint that was run compiled, kept until it is closed. */
+/** One terminal per entrypoint of a compiled run, kept until it is closed. */
 export class RunTerminals implements vscode.Disposable {
   private readonly byEntrypoint = new Map<string, { terminal: vscode.Terminal; pty: RunTerminal }>();
   private readonly seen = new Set<number>();
@@ -108,7 +108,7 @@ export class RunTerminals implements vscode.Disposable {
     }
   }
 
-  /** The server is another one: it numbers its runs anew. */
+  /** Resets after a restart of the server, which numbers its runs from the start. */
   lost(): void {
     this.seen.clear();
     this.byEntrypoint.forEach(({ pty }) => {

@@ -1,4 +1,4 @@
-/** The language server's life: found, probed, started, restarted, stopped. */
+/** The lifetime of the language server: find, probe, start, restart, stop. */
 
 import { execFile } from "node:child_process";
 import * as fs from "node:fs";
@@ -20,7 +20,7 @@ import { selectedPython } from "./pythonExtension";
 import { LatestQueue } from "./queue";
 import type { ServerState } from "./statusText";
 
-export const UNTRUSTED = "MagPy runs your program, so it works in trusted workspaces only.";
+export const UNTRUSTED = "MagPy runs your program, so it works only in trusted workspaces.";
 
 const PROBE_TIMEOUT_MS = 20_000;
 const CRASHES_ALLOWED = 3;
@@ -28,18 +28,18 @@ const CRASHES_ALLOWED = 3;
 /** The commands that start a program. */
 const RUNNING: readonly string[] = [SERVER_COMMANDS.check, SERVER_COMMANDS.runCompiled, SERVER_COMMANDS.compare];
 
-/** No server, because of the interpreter. The message says what to do. */
+/** The interpreter can't run the server. The message says what to do. */
 export class InterpreterProblem extends Error {}
 
 export interface ServerEvents {
   state(state: ServerState, problem?: string): void;
   status(status: RunStatus): void;
   output(output: RunOutput): void;
-  /** Before a run: what is in the editor must be what is on disk. */
+  /** Called before a run to save the editor's text to disk. */
   save(argument: unknown, command: string): Promise<void>;
 }
 
-/** Tells the server that failures of runs are shown from `magpy/status`, so that it opens no message box for them. */
+/** Announces that the client shows failures of runs from `magpy/status`, so the server sends no messages for them. */
 const statusFeature: StaticFeature = {
   fillClientCapabilities: (capabilities) => {
     capabilities.experimental = { ...(capabilities.experimental as object | undefined), magpyStatus: true };
@@ -59,12 +59,12 @@ export class Server {
     private readonly events: ServerEvents,
   ) {}
 
-  /** The client if it runs now; starts none. */
+  /** The running client, if any; starts none. */
   get running(): LanguageClient | undefined {
     return this.client;
   }
 
-  /** The running client; starts it when there is none. Throws, with a sentence for the user, when it can't be started. */
+  /** The running client; starts it if necessary. Throws an error with a message for the user if that fails. */
   async ready(): Promise<LanguageClient> {
     if (this.client === undefined) {
       await this.restart();
@@ -75,7 +75,7 @@ export class Server {
     return this.client;
   }
 
-  /** Stop, if running, and start again. Calls made meanwhile are one more restart, not several. */
+  /** Restarts the server. Several calls during a restart cause only one more. */
   restart(): Promise<void> {
     this.crashes = 0;
     return this.queue.run(async () => {
@@ -111,7 +111,7 @@ export class Server {
       this.events.state("failed", problem);
       throw new InterpreterProblem(problem);
     }
-    // -P: a file of the workspace named like one of the server's modules must not be imported in its place.
+    // -P: a workspace file must not shadow one of the server's modules.
     const run: Executable = { command: interpreter.path, args: ["-P", "-m", "lsp_server.server.main"] };
     this.log.info(`Starting ${run.command} ${(run.args ?? []).join(" ")} (interpreter from ${interpreter.source})`);
     const client = new LanguageClient("magpy", "MagPy", run, this.options());
@@ -147,7 +147,7 @@ export class Server {
       documentSelector: [
         { scheme: "file", language: "python" },
         { notebook: { scheme: "file", notebookType: "jupyter-notebook" }, language: "python" },
-        { scheme: "file", pattern: "**/pyproject.toml" }, // mistakes in its table are shown in it
+        { scheme: "file", pattern: "**/pyproject.toml" }, // for diagnostics of its table
       ],
       initializationOptions: { trusted: vscode.workspace.isTrusted },
       outputChannel: this.log,
@@ -162,7 +162,7 @@ export class Server {
           return (await next(command, args)) as unknown;
         },
         workspace: {
-          // The interpreter the server uses for a file is the one this window would use for it.
+          // The server uses the same interpreter for a file as this window.
           configuration: async (params: ConfigurationParams, token, next) => {
             const answers = await next(params, token);
             if (!Array.isArray(answers)) {
@@ -187,11 +187,11 @@ export class Server {
           this.crashes += 1;
           this.events.state("stopped");
           if (this.crashes <= CRASHES_ALLOWED) {
-            this.log.error("The language server ended unexpectedly; starting it again.");
+            this.log.error("The language server exited unexpectedly; restarting it.");
             this.events.state("starting");
             return { action: CloseAction.Restart, handled: true };
           }
-          const problem = `The MagPy language server ended ${this.crashes} times; see its log.`;
+          const problem = `The MagPy language server crashed ${this.crashes} times; see its log.`;
           this.client = undefined;
           this.events.state("failed", problem);
           return { action: CloseAction.DoNotRestart, message: problem };

@@ -1,4 +1,4 @@
-/** Starting programs: this file, a configured entrypoint, both engines side by side. Nothing else in here runs user code. */
+/** Starts programs: a file, a configured entrypoint, or a comparison of both engines. No other module runs user code. */
 
 import * as os from "node:os";
 import * as path from "node:path";
@@ -7,14 +7,14 @@ import { argumentOf, compareArgs, merged } from "./entrypoints";
 import { type Entrypoint, type Mode, type RunArgument, type RunStatus, SERVER_COMMANDS, VIEWS } from "./protocol";
 import { type Server, UNTRUSTED } from "./server";
 
-/** Every way to a run comes through here: the manifest's declaration alone would be one setting away from nothing. */
+/** Every run passes this check, because the manifest's declaration alone can be overridden by a setting. */
 export function requireTrust(): void {
   if (!vscode.workspace.isTrusted) {
     throw new Error(UNTRUSTED);
   }
 }
 
-/** What to run, and what to call it. */
+/** A program to run, and its name. */
 export interface Chosen {
   name: string;
   argument: RunArgument;
@@ -26,12 +26,12 @@ const SELECTED = "magpy.selectedEntrypoint";
 
 let saving = 0;
 
-/** Whether a save that is going on is ours, before a run. */
+/** Whether the current save is ours, before a run. */
 export function isSavingForRun(): boolean {
   return saving > 0;
 }
 
-/** Save the file that is to run and the other Python files it may import. */
+/** Saves the file to run and other Python files that it may import. */
 export async function saveForRun(argument: unknown): Promise<void> {
   const uri = typeof argument === "object" && argument !== null && "uri" in argument ? argument.uri : undefined;
   saving += 1;
@@ -55,14 +55,14 @@ export async function saveForRun(argument: unknown): Promise<void> {
   }
 }
 
-/** The Python file in front: the active editor may be the output view. */
+/** The visible Python file: the active editor may be the output view. */
 export function shownPython(): vscode.TextDocument | undefined {
   const editors = [vscode.window.activeTextEditor, ...vscode.window.visibleTextEditors];
   const shown = (document: vscode.TextDocument): boolean => document.languageId === "python" && document.uri.scheme === "file";
   return editors.find((editor) => editor !== undefined && shown(editor.document))?.document;
 }
 
-/** The notebook in front: it runs as one script. */
+/** The active notebook: it runs as one script. */
 function shownNotebook(): vscode.Uri | undefined {
   const shown = vscode.window.activeNotebookEditor?.notebook;
   return shown?.uri.scheme === "file" && shown.uri.path.endsWith(".ipynb") ? shown.uri : undefined;
@@ -74,7 +74,7 @@ export class Starter {
     private readonly memory: vscode.Memento,
   ) {}
 
-  /** What was checked last, by a command or a lens: with nothing selected, a save checks it again. */
+  /** The program checked last, by a command or a lens: if none is selected, a save checks it again. */
   last: RunArgument | undefined;
 
   remember(argument: unknown): void {
@@ -95,7 +95,7 @@ export class Starter {
     requireTrust();
     const client = await this.server.ready();
     await saveForRun(argument);
-    // The request itself, not the client's command: that one would show an error of its own beside ours.
+    // The request itself, not the client's command, which would show a second error message.
     return client.sendRequest<RunStatus>("workspace/executeCommand", { command, arguments: [argument] });
   }
 
@@ -103,9 +103,9 @@ export class Starter {
     return this.start(mode, this.file(resource).argument);
   }
 
-  /** The file that is meant, as something to run. */
+  /** The program for a command's argument. */
   private file(resource?: vscode.Uri): Chosen {
-    // A notebook's toolbar gives something else than the address of a file.
+    // A notebook's toolbar passes an argument that is not a file's URI.
     const uri = (resource instanceof vscode.Uri ? resource : undefined) ?? shownNotebook() ?? shownPython()?.uri;
     if (uri === undefined) {
       throw new Error("Open the Python file to run first.");
@@ -118,9 +118,9 @@ export class Starter {
     return chosen === undefined ? undefined : this.start("check", chosen.argument);
   }
 
-  /** What is checked on save, and offered first. */
+  /** The entrypoint that is checked on save and listed first. */
   async selectEntrypoint(): Promise<void> {
-    const chosen = await this.choose("Select the entrypoint that stands for this workspace");
+    const chosen = await this.choose("Select this workspace's entrypoint");
     if (chosen !== undefined) {
       await this.memory.update(SELECTED, chosen);
       vscode.window.setStatusBarMessage(`MagPy: ${chosen.name} is selected`, 5_000);
@@ -131,7 +131,7 @@ export class Starter {
     return this.memory.get<Chosen>(SELECTED);
   }
 
-  /** MagPy and torch.compile on the same program: both engines' findings at their lines, a table at the end of the output. */
+  /** Runs a program under MagPy and torch.compile: shows the findings of both, and a table at the end of the output. */
   async compare(resource?: vscode.Uri): Promise<RunStatus> {
     requireTrust();
     const chosen = resource !== undefined || shownPython() !== undefined ? this.file(resource) : this.selected;
@@ -141,7 +141,7 @@ export class Starter {
     return this.ask(SERVER_COMMANDS.compare, chosen.argument);
   }
 
-  /** The comparison as a task of tasks.json: the table alone. */
+  /** The comparison as a task of tasks.json: only the table. */
   async compareTask({ name, argument }: Chosen, definition?: vscode.TaskDefinition): Promise<vscode.Task> {
     requireTrust();
     const uri = vscode.Uri.parse(argument.uri);
@@ -177,14 +177,14 @@ export class Starter {
     return (await vscode.window.showQuickPick(items, { title, matchOnDetail: true }))?.chosen;
   }
 
-  /** Of the settings and of pyproject.toml, folder by folder. */
+  /** The entrypoints of the settings and of pyproject.toml, folder by folder. */
   private async configured(): Promise<(Chosen & { description: string })[]> {
     const client = await this.server.ready();
     const found: (Chosen & { description: string })[] = [];
     for (const folder of vscode.workspace.workspaceFolders ?? []) {
       const own = vscode.workspace.getConfiguration("magpy", folder.uri).get<Entrypoint[]>("entrypoints", []);
-      const asked = client.sendRequest<Entrypoint[]>(VIEWS.entrypoints, { uri: folder.uri.toString() });
-      const project = await asked.catch((error: unknown): Entrypoint[] => {
+      const request = client.sendRequest<Entrypoint[]>(VIEWS.entrypoints, { uri: folder.uri.toString() });
+      const project = await request.catch((error: unknown): Entrypoint[] => {
         void vscode.window.showWarningMessage(`MagPy: ${error instanceof Error ? error.message : String(error)}`);
         return [];
       });
@@ -200,7 +200,7 @@ export class Starter {
 
 export function registerTasks(starter: Starter): vscode.Disposable {
   return vscode.tasks.registerTaskProvider(TASK_TYPE, {
-    provideTasks: () => [], // what could be compared is not known without running it
+    provideTasks: () => [], // the comparable programs are unknown
     resolveTask: async ({ definition, scope }) => {
       const file: unknown = definition["compare"];
       if (typeof file !== "string" || !vscode.workspace.isTrusted) {

@@ -21,7 +21,7 @@ export class StatusBar implements vscode.Disposable {
     this.server = state;
     this.problem = problem;
     if (state !== "ready") {
-      this.runs.clear(); // a server that went took its runs with it
+      this.runs.clear(); // the runs ended with the server
     }
     this.render();
   }

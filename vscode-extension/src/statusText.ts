@@ -1,4 +1,4 @@
-/** What the status bar says. Pure: see statusBar.ts for the item itself. */
+/** The text of the status bar. Pure: see statusBar.ts for the item itself. */
 
 import { isActive, type RunStatus } from "./protocol";
 
@@ -37,7 +37,7 @@ export function statusText(server: ServerState, runs: readonly (RunStatus & { en
   }
   const last = runs.at(-1);
   if (last === undefined) {
-    return { text: "$(circuit-board) MagPy", tooltip: "Nothing was checked yet.", level: "normal" };
+    return { text: "$(circuit-board) MagPy", tooltip: "There is no run yet.", level: "normal" };
   }
   const shown = ended(last);
   if (last.stale === true) {
@@ -47,7 +47,7 @@ export function statusText(server: ServerState, runs: readonly (RunStatus & { en
   return shown;
 }
 
-/** How a run that has ended is told, with the time it ended at. */
+/** The text for a run that has ended, with the time of its end. */
 function ended(last: RunStatus & { endedAt?: Date }): StatusText {
   const when = last.endedAt === undefined ? "" : ` (${last.endedAt.toLocaleTimeString("en-GB")})`;
   const tooltip = last.summary + when;
@@ -77,14 +77,14 @@ export class RunList {
 
   update(status: RunStatus): void {
     const known = this.byEntrypoint.get(status.entrypoint);
-    // The end of a superseded run may arrive after the start of the one in its place.
+    // The end of a superseded run may arrive after the start of its successor.
     if (known !== undefined && known.runId > status.runId) {
       return;
     }
     const again = known?.runId === status.runId && !isActive(known.state);
     const endedAt = isActive(status.state) ? undefined : again ? known.endedAt : this.now();
     if (again) {
-      this.byEntrypoint.set(status.entrypoint, { ...status, endedAt }); // it became older: its place in the list is its own
+      this.byEntrypoint.set(status.entrypoint, { ...status, endedAt }); // it became outdated: it keeps its position in the list
       return;
     }
     this.byEntrypoint.delete(status.entrypoint);

@@ -62,10 +62,10 @@ describe("Rows", () => {
   });
 });
 
-it("matches all words anywhere in what is told", () => {
+it("matches all words anywhere in the tooltip", () => {
   const nodes = [
-    { name: "linear", label: "linear", told: ["linear = linear(x)", "at train.py:14"] },
-    { name: "relu", label: "relu", told: ["at model.py:3"] },
+    { name: "linear", label: "linear", tooltip: ["linear = linear(x)", "at train.py:14"] },
+    { name: "relu", label: "relu", tooltip: ["at model.py:3"] },
   ];
   expect(matches(nodes, "LINEAR train")).toEqual([0]);
   expect(matches(nodes, ".py")).toEqual([0, 1]);

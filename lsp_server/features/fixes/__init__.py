@@ -1,7 +1,7 @@
-"""Real fixes: edits that make a finding go away and leave the program's results as they are.
+"""Quick fixes: edits that remove a finding and leave the program's results unchanged.
 
-Each module makes the fixes of one kind from a ``Problem``: a finding and the text as it is now. A fix is offered only
-where the text (and what the run saw of it) shows that nothing else changes; any doubt means no fix. Key function: fixes_for.
+Each module creates fixes of one kind from a ``Problem``: a finding and the current text. A fix is offered only if the text
+and the data of the run show that nothing else changes. Key function: fixes_for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lsp_server.features.fixes.problem import Fix, Problem
 from lsp_server.features.fixes.scalars import number_as_tensor
 
 _MAKERS: dict[str, tuple[Callable[[Problem], Fix | None], ...]] = {
-    "MP101": (where_instead,),  # MagPy captures no region around torch.cond
+    "MP101": (where_instead,),  # MagPy can't capture regions with torch.cond
     "MP102": (move_logging_out, detach_instead),
     "MP202": (number_as_tensor,),
     "MP201": (number_as_tensor,),
@@ -26,13 +26,16 @@ _MAKERS: dict[str, tuple[Callable[[Problem], Fix | None], ...]] = {
     "MPD201": (number_as_tensor, mark_dynamic),
 }
 
+FIXABLE_CODES = frozenset(_MAKERS)
+"""The codes with quick fixes; their registry entries have ``has_fix``."""
+
 
 def fixes_for(problem: Problem) -> Iterator[Fix]:
-    """The fixes of a finding, the most certain first."""
+    """The fixes of a finding, the most reliable first."""
     for make in _MAKERS.get(problem.finding.code, ()):
         fix = make(problem)
         if fix is not None:
             yield fix
 
 
-__all__ = ["Fix", "Problem", "fixes_for"]
+__all__ = ["FIXABLE_CODES", "Fix", "Problem", "fixes_for"]

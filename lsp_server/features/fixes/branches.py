@@ -1,8 +1,8 @@
 """``if`` on a tensor's value: computed both ways with ``torch.where``, or a sketch of ``torch.cond``.
 
-``torch.where`` evaluates both sides and takes one. That is the same program only where neither side has effects, both give
-the same shape and dtype, and gradients of the side not taken are zeros: sums, differences and products with numbers of one
-tensor, which is all that is offered. Key functions: where_instead, cond_sketch.
+``torch.where`` evaluates both sides and selects one. This is equivalent only if neither side has side effects, both have
+the same shape and dtype, and the gradients of the other side are zero. So the fix is offered only for sums, differences and
+products of one tensor with numbers. Key functions: where_instead, cond_sketch.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def where_instead(problem: Problem) -> Fix | None:
 
 
 def cond_sketch(problem: Problem) -> Fix | None:
-    """A comment that shows the branch as ``torch.cond``: whether both ways fit one shape is the reader's to judge.
+    """A comment that shows the branch as ``torch.cond``; the user has to check that both sides have the same shape.
 
-    Where both sides end alike (they set the same names, or return) it is whole: uncommented, it can stand for the branch.
+    If both sides set the same names or both return, the uncommented sketch can replace the branch.
     """
     branch = _branch(problem)
     if branch is None or _is_elif(problem, branch) or not problem.alone_on_its_lines(branch):
@@ -73,7 +73,7 @@ def cond_sketch(problem: Problem) -> Fix | None:
 
 
 def _given(problem: Problem, branch: ast.If) -> list[str]:
-    """What both functions are given: names of the program's function that a side reads, and that are set outside of it."""
+    """The parameters of both functions: names that a side reads and that are set outside it in the user's function."""
     inside = {id(node) for side in (branch.body, branch.orelse) for s in side for node in ast.walk(s)}
     scope: ast.AST = problem.function if problem.function is not None else problem.tree
     names = [node for node in ast.walk(scope) if isinstance(node, ast.Name)]
@@ -83,10 +83,10 @@ def _given(problem: Problem, branch: ast.If) -> list[str]:
 
 
 def _result(names: list[str], side: list[ast.stmt], given: list[str]) -> str:
-    """What one of the functions returns; a name that its side leaves as it is as a copy, for it must not be an input."""
+    """What one function returns; a name that its side doesn't change is cloned, since outputs must not be inputs."""
     own = {n.id for s in side for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     if not names or not own.union(given).issuperset(names) or any(isinstance(s, ast.Return) for s in side):
-        return f"...  # what follows needs: {', '.join(names) or 'result'}"
+        return f"...  # the following code needs: {', '.join(names) or 'result'}"
     return ", ".join(name if name in own else f"{name}.clone()" for name in names)
 
 
@@ -213,15 +213,15 @@ def _has_float(node: ast.expr) -> bool:
 
 
 def _float_evidence(problem: Problem, sides: list[ast.expr]) -> bool:
-    """Whether the run saw one side give a floating tensor: then numbers of any kind leave its dtype as it is."""
+    """Whether one side was a floating-point tensor in the run: then arithmetic with numbers keeps its dtype."""
     lines = {side.lineno - 1 for side in sides if not isinstance(side, ast.Name)}
     seen = [node.tensor for line in lines for nodes in problem.nodes_at(line) for node in nodes]
     return bool(seen) and all(tensor.startswith(_FLOATS) for tensor in seen)
 
 
 def _fresh_before(problem: Problem, branch: ast.If, name: str) -> bool:
-    """Whether ``name`` is a tensor that the function just made and nobody else has: leaving it as it is and making an equal
-    one is the same then."""
+    """Whether ``name`` is a tensor that the function just created and that has no other reference: then keeping it and
+    creating an equal one are equivalent."""
     function = problem.function
     if function is None:
         return False
@@ -233,19 +233,19 @@ def _fresh_before(problem: Problem, branch: ast.If, name: str) -> bool:
         if _assigned(statement) == name and isinstance(statement, ast.Assign):
             made = statement
         elif made is not None and name in names_in(statement):
-            return False  # what has been done with it, an alias may have been kept
+            return False  # this use may have kept an alias
         elif any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(statement)):
             return False
     return made is not None and isinstance(made.value, ast.BinOp)
 
 
 def _has_comments(problem: Problem, where: Range) -> bool:
-    """Comments in what is replaced would be lost; one in a string makes no fix, which is no harm."""
+    """Whether replaced lines may contain a comment, which would be lost. A ``#`` in a string counts as well."""
     return any("#" in line for line in problem.lines[where.start.line : where.end.line])
 
 
 def _needed(problem: Problem, branch: ast.If) -> list[str]:
-    """The names that the branch sets and something outside of it reads, in order; all that it sets if nothing does."""
+    """The names that the branch sets and other code reads, in order; all names that it sets if there are none."""
     inside = {id(node) for node in ast.walk(branch)}
     nodes = [node for s in (*branch.body, *branch.orelse) for node in ast.walk(s)]
     stored = dict.fromkeys(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))

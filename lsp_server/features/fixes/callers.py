@@ -1,6 +1,6 @@
 """Where the text calls the function that a finding is in. Key function: only_call.
 
-Only for a program of one file: its entrypoint defines the function and calls it at one place, so nobody else does.
+Only for programs of one file: the entrypoint defines the function and calls it in one place, so there are no other calls.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Call:
 
 
 def only_call(problem: Problem, function: Function) -> Call | None:
-    """The only call of ``function``; None where there are more, or where there may be some that the text does not show."""
+    """The only call of ``function``; None if there are more, or if the text may not show all of them."""
     if not problem.alone() or function.decorator_list or isinstance(function, ast.AsyncFunctionDef):
         return None
     owner = problem.parent(function)
@@ -46,19 +46,19 @@ def only_call(problem: Problem, function: Function) -> Call | None:
     if len(calls) != 1 or any(not _reads_attribute(problem, use, name) for use in others):
         return None
     if isinstance(owner, ast.Module) and others:
-        return None  # handed on: it may be called from anywhere
+        return None  # passed on: it may be called from anywhere
     call = calls[0][1]
     statement, inside = _surroundings(problem, call)
     return None if statement is None else Call(call, statement, inside)
 
 
 def _only_instance(problem: Problem, owner: ast.ClassDef) -> str | None:
-    """The name of the one object that is made of a class, at the module's top or in a function."""
+    """The name of the only instance of a class, created at module level or in a function."""
     uses = _loads(problem, owner.name)
     made = [p for use in uses if isinstance(p := problem.parent(use), ast.Call) and p.func is use]
     if len(uses) != 1 or len(made) != 1:
         return None
-    assigned = _behind_chain(problem, made[0])
+    assigned = _after_method_chain(problem, made[0])
     if not isinstance(assigned, ast.Assign) or len(assigned.targets) != 1 or not isinstance(assigned.targets[0], ast.Name):
         return None
     name = assigned.targets[0].id
@@ -67,8 +67,8 @@ def _only_instance(problem: Problem, owner: ast.ClassDef) -> str | None:
     return name if len(stores) == 1 and not arguments else None
 
 
-def _behind_chain(problem: Problem, made: ast.Call) -> ast.AST | None:
-    """What ``Net()`` is in, past methods that give the module itself: ``Net().to(device).eval()``."""
+def _after_method_chain(problem: Problem, made: ast.Call) -> ast.AST | None:
+    """The parent of ``Net()``, skipping methods that return the module itself: ``Net().to(device).eval()``."""
     node: ast.AST = made
     while isinstance(attribute := problem.parent(node), ast.Attribute) and attribute.attr in _SAME_MODULE:
         called = problem.parent(attribute)
@@ -83,7 +83,7 @@ def _loads(problem: Problem, name: str) -> list[ast.Name]:
 
 
 def _reads_attribute(problem: Problem, use: ast.Name, name: str) -> bool:
-    """``net.parameters()``, ``net.scale = 1``: nothing that calls the module."""
+    """Whether the use only accesses an attribute (``net.parameters()``, ``net.scale = 1``) and does not call the module."""
     parent = problem.parent(use)
     return isinstance(parent, ast.Attribute) and parent.attr not in ("forward", "apply", "compile")
 
@@ -93,7 +93,7 @@ def _surroundings(problem: Problem, call: ast.Call) -> tuple[ast.stmt | None, Fu
     statement: ast.stmt | None = None
     while node is not None:
         if isinstance(node, (ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp)):
-            return None, None  # called some other time, or more than once
+            return None, None  # called at another time, or more than once
         if statement is None and isinstance(node, ast.stmt):
             statement = node
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):

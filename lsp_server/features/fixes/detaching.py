@@ -1,6 +1,6 @@
-"""``x.data`` as ``x.detach()``: the same values and memory, and autograd notices a write that would falsify a gradient.
+"""Replaces ``x.data`` by ``x.detach()``: the same memory, but autograd detects a write that would falsify a gradient.
 
-Offered for a value that is only read on the spot. Key function: detach_instead.
+Offered if the value is only read in the same expression. Key function: detach_instead.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from lsp_server.features.fixes.problem import Edit, Fix, Problem
 from magpy_core.findings import Range
 
 _OPERATORS = (ast.BinOp, ast.Compare, ast.UnaryOp)
-# Methods that make something new of a tensor: no view of its memory is handed on.
+# Methods that return a new tensor, not a view of its memory.
 _READS = frozenset(
     {"abs", "all", "any", "argmax", "argmin", "clone", "exp", "item", "log", "max", "mean", "min", "norm", "prod", "sqrt",
      "std", "sum", "tolist", "topk", "var"}
@@ -19,7 +19,7 @@ _READS = frozenset(
 
 
 def detach_instead(problem: Problem) -> Fix | None:
-    """For the first ``.data`` in the finding's range."""
+    """The fix for the first ``.data`` in the finding's range."""
     for node in ast.walk(problem.tree):
         if isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load):
             where = problem.range_of(node)
@@ -34,7 +34,7 @@ def detach_instead(problem: Problem) -> Fix | None:
 
 
 def _only_read(problem: Problem, node: ast.Attribute) -> bool:
-    """An operand, or a tensor that a method reads: nobody keeps it, so nobody writes to its memory later."""
+    """Whether it is an operand, or a tensor that a method only reads: no reference remains that could write to it later."""
     if isinstance(node.value, ast.Name) and node.value.id in _modules(problem):
         return False
     parent = problem.parent(node)

@@ -1,7 +1,7 @@
-"""Logging that waits for a tensor's value, moved from the end of a function to behind its only call.
+"""Moves logging that waits for a tensor value from the end of a function to after its only call.
 
-Said in the same order with the same values, only later: after the region has returned. Offered where the statement is the
-last before ``return NAME`` and needs nothing but that value and names of the module. Key function: move_logging_out.
+The order and the values of the output stay the same, but it comes after the region has returned. Offered if the statement is
+the last one before ``return NAME`` and uses only that value and names of the module. Key function: move_logging_out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def move_logging_out(problem: Problem) -> Fix | None:
     returned = _returned_after(function, statement)
     if returned is None or statement.lineno != statement.end_lineno or not problem.alone_on_its_lines(statement):
         return None
-    # Someone else's frame, or the stack, must not be what is logged.
+    # The statement must not log the current frame or stack.
     if names_in(statement) & {"locals", "vars", "globals", "self", "super"} or "stack" in problem.text_of(statement):
         return None
     site = only_call(problem, function)
@@ -40,10 +40,10 @@ def move_logging_out(problem: Problem) -> Fix | None:
     text = _renamed(problem, statement, returned, given)
     put = Position((site.statement.end_lineno or site.statement.lineno), 0)
     moved = f"{problem.indent_of(site.statement)}{text}\n"
-    if put.line >= len(problem.lines):  # the call is in the last line, which has no end
+    if put.line >= len(problem.lines):  # the call is in the last line, which has no line end
         return None
     edits = (Edit(problem.whole_lines(statement), ""), Edit(Range(put, put), moved))
-    return Fix(f"Move this logging behind the call in line {site.statement.lineno}", edits)
+    return Fix(f"Move this logging after the call in line {site.statement.lineno}", edits)
 
 
 def _is_logging(value: ast.expr) -> bool:
@@ -74,7 +74,7 @@ def _returned_after(function: Function, statement: ast.stmt) -> str | None:
 def _same_names(
     problem: Problem, statement: ast.stmt, function: Function, returned: str, inside: Function | None, given: str
 ) -> bool:
-    """Whether every name in the statement means behind the call what it means here."""
+    """Whether every name in the statement has the same meaning after the call."""
     own = _bound(function)
     there = _bound(inside) if inside is not None else set()
     for name in names_in(statement) - {returned}:
@@ -82,7 +82,7 @@ def _same_names(
             return False
         if not hasattr(builtins, name) and name not in _module_names(problem.tree):
             return False
-    # A name that the statement binds itself (a comprehension's, a walrus) is too much to follow.
+    # Names that the statement binds itself (in a comprehension, by a walrus) are not supported.
     return not any(isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) for n in ast.walk(statement))
 
 
@@ -108,8 +108,8 @@ def _module_names(tree: ast.Module) -> set[str]:
 
 
 def _renamed(problem: Problem, statement: ast.stmt, old: str, new: str) -> str:
-    """The statement's text with the returned name replaced by the one at the call; f-strings have no places, so these go
-    through the tree."""
+    """The statement's text with the returned name replaced by the one at the call. Names in f-strings have no exact
+    positions, so they are replaced in the tree."""
     text = problem.text_of(statement)
     if old == new:
         return text

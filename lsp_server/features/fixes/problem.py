@@ -1,4 +1,4 @@
-"""A finding in the text as it is now, and what can be asked about its surroundings. Key types: Problem, Fix, Edit."""
+"""A finding in the current text, with queries about its context. Key types: Problem, Fix, Edit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from magpy_core.findings.details import NodeDetail
 
 @dataclass(frozen=True)
 class Edit:
-    """``range`` (code points, of the current text) becomes ``text``; its line ends are LF."""
+    """Replaces ``range`` (code points, in the current text) by ``text``, which has LF line ends."""
 
     range: Range
     text: str
@@ -23,7 +23,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Fix:
-    """``rewrite``: an offer that does not make the finding go away by itself."""
+    """``rewrite``: a suggestion that does not remove the finding by itself."""
 
     title: str
     edits: tuple[Edit, ...]
@@ -32,7 +32,7 @@ class Fix:
 
 @dataclass
 class Problem:
-    """``range`` is where ``finding`` is now in ``lines``; ``runs`` are all whose findings are shown, ``key`` the file's."""
+    """``range``: the current range of ``finding`` in ``lines``; ``runs``: all shown runs; ``key``: the file's key."""
 
     finding: Finding
     range: Range
@@ -41,7 +41,7 @@ class Problem:
     key: str
     runs: Sequence[RunFindings] = ()
     alone: Callable[[], bool] = lambda: False
-    """Whether the file is a program by itself: an entrypoint that no file beside it imports."""
+    """Whether the file is a complete program: an entrypoint that no file in its folder imports."""
     _parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class Problem:
         return None
 
     def statement(self) -> ast.stmt | None:
-        """The innermost statement that holds the finding's range."""
+        """The innermost statement that contains the finding's range."""
         held = [n for n in ast.walk(self.tree) if isinstance(n, ast.stmt) and self._holds(n)]
         return max(held, key=lambda n: (n.lineno, n.col_offset), default=None)
 
@@ -84,12 +84,12 @@ class Problem:
         return where.start <= self.range.start and self.range.end <= where.end
 
     def nodes_at(self, line: int) -> list[list[NodeDetail]]:
-        """Operations that the newest capture of each region recorded for a line of the text as it is now (0-based)."""
+        """Operations in the newest capture of each region for a 0-based line of the current text."""
         groups = [[n for n in nodes if _now(run, n) == line] for run in self.runs for nodes in _nodes(run, self.key)]
         return [nodes for nodes in groups if nodes]
 
     def alone_on_its_lines(self, statement: ast.stmt) -> bool:
-        """Whether whole lines can be cut or put in there: nothing else stands on them but a comment."""
+        """Whether its lines contain nothing else but a comment, so that whole lines can be removed or inserted."""
         where = self.range_of(statement)
         before = self.lines[where.start.line][: where.start.character]
         after = self.lines[where.end.line][where.end.character :].strip()

@@ -1,8 +1,8 @@
-"""A Python float that differs at every step, as a 0-d tensor. Key function: number_as_tensor.
+"""Replaces a Python float that differs at every step by a 0-d tensor. Key function: number_as_tensor.
 
-A 0-d float64 tensor beside a tensor with dimensions does exactly what a Python float does: the dtype stays, the number is
-rounded once. With another 0-d tensor or another number it would not, so the run must have seen every use beside a tensor
-with dimensions.
+In arithmetic with a tensor that has dimensions, a 0-d float64 tensor behaves exactly like a Python float: the dtype stays
+the same and the number is rounded once. This does not hold for another 0-d tensor or another number, so every use in the
+run must have been with a tensor that has dimensions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 
 from lsp_server.features.fixes.callers import only_call
 from lsp_server.features.fixes.problem import Edit, Fix, Problem, imports_torch, is_number
-from lsp_server.features.syntax import Function, given_for
+from lsp_server.features.syntax import Function, argument_for
 
 _FLOAT = re.compile(r"-?(?:\d+\.\d*|\d*\.\d+|\d+)(?:e[-+]?\d+)?$")
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)
@@ -42,14 +42,14 @@ def number_as_tensor(problem: Problem) -> Fix | None:
         loads = _attributes(problem, found[1]) if found else []
     if given is None or not loads or isinstance(given, ast.Constant):
         return None
-    if not all(_beside_a_tensor(problem, load) for load in loads):
+    if not all(_used_with_tensor(problem, load) for load in loads):
         return None
     edit = Edit(problem.range_of(given), f"torch.tensor({problem.text_of(given)}, dtype=torch.float64)")
     return Fix(f"Pass `{name}` as a tensor", (edit,))
 
 
 def _attribute(problem: Problem, attribute: str) -> ast.expr | None:
-    """The value of the only assignment to ``.attribute`` besides the one that ``__init__`` begins with."""
+    """The value of the only assignment to ``.attribute`` outside ``__init__``."""
     if not problem.alone():
         return None
     stores = [
@@ -80,26 +80,26 @@ def _attributes(problem: Problem, attribute: str) -> list[ast.expr]:
 
 
 def _argument(problem: Problem, function: Function, name: str) -> ast.expr | None:
-    """What the only call gives for an argument."""
+    """The value of an argument in the only call."""
     site = only_call(problem, function)
-    return None if site is None else given_for(name, function, site.call)
+    return None if site is None else argument_for(name, function, site.call)
 
 
 def _names(function: Function, name: str) -> list[ast.expr]:
-    """Every use of an argument; none where it is bound again."""
+    """Every use of an argument; none if it is rebound."""
     uses = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name]
     return [] if any(not isinstance(n.ctx, ast.Load) for n in uses) else list(uses)
 
 
-def _beside_a_tensor(problem: Problem, load: ast.expr) -> bool:
-    """Whether a use is an operand of arithmetic on a tensor with dimensions, as the run saw it."""
+def _used_with_tensor(problem: Problem, load: ast.expr) -> bool:
+    """Whether a use is an operand of arithmetic with a tensor that had dimensions in the run."""
     operation = problem.parent(load)
     if not isinstance(operation, ast.BinOp) or not isinstance(operation.op, _ARITHMETIC):
         return False
     other = operation.right if operation.left is load else operation.left
     if is_number(other) or operation.lineno != operation.end_lineno:
         return False
-    # Arithmetic among numbers makes no node, so each operation in the text must have one.
+    # Arithmetic between numbers creates no node, so each operation in the text must have one.
     written = [n for n in ast.walk(problem.tree) if isinstance(n, ast.BinOp) and n.lineno == operation.lineno]
     groups = [[node for node in nodes if node.kind == "call"] for nodes in problem.nodes_at(operation.lineno - 1)]
     return bool(groups) and all(

@@ -1,1 +1,1 @@
-"""What an editor's views show of a run beyond its findings: a tree, graphs, code with links to lines."""
+"""The data of an editor's views: a tree of runs, graphs, and code with links to source lines."""

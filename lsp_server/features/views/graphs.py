@@ -1,6 +1,6 @@
-"""The operator graph and the RefGraph, laid out, as data to draw. Key functions: operator_graph, reference_graph.
+"""The operator graph and the RefGraph with their layout. Key functions: operator_graph, reference_graph.
 
-A node's ``place`` is the user's line; what a library did below it is told beside it.
+A node's ``place`` is the user's line; the library's line below it is in the tooltip.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def operator_graph(capture: CaptureDetail, lines: Lines) -> Json:
         file, line = user_line(node)
         at = f"{_base(file)}:{line}" if line else ""
         below = ", ".join(box.named) or ("input" if node.kind == "placeholder" else at)
-        told = [f"{node.name} = {node.label}({', '.join(node.inputs)})" if node.kind != "placeholder" else node.label]
-        told += [f"gives {node.tensor}"] if node.tensor else []
-        told += [f"with {name}" for name in box.named]
-        told += [f"at {at}"] if at else []
-        told += [f"in {_library(node.file)}:{node.line}"] if node.user_line else []
+        tooltip = [f"{node.name} = {node.label}({', '.join(node.inputs)})" if node.kind != "placeholder" else node.label]
+        tooltip += [f"gives {node.tensor}"] if node.tensor else []
+        tooltip += [f"with {name}" for name in box.named]
+        tooltip += [f"at {at}"] if at else []
+        tooltip += [f"in {_library(node.file)}:{node.line}"] if node.user_line else []
         nodes.append({
             "name": node.name, "label": clean(node.label), "below": clean(below), "kind": node.kind,
-            "told": [clean(text) for text in told], "place": lines.place(file, line),
+            "tooltip": [clean(text) for text in tooltip], "place": lines.place(file, line),
         })  # fmt: skip
     width, height, cuts = layered.place(boxes)
     return _drawn(boxes, nodes, width, height) | {"cuts": [round(y) for y in cuts], "left": capture.cut}
@@ -44,19 +44,19 @@ def reference_graph(capture: CaptureDetail, lines: Lines) -> Json:
     names = [f"o{i}" for i in range(len(capture.objects))]
     boxes: dict[str, Box] = {}
     for name, o in zip(names, capture.objects, strict=True):
-        # In the order of first touch a parent may come after its child; such a child stands as a root.
+        # Objects are in the order of first touch; a child that comes before its parent is drawn as a root.
         parent = names[o.parent] if o.parent >= 0 and names[o.parent] in boxes else None
         boxes[name] = Box(inputs=[parent] if parent else [], free=True)
     nodes = []
     for name, o in zip(names, capture.objects, strict=True):
         facts = [*o.writes, *o.reads]
         place = next((at for fact in facts if (at := lines.place(fact.file, fact.line)) is not None), None)
-        told = [f"{fact.text}{f'  ({_base(fact.file)}:{fact.line})' if fact.line else ''}" for fact in facts]
-        left = len(told) - _TOLD
-        told = [f"{o.name}: {o.kind}", *told[:_TOLD], *([f"and {left} more"] if left > 0 else [])]
+        tooltip = [f"{fact.text}{f'  ({_base(fact.file)}:{fact.line})' if fact.line else ''}" for fact in facts]
+        left = len(tooltip) - _TOLD
+        tooltip = [f"{o.name}: {o.kind}", *tooltip[:_TOLD], *([f"and {left} more"] if left > 0 else [])]
         nodes.append({
             "name": name, "label": clean(_label(o)), "below": clean(o.kind), "kind": "written" if o.writes else "object",
-            "told": [clean(text) for text in told], "place": place,
+            "tooltip": [clean(text) for text in tooltip], "place": place,
         })  # fmt: skip
     return _drawn(boxes, nodes, *layered.place_trees(boxes)) | {"across": True, "left": capture.objects_cut}
 
@@ -87,7 +87,7 @@ def user_line(node: NodeDetail) -> tuple[str, int]:
 
 
 def nodes_of_line(runs: Iterable[Shown], key: str, line: int) -> list[Json]:
-    """The nodes that a line of a file (0-based, as it is now) led to, newest capture first, one entry per capture."""
+    """The nodes of a line of a file (0-based, current text), one entry per capture, newest first."""
     found = []
     for shown in runs:
         details = shown.found.details

@@ -1,6 +1,6 @@
-"""The requests of the views, beside LSP's own. Key function: register.
+"""The custom requests of the views. Key function: register.
 
-Every request names a run by its ``run`` key from ``magpy/runs``; without one, the latest that has what is asked for.
+A request names a run by its ``run`` key from ``magpy/runs``; the default is the latest run with the requested item.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ RUNS, GRAPH, TEXT, NODES, PAGE, ENTRYPOINTS = (
 
 
 def register(server: MagpyServer) -> None:
-    """Attach the handlers to ``server``."""
+    """Registers the handlers with ``server``."""
 
     def runs() -> list[Shown]:
-        """The latest last."""
+        """The shown runs, latest last."""
         return list(shown_runs(server.board, server.runs.latest(), server.documents))
 
     def answer(method: str, work: Callable[[Mapping[str, Any]], Any]) -> None:
@@ -50,7 +50,7 @@ def register(server: MagpyServer) -> None:
 
 
 def _mapping(params: Any) -> Mapping[str, Any]:
-    """pygls makes objects of the params of methods that it does not know; an empty table of Lua's may come as a list."""
+    """The params as a mapping: pygls converts those of unknown methods to objects, and Lua may send an empty list."""
     if params is None or isinstance(params, list):
         return {}
     if isinstance(params, Mapping):
@@ -64,13 +64,15 @@ def _wanted(runs: list[Shown], params: Mapping[str, Any]) -> Shown:
     ended = [shown for shown in chosen if shown.found.details is not None]
     if not chosen:
         raise NotShown(
-            "Nothing was checked yet: run Check first." if key is None else f"{key} was not checked, or was cleared."
+            "There is no run yet: run Check first."
+            if key is None
+            else f"{key} was not checked, or its findings were cleared."
         )
     return (ended or chosen)[-1]
 
 
 def _region(shown: Shown, params: Mapping[str, Any]) -> tuple[str, str]:
-    """The id and the name of the region asked for, else of the first that was captured."""
+    """The id and the name of the requested region, else of the first captured one."""
     wanted = params.get("region")
     if isinstance(wanted, str):
         region = shown.found.regions.get(wanted)
@@ -90,7 +92,7 @@ def _capture(runs: list[Shown], params: Mapping[str, Any]) -> tuple[Shown, Json,
     captures = shown.captures(region)
     wanted = params.get("capture")
     number = wanted if isinstance(wanted, int) else None
-    if number is None and params.get("kind") == "generatedCode":  # a capture that was not called again has none
+    if number is None and params.get("kind") == "generatedCode":  # a capture that was never replayed has none
         number = next((n for n in range(len(captures), 0, -1) if captures[n - 1].generated_code), None)
     number, capture = shown.capture(region, number)
     of = len(captures)
@@ -124,7 +126,7 @@ def _nodes(runs: list[Shown], params: Mapping[str, Any]) -> list[Json]:
 
 
 def _page(shown: Shown) -> str:
-    # Loaded when it is asked for: the server answers first.
+    # Imported on first use, so that the server starts faster.
     from lsp_server.formats.html import page
     from lsp_server.formats.view import View
 
@@ -134,11 +136,11 @@ def _page(shown: Shown) -> str:
     steps = shown.run.step if shown.run else 0
     report = Report(entrypoint, list(found.regions.values()), findings, steps=steps, details=found.details)
     own = path_of(found.uri)
-    return page.text(report, View(base=Path(own).parent) if own else View())
+    return page.text(report, View(base=Path(own).parent if own else Path.cwd(), docs_url=found.docs_url))
 
 
 def _entrypoints(params: Mapping[str, Any]) -> list[Json]:
-    """``[[tool.magpy.entrypoints]]`` in force for a file or folder."""
+    """The ``[[tool.magpy.entrypoints]]`` that apply to a file or folder."""
     path = path_of(str(params.get("uri")))
     if path is None:
         return []

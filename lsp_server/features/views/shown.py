@@ -1,4 +1,4 @@
-"""The runs whose findings are shown now, with what is known of each. Key types: Shown, Lines; key function: shown_runs."""
+"""The runs whose findings are shown, with their state. Key types: Shown, Lines; key function: shown_runs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Json = dict[str, Any]
 
 
 class NotShown(Exception):
-    """What was asked for is not there (any more). The message is for the user."""
+    """The requested item does not exist (any more). The message is for the user."""
 
 
 class Lines:
-    """Lines of the program as it ran, as places in the editor now."""
+    """Maps lines of the program that ran to current positions in the editor."""
 
     def __init__(self, tracker: Tracker, documents: Documents, notebooks: Mapping[str, Notebook] | None = None) -> None:
         self._tracker = tracker
@@ -31,7 +31,7 @@ class Lines:
         self._notebooks = notebooks or {}
 
     def place(self, file: str, line: int, character: int = 0) -> Json | None:
-        """``{uri, line, character}`` (0-based) of a 1-based line; None for generated code and for lines that changed."""
+        """``{uri, line, character}`` (0-based) of a 1-based line; None for generated code and changed lines."""
         tracked = self._tracker.file(file) if file and line > 0 else None
         now = None if tracked is None else tracked.place(line - 1, line - 1)
         if now is None:
@@ -44,7 +44,7 @@ class Lines:
 
 
 def _in_notebook(notebook: Notebook, line: int, character: int) -> Json | None:
-    """The cell of a line of the script that ran in the notebook's place, where the editor has it open."""
+    """The cell of a line of a notebook's script, if it is open in the editor."""
     found = notebook.place(line)
     if found is None or not found[0].uri:
         return None
@@ -53,7 +53,7 @@ def _in_notebook(notebook: Notebook, line: int, character: int) -> Json | None:
 
 @dataclass(frozen=True)
 class Shown:
-    """One run on the board. ``run`` is None for one that a newer run of its entrypoint is about to replace."""
+    """One run on the board. ``run`` is None if a newer run of its entrypoint is about to replace it."""
 
     found: RunFindings
     run: Run | None
@@ -77,17 +77,17 @@ class Shown:
     def captures(self, region: str) -> list[CaptureDetail]:
         """The captures of a region, oldest first."""
         if self.found.details is None:
-            raise NotShown(f"The captures of {self.label} are known at the end of its run: check it, or wait.")
+            raise NotShown(f"The captures of {self.label} are available when its run has ended: start Check, or wait.")
         detail = self.found.detail_of(region)
         if detail is None:
-            raise NotShown(f"{region} is no region of the last run of {self.label}.")
+            raise NotShown(f"{region} is not a region of the last run of {self.label}.")
         return detail.captures[::-1]
 
     def capture(self, region: str, number: int | None = None) -> tuple[int, CaptureDetail]:
         """A capture by its number from 1, or the newest."""
         captures = self.captures(region)
         if not captures:
-            raise NotShown(f"{region} was never captured: its findings say why.")
+            raise NotShown(f"{region} has no capture: its findings say why.")
         number = len(captures) if number is None else number
         if not 1 <= number <= len(captures):
             raise NotShown(f"{region} has no capture {number} in the last run of {self.label}.")

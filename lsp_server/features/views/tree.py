@@ -1,15 +1,15 @@
-"""The tree of the runs: entrypoint, region, capture, what was found. Key function: entrypoint_tree."""
+"""The tree of the runs: entrypoint, region, capture, findings. Key function: entrypoint_tree."""
 
 from __future__ import annotations
 
-from lsp_server.features.run_findings import home
+from lsp_server.features.run_findings import shown_location
 from lsp_server.features.summary import count, region_line
 from lsp_server.features.views.shown import Json, Shown
 from lsp_server.server.runs import RunState
 from magpy_core.findings import Finding, RegionSummary, Severity
 from magpy_core.findings.details import CaptureDetail
 
-_GUARD = "MP204"  # listed as guards, with all others that are no findings
+_GUARD = "MP204"  # listed with the capture's guards
 
 
 def entrypoint_tree(shown: Shown) -> Json:
@@ -82,7 +82,7 @@ def _capture(shown: Shown, capture: CaptureDetail, number: int, hits: int | None
 
 
 def _finding(shown: Shown, finding: Finding, severity: Severity) -> Json:
-    at = home(finding)
+    at = shown_location(finding)
     start = at.range.start
     return {
         "code": finding.code,

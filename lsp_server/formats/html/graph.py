@@ -1,7 +1,6 @@
-"""The operator graph as an SVG picture, laid out here: the page needs no library. Key functions: picture, boxes_of.
+"""The operator graph as SVG, laid out without a library. Key functions: picture, boxes_of.
 
-Parameters that one operation uses are named in its box and not drawn by themselves. A dashed line is a graph break: Python
-decides there.
+A parameter that only one operation uses is named in its box and has no box of its own. A dashed line is a graph break.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ DRAWN = 1200
 
 @dataclass(kw_only=True)
 class GraphBox(Box):
-    """A node to draw; ``named`` are the parameters that its box shows."""
+    """A node to draw; ``named`` are the parameters shown in its box."""
 
     node: NodeDetail
     named: list[str] = field(default_factory=list)
 
 
 def picture(capture: CaptureDetail, link: Callable[[NodeDetail], str | None]) -> str:
-    """``link`` gives the place of a node's line in the page, or None."""
+    """``link`` returns the anchor of a node's line in the page, or None."""
     boxes = boxes_of(capture.nodes[:DRAWN])
     if not boxes:
-        return "<p class='soft'>No operation: the region computes no tensor.</p>"
+        return "<p class='soft'>The graph is empty: the region computes no tensor.</p>"
     width, height, cuts = place(boxes)
     parts = [
         f"<svg width='{width:.0f}' height='{height:.0f}' viewBox='0 0 {width:.0f} {height:.0f}' role='img' "
@@ -69,11 +68,11 @@ def _drawn(box: GraphBox, href: str | None) -> str:
     node = box.node
     line = f"{_base(node.file)}:{node.line}" if node.line else ""
     below = ", ".join(box.named) or ("input" if node.kind == "placeholder" else line)
-    told = [f"{node.name} = {node.label}", *box.named, *([f"{node.file}:{node.line}"] if node.line else [])]
+    tooltip = [f"{node.name} = {node.label}", *box.named, *([f"{node.file}:{node.line}"] if node.line else [])]
     kind = {"placeholder": "placeholder", "read": "read"}.get(node.kind, "node")
     middle = box.x + WIDE / 2
     shape = (
-        f"<g class='{kind}'><title>{_text(chr(10).join(told))}</title>"
+        f"<g class='{kind}'><title>{_text(chr(10).join(tooltip))}</title>"
         f"<rect x='{box.x:.0f}' y='{box.y:.0f}' width='{WIDE}' height='{HIGH}' rx='6'/>"
         f"<text x='{middle:.0f}' y='{box.y + 16:.0f}' text-anchor='middle'>{_text(_end_of(node.label, 22))}</text>"
         f"<text class='small' x='{middle:.0f}' y='{box.y + 30:.0f}' text-anchor='middle'>{_text(_end_of(below, 26))}</text>"
@@ -83,7 +82,7 @@ def _drawn(box: GraphBox, href: str | None) -> str:
 
 
 def _end_of(text: str, width: int) -> str:
-    """Of a long path the end tells more than the beginning."""
+    """The last ``width`` characters: the end of a long path is more informative than its beginning."""
     return text if len(text) <= width else "…" + text[-width + 1 :]
 
 

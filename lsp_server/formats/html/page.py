@@ -1,6 +1,6 @@
 """The whole page: verdict, regions, source, captures, timeline. Key function: text.
 
-Whatever comes from the program is escaped, and a policy in the head lets the page load nothing and run only its own script.
+All text from the program is escaped, and a content security policy lets the page load nothing and run only its script.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from html import escape
 
 from lsp_server.formats.html import graph, timeline
 from lsp_server.formats.html.assets import SCRIPT, STYLE
-from lsp_server.formats.html.source import Sheets, marked_up
+from lsp_server.formats.html.source import Sheets, linked, marked_up
 from lsp_server.formats.regions import totals
 from lsp_server.formats.view import View, clean, count, ranks
 from magpy_core import __version__
@@ -48,7 +48,7 @@ def text(report: Report, view: View) -> str:
             f"<title>{title}</title><style>{STYLE}</style></head><body>",
             f"<header><h1>{title}</h1>{_verdict(report, view)}{_navigation(report)}</header><main>",
             f"<h2 id='regions'>Regions</h2>{_regions(report, sheets)}",
-            f"<h2 id='findings'>Findings</h2>{_findings(report, sheets)}",
+            f"<h2 id='findings'>Findings</h2>{_findings(report, sheets, view)}",
             f"<h2 id='source'>Source</h2>{sheets.html()}",
             *_captures(report, sheets),
             _timeline(report),
@@ -65,9 +65,9 @@ def _digest(script: str) -> str:
 def _verdict(report: Report, view: View) -> str:
     failing = any(f.severity.rank <= view.fail_on.rank for f in report.findings)
     mark, style = ("✗", "error") if failing else ("✓", "good")
-    said = escape(totals(report, view.suppressed, view.known).plain)
+    summary = escape(totals(report, view.suppressed, view.known).plain)
     seconds = f", {report.timings['total']:,.1f} s" if "total" in report.timings else ""
-    return f"<p><b class='{style}'>{mark} {said}</b> <span class='soft'>{count(report.steps, 'step')}{seconds}</span></p>"
+    return f"<p><b class='{style}'>{mark} {summary}</b> <span class='soft'>{count(report.steps, 'step')}{seconds}</span></p>"
 
 
 def _navigation(report: Report) -> str:
@@ -105,12 +105,12 @@ def _region(region: RegionSummary, sheets: Sheets) -> str:
     return f"<tr>{name}<td class='{style}'>{state}</td>{numbers}</tr>"
 
 
-def _findings(report: Report, sheets: Sheets) -> str:
+def _findings(report: Report, sheets: Sheets, view: View) -> str:
     rows = []
     for f in sorted(report.findings, key=lambda f: f.severity.rank):
         place = sheets.place(f.location.file, f.location.range.start.line + 1)
         severity = f"<td class='{f.severity.value}'>{f.severity.value}</td>"
-        code = f"<td><a href='{lookup(f.code).url}' title='{escape(lookup(f.code).title, quote=True)}'>{f.code}</a></td>"
+        code = f"<td>{linked(lookup(f.code), view.docs_url)}</td>"
         times = f" <span class='soft'>({f.count:,} times)</span>" if f.count > 1 else ""
         times += f" <span class='soft'>(only {ranks(f)})</span>" if f.ranks else ""
         rows.append(f"<tr>{severity}{code}<td>{place}</td><td>{marked_up(f.message)}{times}</td></tr>")
@@ -131,10 +131,12 @@ def _captures(report: Report, sheets: Sheets) -> list[str]:
         if region is not None and region.entrypoint:
             title += f" <span class='soft'>in {escape(clean(region.entrypoint))}</span>"
         if not detail.captures:
-            parts.append(f"<h3>{title}</h3><p class='soft'>Nothing was captured; its findings say why.</p>")
+            parts.append(f"<h3>{title}</h3><p class='soft'>No capture; the findings of this region say why.</p>")
         for number, capture in enumerate(detail.captures):
-            age = "" if len(detail.captures) == 1 else f", capture {len(detail.captures) - number} of {len(detail.captures)}"
-            parts.append(f"<h3>{title}{age}</h3>{_capture(capture, sheets)}")
+            which = (
+                "" if len(detail.captures) == 1 else f", capture {len(detail.captures) - number} of {len(detail.captures)}"
+            )
+            parts.append(f"<h3>{title}{which}</h3>{_capture(capture, sheets)}")
     return parts
 
 

@@ -1,6 +1,6 @@
-"""Source files with the findings at their lines. Key type: Sheets.
+"""Source files annotated with findings. Key type: Sheets.
 
-A file of the project is shown around its findings and regions; guards are a count beside the line, all else a note below it.
+Shows the lines around findings and regions; guards appear as a count next to the line, other findings as a note below it.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from pathlib import PurePath
 
 from lsp_server.formats.guards import GUARD
 from lsp_server.formats.view import View, clean, cost, count
-from magpy_core.findings import Finding, Report, lookup
+from lsp_server.links import web
+from magpy_core.findings import Code, Finding, Report, lookup
 
 _AROUND = 4
-_WHOLE = 160  # a file this short is shown whole
+_SHORT_FILE = 160  # files of at most this many lines are shown completely
 _LIBRARIES = {"site-packages", "dist-packages"}
 
 
 class Sheets:
-    """The files that the page shows, and where in the page their lines are."""
+    """The files that the page shows, and the anchors of their lines."""
 
     def __init__(self, report: Report, view: View) -> None:
         self._view = view
@@ -28,8 +29,8 @@ class Sheets:
         self._guards: dict[str, dict[int, list[Finding]]] = defaultdict(lambda: defaultdict(list))
         self._starts: dict[str, set[int]] = defaultdict(set)
         for finding in report.findings:
-            quiet = finding.code == GUARD and finding.severity_override is None
-            kept = self._guards if quiet else self._notes
+            is_guard = finding.code == GUARD and finding.severity_override is None
+            kept = self._guards if is_guard else self._notes
             kept[finding.location.file][finding.location.range.start.line].append(finding)
         for region in report.regions:
             if region.file and region.line:
@@ -47,37 +48,40 @@ class Sheets:
         return _id(file, line) if line - 1 in self._visible.get(file, ()) else None
 
     def place(self, file: str, line: int) -> str:
-        """``file:line``, a link where the page shows it."""
+        """``file:line``, as a link if the page shows the line."""
         text = f"{escape(self._view.path(file))}:{line}" if line else escape(self._view.path(file))
         at = self.anchor(file, line)
         return f"<a class='mono' href='#{at}'>{text}</a>" if at else f"<span class='mono soft'>{text}</span>"
 
     def _choose(self, file: str) -> set[int]:
         number = len(self._lines[file])
-        if number <= _WHOLE:
+        if number <= _SHORT_FILE:
             return set(range(number))
         marked = {*self._notes[file], *self._guards[file], *self._starts[file]}
         return {i for at in marked for i in range(at - _AROUND, at + _AROUND + 1) if 0 <= i < number}
 
     def html(self) -> str:
-        return (
-            "".join(self._file(file) for file in self.files) or "<p class='soft'>No source of the project was involved.</p>"
-        )
+        files = "".join(self._file(file) for file in self.files)
+        return files or "<p class='soft'>No source files of the project.</p>"
 
     def _file(self, file: str) -> str:
         notes = sum(len(found) for found in self._notes[file].values())
         guards = sum(len(found) for found in self._guards[file].values())
-        told = ", ".join(filter(None, (count(notes, "finding") if notes else "", count(guards, "guard") if guards else "")))
+        counts = ", ".join(
+            filter(None, (count(notes, "finding") if notes else "", count(guards, "guard") if guards else ""))
+        )
         body: list[str] = []
         last = -1
         for i in sorted(self._visible[file]):
             if i != last + 1:
                 body.append(f"<div class='gap'>… {count(i - last - 1, 'line')}</div>")
             body.append(self._row(file, i))
-            body += [_note(f) for f in sorted(self._notes[file].get(i, ()), key=lambda f: f.severity.rank)]
+            body += [
+                _note(f, self._view.docs_url) for f in sorted(self._notes[file].get(i, ()), key=lambda f: f.severity.rank)
+            ]
             last = i
         name = escape(self._view.path(file))
-        summary = f"<summary class='mono'>{name} <span class='soft'>{told}</span></summary>"
+        summary = f"<summary class='mono'>{name} <span class='soft'>{counts}</span></summary>"
         return f"<details class='file' open>{summary}<div class='lines mono'>{''.join(body)}</div></details>"
 
     def _row(self, file: str, i: int) -> str:
@@ -110,11 +114,10 @@ def _underlined(text: str, line: int, findings: list[Finding]) -> str:
     return f"{escape(text[:start])}<u class='{severity.value}'>{escape(text[start:end])}</u>{escape(text[end:])}"
 
 
-def _note(finding: Finding) -> str:
+def _note(finding: Finding, docs_url: str | None) -> str:
     code = lookup(finding.code)
     times = f" <span class='soft'>({finding.count:,} times)</span>" if finding.count > 1 else ""
-    link = f"<a class='{finding.severity.value}' href='{code.url}'>{finding.code}</a>"
-    head = f"<p>{link} <b>{marked_up(finding.message)}</b>{times}</p>"
+    head = f"<p>{linked(code, docs_url, finding.severity.value)} <b>{marked_up(finding.message)}</b>{times}</p>"
     more = [f"<p class='soft'>{marked_up(code.reason)}</p>"]
     if finding.values:
         shown = ", ".join(f"{clean(v.name)} = {clean(v.repr)}" for v in finding.values)
@@ -124,6 +127,17 @@ def _note(finding: Finding) -> str:
     hint = " ".join((clean(finding.hint) or " ".join(code.hints[:1])).split())
     more.append(f"<p><span class='soft'>hint</span> {marked_up(hint)}</p>")
     return f"<div class='note {finding.severity.value}' style='white-space: normal'>{head}{''.join(more)}</div>"
+
+
+def linked(code: Code, docs_url: str | None, style: str = "") -> str:
+    """A code with its title, as a link to its page if that is published."""
+    address, shown = (
+        web(code, docs_url),
+        f"title='{escape(code.title, quote=True)}'" + (f" class='{style}'" if style else ""),
+    )
+    if address is None:
+        return f"<span {shown}>{code.code}</span>"
+    return f"<a {shown} href='{escape(address, quote=True)}'>{code.code}</a>"
 
 
 def marked_up(text: str) -> str:

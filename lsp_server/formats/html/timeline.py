@@ -1,4 +1,4 @@
-"""The calls of a run over time: a Chrome trace, and a picture of it. Key functions: chrome_trace, picture."""
+"""The calls of a run over time, as a Chrome trace and as SVG. Key functions: chrome_trace, picture."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from magpy_core.findings.details import Call
 
 HOW = {
     "recorded": "recorded under the monitor",
-    "watched": "plain Python; a capture would have held",
+    "watched": "plain Python; a capture would have been valid",
     "replayed": "replayed, compiled",
     "plain": "plain Python",
 }
@@ -20,7 +20,7 @@ _DRAWN = 4000
 
 
 def chrome_trace(report: Report) -> dict[str, Any]:
-    """Complete events in microseconds, a thread per region: what Perfetto and chrome://tracing open."""
+    """Complete events in microseconds, one thread per region, for Perfetto and chrome://tracing."""
     calls = report.details.calls if report.details is not None else []
     names = {region.id: clean(region.name) for region in report.regions}
     threads = {region: number for number, region in enumerate(dict.fromkeys(c.region for c in calls), start=1)}
@@ -40,7 +40,7 @@ def chrome_trace(report: Report) -> dict[str, Any]:
 
 
 def picture(report: Report) -> str:
-    """A row per region. Calls too short to see are still drawn, a pixel wide."""
+    """One row per region. Very short calls are drawn one pixel wide."""
     calls = (report.details.calls if report.details is not None else [])[:_DRAWN]
     if not calls:
         return "<p class='soft'>No calls were timed.</p>"

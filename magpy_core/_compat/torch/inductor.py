@@ -175,6 +175,7 @@ def inductor_compile(
     from torch._inductor.compile_fx import compile_fx
 
     from magpy_core._compat.torch.min_cut import MinCut
+    from magpy_core._compat.torch.scaled_products import ScaledProducts
 
     sources: list[str] = []
 
@@ -182,8 +183,9 @@ def inductor_compile(
         patches = ExitStack()
         # Its folding makes `x` of `x + torch.zeros(3)`, also where that leaves the graph: a result that shares x's memory.
         patches.enter_context(inductor_config.patch(fallback_random=fallback_random, joint_graph_constant_folding=False))
-        if fallback_random:
-            patches.enter_context(inductor_config.patch(custom_partitioner_fn=MinCut()))
+        patches.enter_context(inductor_config.patch(custom_partitioner_fn=MinCut(fallback_random)))
+        scaled = ScaledProducts(inductor_config.post_grad_custom_pre_pass)
+        patches.enter_context(inductor_config.patch(post_grad_custom_pre_pass=scaled))
         if _share_memory(fakes) or _state_is_odd():
             patches.enter_context(functorch_config.patch(enable_autograd_cache=False))
         with patches:

@@ -14,9 +14,12 @@ from magpy_core._compat.torch.partition import settled
 class MinCut(CustomPartitionerFn):
     """For ``torch._inductor.config.custom_partitioner_fn``."""
 
+    def __init__(self, place_draws: bool) -> None:
+        self.place_draws = place_draws
+
     def __call__(self, gm: torch.fx.GraphModule, joint_inputs: Any, **options: Any) -> Any:
-        return settled(min_cut_rematerialization_partition, gm, joint_inputs, **options)
+        return settled(min_cut_rematerialization_partition, gm, joint_inputs, place_draws=self.place_draws, **options)
 
     def uuid(self) -> str:
         """Part of the key of Inductor's cache."""
-        return "magpy: draws where they were recorded"
+        return f"magpy: draws where they were recorded: {self.place_draws}, written inputs saved as copies"

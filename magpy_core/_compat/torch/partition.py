@@ -1,7 +1,8 @@
 """How AOTAutograd's joint graph is cut into forward and backward: each draws the random numbers that eager draws there.
 
 torch keeps a draw wherever its inputs are at hand: in the backward graph again, whose results nobody uses, or in the forward
-graph one that a custom ``backward`` makes. Key functions: `default_partition`, `settled`.
+graph one that a custom ``backward`` makes. And what the backward graph takes from the forward one stays as it was: torch may
+pass on an input that the forward graph writes. Key functions: `default_partition`, `settled`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,23 @@ def _draws(node: torch.fx.Node) -> bool:
     return node.op == "call_function" and torch.Tag.nondeterministic_seeded in tags
 
 
-def settled(partition: Callable[..., Any], joint: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:
-    """``partition``'s forward and backward, each draw in the half that it was traced in and only there; raises RuntimeError
-    where it leaves one out."""
+def _is_assertion(node: torch.fx.Node) -> bool:
+    packet = getattr(node.target, "overloadpacket", None)
+    return node.op == "call_function" and getattr(packet, "__name__", "").startswith("_assert_")
+
+
+def settled(
+    partition: Callable[..., Any], joint: torch.fx.GraphModule, inputs: Any, *, place_draws: bool = True, **options: Any
+) -> Any:
+    """``partition``'s forward and backward. With ``place_draws``, each draw is in the half that it was traced in and only
+    there; raises RuntimeError where one is left out."""
+    for node in joint.graph.nodes:
+        if _is_assertion(node) and "partitioner_tag" not in node.meta:  # or the backward graph computes it once more
+            node.meta["partitioner_tag"] = "must_be_in_forward"
+    if not place_draws:
+        forward, backward = partition(joint, inputs, **options)
+        _copy_saved_inputs(forward, options["num_fwd_outputs"])
+        return forward, backward
     draws = [node for node in joint.graph.nodes if _draws(node) and "recompute" not in node.meta]
     for node in draws:  # those of checkpoints are made twice, with the state put back
         behind = node.meta.get("partitioner_tag") in ("is_backward", "must_be_in_backward")
@@ -30,7 +45,34 @@ def settled(partition: Callable[..., Any], joint: torch.fx.GraphModule, inputs: 
     left_out = names - {node.name for half in (forward, backward) for node in half.graph.nodes}
     if left_out:
         raise RuntimeError(f"random numbers are not drawn that eager draws: {', '.join(sorted(left_out))}")
+    _copy_saved_inputs(forward, options["num_fwd_outputs"])
     return forward, backward
+
+
+def _copy_saved_inputs(forward: torch.fx.GraphModule, results: int) -> None:
+    """Inputs that ``forward`` writes and also saves for the backward pass are saved as copies from before the write.
+
+    The backward graph was traced with the old values, and another call of the graph before the backward pass writes the
+    input again. ``results``: how many outputs come before the saved ones.
+    """
+    graph = forward.graph
+    written = {n.args[0] for n in graph.nodes if n.target is torch.ops.aten.copy_.default}
+    output = next(n for n in graph.nodes if n.op == "output")
+    outputs = list(output.args[0])
+    last = [n for n in graph.nodes if n.op == "placeholder"][-1:]
+    changed = False
+    for i, node in enumerate(outputs[results:], results):
+        if isinstance(node, torch.fx.Node) and node.op == "placeholder" and node in written:
+            with graph.inserting_after(last[0]):
+                outputs[i] = graph.call_function(torch.ops.aten.clone.default, (node,))
+            outputs[i].meta.update(node.meta, val=torch.clone(node.meta["val"]))
+            if outputs[i].meta["val"].stride() != node.meta["val"].stride():
+                raise RuntimeError("an input that is saved for the backward pass is written, and its copy has other strides")
+            changed = True
+    if changed:
+        output.args = (type(output.args[0])(outputs), *output.args[1:])
+        graph.lint()
+        forward.recompile()
 
 
 def default_partition(joint: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:

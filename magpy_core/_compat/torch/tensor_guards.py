@@ -95,6 +95,16 @@ def keep_version(tensor: torch.Tensor) -> Any:
     return torch.autograd._unsafe_preserve_version_counter(tensor)  # type: ignore[attr-defined]
 
 
+def version_of(tensor: torch.Tensor) -> int | None:
+    """How many writes autograd has counted to ``tensor``'s memory; None for tensors made in inference mode."""
+    return None if tensor.is_inference() else tensor._version
+
+
+def set_versions(tensors: Sequence[torch.Tensor], versions: Sequence[int]) -> None:
+    """Sets the counters of writes that autograd compares at the backward pass."""
+    torch._C._autograd._unsafe_set_version_counter(tuple(tensors), tuple(versions))
+
+
 def no_torch_function() -> Any:
     """Context manager: tensor operations inside reach no tensor subclass and no mode."""
     return torch._C.DisableTorchFunction()

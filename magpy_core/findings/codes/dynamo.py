@@ -1,4 +1,4 @@
-"""MPDxxx: what torch.compile makes of a program (``magpy-lsp check --engine dynamo``). Key name: CODES."""
+"""MPDxxx: what torch.compile reports about a program (``magpy-lsp check --engine dynamo``). Key name: CODES."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ CODES = (
         "dynamo-graph-break",
         "torch.compile breaks the graph here",
         Severity.WARNING,
-        reason="torch.compile can't trace this expression, so the graph is cut in two, with plain Python between.",
+        has_fix=True,
+        reason="torch.compile can't trace this expression, so it splits the graph in two and runs plain Python in between.",
         explanation=f"""\
-{_FOUND} At this expression TorchDynamo ended the graph: it compiled what came before, leaves this expression to Python, and
-compiles the rest as a function of its own.
+{_FOUND} TorchDynamo ends the graph at this expression: it compiles the code before it, runs the expression in Python, and
+compiles the rest as a separate function.
 
-Each cut costs a return to Python, a second set of guards and the fusion across the cut; with `fullgraph=True` it is an
-error. The message has the number that PyTorch gives this kind of break (GBnnnn); the hint has the page of PyTorch's
-registry of graph breaks about it.""",
+Each graph break costs a return to Python, another set of guards, and the fusion of operators across it. With
+`fullgraph=True` it is an error. The message contains PyTorch's number for this kind of break (GBnnnn), and the hint links
+to its page in PyTorch's registry of graph breaks.""",
         hints=(
-            "Follow the hint: it is PyTorch's own for this kind of break.",
-            "Move what can't be traced (printing, logging, `.item()`) out of the compiled region.",
-            "Run `magpy-lsp check` without `--engine`: MagPy captures most such places without a break.",
+            "Follow the hint: it is PyTorch's own advice for this kind of break.",
+            "Move code that can't be traced (printing, logging, `.item()`) out of the compiled region.",
+            "Run `magpy-lsp check` without `--engine`: MagPy captures most such code without a graph break.",
         ),
         example="""\
 def forward(self, x):
@@ -40,13 +41,13 @@ def forward(self, x):
     Code(
         "MPD102",
         "dynamo-library-break",
-        "torch's own code asks for a graph break",
+        "torch's own code requests a graph break",
         Severity.INFORMATION,
-        reason="A function of torch's breaks the graph on purpose, so this call is not one graph.",
+        reason="A torch function breaks the graph deliberately, so this call is more than one graph.",
         explanation=f"""\
-{_FOUND} The function that is called here (an optimizer's `step`, most often) calls `torch._dynamo.graph_break()` itself.
-Nothing is wrong with the program, and torch.compile compiles the part that matters behind the break.""",
-        hints=("Nothing needs to be done.",),
+{_FOUND} The function called here (usually an optimizer's `step`) calls `torch._dynamo.graph_break()` itself. The program
+is correct, and torch.compile compiles the important part after the break.""",
+        hints=("No action needed.",),
         example="""\
 loss.backward()
 optimizer.step()  # MPD102
@@ -55,15 +56,16 @@ optimizer.step()  # MPD102
     Code(
         "MPD201",
         "dynamo-recompile",
-        "torch.compile compiled this again",
+        "torch.compile recompiled this function",
         Severity.WARNING,
-        reason="A guard of every compiled version failed, so the function was compiled once more.",
+        has_fix=True,
+        reason="A guard failed in every compiled version, so the function was compiled once more.",
         explanation=f"""\
-{_FOUND} A compiled version holds while its guards hold: shapes, dtypes, numbers and attributes that were constants when it
-was traced. The message names the guarded value, what it was and what it is now.
+{_FOUND} A compiled version is valid while its guards hold: shapes, dtypes, numbers and attributes that were constants when
+it was traced. The message names the guarded value, its old value and its new one.
 
-A recompile costs what the first compilation cost (seconds to minutes with Inductor). After 8 versions
-(`torch._dynamo.config.recompile_limit`) torch.compile gives the function up for good: MPD202. One recompile for a size
+A recompile costs as much as the first compilation (seconds to minutes with Inductor). After 8 versions
+(`torch._dynamo.config.recompile_limit`) torch.compile stops compiling the function: MPD202. One recompile for a size
 that varies is normal: from then on torch.compile treats it as dynamic.""",
         hints=(
             "Mark a size that varies with `torch._dynamo.mark_dynamic(tensor, dim)`, or compile with `dynamic=True`.",
@@ -84,15 +86,15 @@ def forward(self, x):
     Code(
         "MPD202",
         "dynamo-recompile-limit",
-        "torch.compile gave this function up after too many recompiles",
+        "torch.compile reached the recompile limit for this function",
         Severity.WARNING,
-        reason="The function reached `torch._dynamo.config.recompile_limit`; other calls run as plain Python.",
+        reason="The function reached `torch._dynamo.config.recompile_limit`; calls that fit no version run as plain Python.",
         explanation=f"""\
-{_FOUND} Each call with new values made one more compiled version, until the limit was reached. From now on calls that fit
-one of the versions are fast, and all others run as plain Python: silently, and for the rest of the process.""",
+{_FOUND} Each call with new values added a compiled version, until the limit was reached. From now on, calls that fit
+one of the versions use it, and all others run as plain Python: silently, and for the rest of the process.""",
         hints=(
             "The MPD201 findings of this function name the value that keeps changing: make it dynamic, or a tensor.",
-            "If the number of versions is really bounded, raise `torch._dynamo.config.recompile_limit` above it.",
+            "If the number of versions is bounded, raise `torch._dynamo.config.recompile_limit` above it.",
         ),
         example="""\
 def scale(x, factor):  # MPD202 (called with ten different strings)
@@ -104,14 +106,14 @@ def scale(x, factor):  # MPD202 (called with ten different strings)
         "dynamo-skipped-frame",
         "torch.compile skips this function",
         Severity.WARNING,
-        reason="The function as a whole runs as plain Python: no graph was made of it.",
+        reason="The whole function runs as plain Python: it has no graph.",
         explanation=f"""\
-{_FOUND} A graph break is only cheap where the function can be resumed behind it. Inside of a loop, a `try` or a `with` block
-TorchDynamo can't resume, so it leaves the whole function to Python. Functions that it calls may still be compiled, each by
-itself.""",
+{_FOUND} A graph break is cheap only if TorchDynamo can resume the function after it. Inside a loop, a `try` or a `with`
+block it can't resume, so it runs the whole function as plain Python. Functions called from it may still be compiled
+separately.""",
         hints=(
             "Remove the graph break that the message names: without it the whole function is compiled.",
-            "Move the loop's body into a function of its own: then only that function is affected.",
+            "Move the loop's body into a separate function: then only that function is affected.",
         ),
         example="""\
 def forward(self, x):  # MPD301
@@ -134,12 +136,12 @@ def forward(self, x):
         Severity.WARNING,
         reason="The compiler or its backend raised an error; the function runs as plain Python here.",
         explanation=f"""\
-{_FOUND} TorchDynamo or the backend failed with an error, not with a graph break. Under `magpy-lsp` the function runs as
-plain Python instead; in the program itself `torch.compile` would raise this error, unless
+{_FOUND} TorchDynamo or the backend raised an error, which is not a graph break. Under `magpy-lsp` the function then runs
+as plain Python. In the program itself `torch.compile` would raise this error, unless
 `torch._dynamo.config.suppress_errors` is set.""",
         hints=(
             "Check with `--backend eager`: if the error is gone, the backend is the cause.",
-            "Look for the error's text in PyTorch's issues, and report it there.",
+            "Search PyTorch's issues for the error's text, and report it there.",
         ),
         example="""\
 def forward(self, x):  # MPD302

@@ -10,18 +10,19 @@ CODES = (
         "data-dependent-branch",
         "Control flow depends on a tensor's value",
         Severity.WARNING,
-        reason="Which way Python goes here is known only after the tensor has been computed.",
+        has_fix=True,
+        reason="The branch taken here is known only after the tensor has been computed.",
         explanation="""\
-An `if`, `while`, `assert`, `and`, `or`, `not` or conditional expression asked a tensor whether it is true. The
-answer is data, not structure: it can be different on the next call although everything MagPy can check before
-the call (types, shapes, attributes, globals) is the same.
+An `if`, `while`, `assert`, `and`, `or`, `not` or conditional expression converts a tensor to a `bool`. Its truth
+value is data: it can differ on the next call even if everything that MagPy can check before the call (types, shapes,
+attributes, globals) stays the same.
 
-An operator graph has no Python branches in it, so the graph ends at the question. What was recorded belongs to
-the side the program took this time; the other side is captured when a call first takes it. `torch.compile` stops
-at the same place, and drops the whole frame if the branch is inside a loop.
+An operator graph contains no Python branches, so the graph is cut here. The capture covers the side that the program
+took this time; the other side is captured when a call first takes it. `torch.compile` breaks the graph at the same
+place, and skips the whole function if the branch is inside a loop.
 
-Each time, the processor waits until the tensor is computed (on a GPU that empties the launch queue), the
-compiler cannot fuse operators across the branch, and every new outcome costs another capture.""",
+On every call the CPU waits until the tensor has been computed (on a GPU, this drains the launch queue), the compiler
+can't fuse operators across the branch, and every new outcome costs another capture.""",
         hints=(
             "Compute both sides and choose between them with `torch.where(condition, a, b)` if both are cheap.",
             "If the branch is a sanity check, move the check out of the region.",
@@ -46,21 +47,21 @@ def forward(self, x):
         "host-read",
         "A tensor's value is read by Python",
         Severity.WARNING,
-        reason="Python needs the number itself, so everything before it must have been computed.",
+        has_fix=True,
+        reason="Python needs the value itself, so everything that it depends on must be computed first.",
         explanation="""\
-The program turned a tensor into a Python value: `.item()`, `.tolist()`, `.numpy()`, `int(t)`, `float(t)`,
-`f"{t}"`, `x in t` and the like. From then on, Python holds a number that no check made before the call could
-have foreseen.
+The program converts a tensor to a Python value: `.item()`, `.tolist()`, `.numpy()`, `int(t)`, `float(t)`,
+`f"{t}"`, `x in t` and the like. No check made before the call can predict this value.
 
-The operator graph recorded so far must run to its end before Python can go on, so the graph is cut at the read.
-If the value only leaves the region (it is logged, or returned), nothing after the cut depends on it; if it
-decides what happens next, each new value may need another capture.
+The operator graph recorded so far must finish before Python can continue, so the graph is cut at the read.
+If the value only leaves the region (it is logged or returned), nothing after the cut depends on it. If control flow
+depends on it, each new value may need another capture.
 
-A read costs one synchronisation with the device per call and splits the graph in two: no operator is fused
-across the cut, and activations that could have stayed in registers are written to memory.""",
+Each read synchronises with the device and splits the graph in two: no operators are fused across the cut, and
+activations that could have stayed in registers are written to memory.""",
         hints=(
             "Keep the value as a tensor (`loss.detach()`) and read it outside the region, or only every n-th step.",
-            "Replace arithmetic on `.item()` by the same arithmetic on the 0-d tensor.",
+            "Do the arithmetic on the 0-d tensor instead of on `.item()`.",
             "Collect metrics in a tensor on the device and read them once at the end of the epoch.",
         ),
         example="""\
@@ -86,20 +87,22 @@ for step, (x, y) in enumerate(loader):
         "host-call",
         "A call whose result can't be guarded (clock, random, identity)",
         Severity.WARNING,
-        reason="The result of this call comes from outside the program, so it has to be made again on every call.",
+        reason="The result doesn't follow from anything that a guard can check, so a replay can't reuse it.",
         explanation="""\
-The region called something whose result is not a function of values MagPy can check: a clock
-(`time.perf_counter`), Python's or NumPy's random numbers, `uuid`, `id()` or `hash()` of an object,
-the current thread.
+The result of this expression is not a function of values that MagPy can check: it reads a clock
+(`time.perf_counter`), Python's or NumPy's random numbers, `uuid`, `id()` or `hash()` of an object, or the current
+thread. The same holds for `is` and `is not` between two numbers or two strings: whether equal values are the same
+object depends on CPython's caches, not on the values.
 
-A replay skips the Python of the region. Skipping this call would freeze the first answer for ever, which would
-be wrong, so this region is not compiled: it runs as plain Python, and the call is really made each time.
+A replay skips the Python of the region. It would repeat the first result forever, which would be wrong. So the region
+is not compiled: it runs as plain Python.
 
-It costs the whole gain of compiling the region.""",
+The region gains nothing from compilation.""",
         hints=(
             "Move the call out of the region and pass its result in as an argument.",
             "Draw random numbers with torch, or one by one with `random` and `numpy.random`: a replay draws them again.",
-            "If the function really returns the same for the same arguments, declare it: "
+            "Compare numbers and strings with `==`, not with `is`.",
+            "If the function always returns the same result for the same arguments, declare it pure: "
             '`[tool.magpy.call-policy]` with `"package.function" = "pure"`.',
         ),
         example="""\
@@ -127,19 +130,19 @@ seconds += time.perf_counter() - started
         "unknown-call",
         "A call into unknown native code",
         Severity.WARNING,
-        reason="Nothing is known about what this native function reads, writes or returns.",
+        reason="MagPy doesn't know what this native function reads, writes or returns.",
         explanation="""\
-The region called a function that is implemented in C, C++ or Rust and is in none of MagPy's tables: usually an
-extension module of your own or of a library. Python functions are followed instruction by instruction; native
-code is opaque. It could read a file, change its arguments or keep a reference to them. The same goes for objects whose
-class is written in C and that were there before (a hash object, a compressor, a parser, an array of NumPy's): what they
-hold is in no attribute, so no guard can watch it.
+The region calls a function that is implemented in C, C++ or Rust and is in none of MagPy's tables: usually from an
+extension module of your own or of a library. Python functions are monitored instruction by instruction; native
+code is opaque. It could read a file, change its arguments or keep a reference to them. The same applies to external
+objects of a class written in C (a hash object, a compressor, a parser, a NumPy array): their contents are not in
+attributes, so no guard can check them.
 
-MagPy never guesses: this region is not compiled, it runs as plain Python.
+MagPy never guesses: the region is not compiled and runs as plain Python.
 
-It costs the whole gain of compiling the region.""",
+The region gains nothing from compilation.""",
         hints=(
-            "If the function is pure (same result for the same arguments, no effects), say so: "
+            "If the function is pure (same result for the same arguments, no side effects), declare it: "
             '`[tool.magpy.call-policy]` with `"package.function" = "pure"`.',
             'If it is a tensor operator that works through torch\'s dispatcher, use the policy `"torch"`.',
             "Register your own kernels with `torch.library.custom_op`: then they are recorded as operators.",
@@ -165,22 +168,22 @@ def forward(self, ids):
     Code(
         "MP105",
         "unrecorded-operator",
-        "A tensor operation ran outside every recorded call",
+        "A tensor operation ran outside any recorded call",
         Severity.WARNING,
         reason="A tensor operator ran that the operator graph does not contain, so replaying the graph would be wrong.",
         explanation="""\
-MagPy records tensor operations twice: as the calls your Python makes, and below them as the operators that
-PyTorch really executes. Here the second recorder saw an operator that belongs to no recorded call, or a tensor
-entered the graph that comes from nowhere MagPy knows (for example built by `torch.from_numpy` from memory that
-somebody else changes, or made inside native code).
+MagPy records tensor operations twice: as the torch calls in your Python code, and at the dispatcher as the operators
+that PyTorch executes. Here the dispatcher ran an operator that belongs to no recorded call, or a tensor of unknown
+origin entered the graph (for example one built by `torch.from_numpy` from memory that other code changes, or one
+created inside native code).
 
-A graph without that operator would silently return something else, so the capture is given up at this line and
-the region runs as plain Python.
+A graph without that operator would silently compute different results. So the capture is refused at this line and the
+region runs as plain Python.
 
-The cost is all that compiling the region would have won.""",
+The region gains nothing from compilation.""",
         hints=(
-            "Make the tensor outside the region and pass it in, or keep it as a module buffer.",
-            "Replace NumPy work in the middle of the region by the torch function of the same name.",
+            "Create the tensor outside the region and pass it in, or keep it as a module buffer.",
+            "Replace NumPy calls in the middle of the region by the equivalent torch functions.",
             "If a C++ extension runs the operator, register it with `torch.library` so that torch sees one operator.",
         ),
         example="""\
@@ -197,17 +200,16 @@ def forward(self, x):
         "unsupported-operator",
         "A torch feature that cannot be recorded safely",
         Severity.WARNING,
-        reason="MagPy cannot yet put this torch feature into an operator graph and be certain that replay is the same.",
+        reason="MagPy can't guarantee that a graph with this torch feature replays exactly what eager mode does.",
         explanation="""\
-The region used a part of torch that MagPy knows and cannot record with certainty that replay is
-indistinguishable: a scripted module, sparse or quantised storage tricks, resizing or re-pointing a tensor's
-storage (`set_`, `resize_`, assignment to `.data`), another thread's autograd, a tensor subclass with a dispatch
-of its own, an explicit `torch.Generator`.
+The region uses a torch feature that MagPy can't record and replay exactly: a scripted module, operations on sparse or
+quantised storage, resizing or replacing a tensor's storage (`set_`, `resize_`, assignment to `.data`), autograd on
+another thread, a tensor subclass with its own dispatch, or an explicit `torch.Generator`.
 
-The message names the feature. The capture is given up at this line and the region runs as plain Python; results
-are right, only the speed is missing.""",
+The message names the feature. The capture is refused at this line and the region runs as plain Python: its results
+are correct, but it is not faster.""",
         hints=(
-            "The message names the feature; often an ordinary operator does the same "
+            "The message names the feature; often an ordinary operator has the same effect "
             "(`tensor.copy_()` under `no_grad` instead of `tensor.data = ...`).",
             "Split the module so that the part using the feature is called on its own, outside the other regions.",
         ),
@@ -224,19 +226,19 @@ def forward(self, x):
     Code(
         "MP107",
         "opaque-autograd-function",
-        "A custom autograd.Function that depends on outside state",
+        "A custom autograd.Function that depends on external state",
         Severity.WARNING,
-        reason="The backward of this autograd.Function cannot be put into the graph as it is.",
+        reason="The backward of this autograd.Function can't be compiled as part of the graph.",
         explanation="""\
-A custom `torch.autograd.Function` runs its `forward` now and its `backward` later, when the loss is
-differentiated. MagPy can record it as one differentiable operator only if both depend on nothing but their
-arguments and what was saved on `ctx`. This one reads or changes other state (a global that is not a module, a closure
-variable, an outside object), or is called from inside a library, where its call can't be recorded as one.
+A custom `torch.autograd.Function` runs its `forward` now and its `backward` later, during the backward pass.
+MagPy can record it as one differentiable operator only if both depend on nothing but their arguments and what was
+saved on `ctx`. This function reads or changes other state (a global that is not a module, a closure variable, an
+external object), or is called from inside a library, where its call can't be recorded as one operator.
 
-A compiler traces `backward` once; the gradient could then silently be that of an earlier call, so the region runs as
-plain Python.
+A compiler traces `backward` only once, so the gradient could silently be that of an earlier call. The region
+therefore runs as plain Python.
 
-The cost is all that compiling the region would have won.""",
+The region gains nothing from compilation.""",
         hints=(
             "Pass what `forward` and `backward` need as arguments, and keep tensors with `ctx.save_for_backward`.",
             "Write it as `torch.library.custom_op` with `register_autograd`, which the compiler understands.",
@@ -276,16 +278,16 @@ class ScaleGradient(torch.autograd.Function):
     Code(
         "MP108",
         "external-iterator",
-        "A generator or native iterator from outside is advanced",
+        "An external generator or native iterator is advanced",
         Severity.WARNING,
-        reason="The iterator's next value depends on hidden state that cannot be checked or restored.",
+        reason="The next value depends on the iterator's internal state, which can't be checked or restored.",
         explanation="""\
-The region took the next value of an iterator that was made outside of it: a generator, a DataLoader's
-iterator, a file, `itertools.cycle`. Its state is inside the object and cannot be looked at without moving it, so
-MagPy can neither check it before a call nor put it back when a call has to start again. (`next()` of an iterator
-over a list, a tuple, a range or text, and of `itertools.count`, is part of a capture, until the iterator ends.)
+The region takes the next value from an iterator that was created outside of it: a generator, a DataLoader iterator,
+a file, `itertools.cycle`. Reading the iterator's state would advance it. So MagPy can neither check the state before a
+call nor restore it when a call has to be repeated. (`next()` on an iterator over a list, a tuple, a range or a string,
+and on `itertools.count`, can be captured until the iterator is exhausted.)
 
-This region is not compiled: it runs as plain Python, which costs the whole gain of compiling it.""",
+The region is not compiled: it runs as plain Python and gains nothing from compilation.""",
         hints=(
             "Take the next value outside the region and pass it in.",
             "If the sequence is small and fixed, keep it as a list or tuple and index it.",
@@ -312,18 +314,19 @@ def train_step(model, batch, optimizer):
         "data-dependent-shape",
         "A shape depends on tensor data and Python reads it",
         Severity.WARNING,
-        reason="How large the result is depends on the data, and Python used that size.",
+        reason="The size of the result depends on tensor data, and Python reads that size.",
         explanation="""\
-Some operators return as many elements as the data asks for: `nonzero`, `x[mask]`, `unique`,
-`repeat_interleave`, `torch.where(condition)`. The operator itself can be in a graph. But here Python used the
-resulting size (`len`, `.shape`, a loop over the rows, a tensor made with that size), and that is a value only
-known after the data.
+The number of elements that some operators return depends on the data: `nonzero`, `x[mask]`, `unique`,
+`repeat_interleave`, `torch.where(condition)`. The operator itself can be part of a graph. But here Python reads the
+resulting size (`len`, `.shape`, a loop over the rows, a tensor created with that size), which is known only after the
+operator has run.
 
-MagPy does not compile such a region yet: it runs as plain Python, which costs the whole gain of compiling it.""",
+Compiling backends (`inductor`, `aot_eager`) refuse such a read: the region runs as plain Python and gains nothing from
+compilation. With `--backend eager`, most of these sizes are numbers of the graph and the region is captured.""",
         hints=(
             "Keep the full size and a mask: `torch.where(mask, x, 0)` and a masked sum instead of `x[mask]`.",
             "Pad to a fixed upper bound (`torch.topk` with a constant k, or pad and slice later).",
-            "Use the size as a tensor (`mask.sum()`) where only arithmetic is done with it.",
+            "Use the size as a tensor (`mask.sum()`) if you only do arithmetic with it.",
         ),
         example="""\
 def forward(self, x, mask):
@@ -339,22 +342,22 @@ def forward(self, x, mask):
     Code(
         "MP110",
         "unrebuildable-object",
-        "An object that leaves the region can't be rebuilt by replay",
+        "Replay can't rebuild an object that leaves the region",
         Severity.WARNING,
-        reason="Replay would have to make this object, and its type gives no safe way to do that.",
+        reason="Replay would have to create this object, and there is no safe way to create one of its type.",
         explanation="""\
-The region made an object that its caller gets to see (it is returned, or stored in an outside object), and a
-replay, which skips the Python that made it, has to make an equal one. MagPy can do that for tensors, numbers,
-strings, the built-in containers, dataclasses, named tuples, enums and plain Python classes. This object is
-something else: an open file, a lock, a running generator, a native object, a class with a metaclass of its own, an
-exception that was raised and caught (it holds the frames it went through).
+The region creates an object that outlives it (the object is returned, or stored in an external object). A replay skips
+the Python that created it, so it has to rebuild an equal one. MagPy can do that for tensors, numbers, strings, the
+built-in containers, dataclasses, named tuples, enums and plain Python classes. It can't for this object: an open file,
+a lock, a running generator, a native object, a class with a custom metaclass, or an exception that was raised and
+caught (it holds the frames it passed through).
 
 Without the object the result would be wrong, so the region runs as plain Python.
 
-The cost is all that compiling the region would have won.""",
+The region gains nothing from compilation.""",
         hints=(
-            "Return plain data (tensors, tuples, dicts, dataclasses) and make the special object in the caller.",
-            "Make the object once, outside the region, and use it inside.",
+            "Return plain data (tensors, tuples, dicts, dataclasses) and create the special object in the caller.",
+            "Create the object once, outside the region, and use it inside.",
         ),
         example="""\
 def forward(self, x):
@@ -370,18 +373,18 @@ def forward(self, x):
     Code(
         "MP111",
         "untracked-state",
-        "State was reached in a way the monitor can't follow",
+        "State is accessed in a way that the monitor can't follow",
         Severity.WARNING,
-        reason="The value was reached by a way that cannot be checked again before the next call.",
+        reason="MagPy knows no access path to this value, so it can't check the value before the next call.",
         explanation="""\
-The region used an object that was there before, but came to it by a way that leaves no access path: through the
-`vars()` of a class, the `__globals__` of a function, an attribute that native code keeps for itself, another thread.
+The region uses an external object that it reached without an access path: through the `vars()` of a class, the
+`__globals__` of a function, an attribute that native code keeps to itself, or another thread.
 
-A capture is used again only if every value it depends on is still the same, and each one is found by its path
-from the arguments, globals and attributes. For this one there is no path, so there can be no guard, and without
-the guard the region is not replayed: it runs as plain Python.""",
+A capture is replayed only if every value that it depends on is unchanged. A guard finds each of these values by its
+path from the arguments, globals and attributes. Without a path there is no guard, and without the guard no replay: the
+region runs as plain Python.""",
         hints=(
-            "Reach the object by an argument, an attribute or a global variable.",
+            "Access the object through an argument, an attribute or a global variable.",
             "Read it outside the region and pass it in.",
         ),
         example="""\
@@ -399,18 +402,18 @@ def forward(self, x):
         "nested-compiler",
         "Another compiler runs inside the region",
         Severity.WARNING,
-        reason="Code compiled by another tool runs inside this region, and its inside cannot be seen.",
+        reason="Code compiled by another tool runs inside this region, and MagPy can't monitor it.",
         explanation="""\
-The region called what another compiler made and owns: a `torch.jit` script or trace. Its Python is not executed, so
-it can't be monitored, and no other compiler can look into it.
+The region calls a `torch.jit` script or trace. Its Python is not executed, so it can't be monitored, and no other compiler
+can trace into it.
 
-The region runs as plain Python, with what the other compiler made in it as it is. A function or module of
-`torch.compile` needs nothing: inside a region its Python runs as written and becomes part of the region's graph.
+The region runs as plain Python and still calls the compiled script. Functions and modules of `torch.compile` are not
+affected: inside a region their Python runs as written and becomes part of the region's graph.
 
-The cost is all that compiling the region would have won.""",
+The region gains nothing from compilation.""",
         hints=(
-            "Call the Python module or function that the script or trace was made from: one compiler is enough.",
-            "Or call the scripted part on its own, outside the other regions.",
+            "Call the original Python module or function instead of the script or trace: one compiler is enough.",
+            "Or call the scripted part by itself, outside the other regions.",
         ),
         example="""\
 class Model(nn.Module):
@@ -436,17 +439,16 @@ class Model(nn.Module):
         "host-io",
         "Input or output in the middle of a region",
         Severity.WARNING,
-        reason="Files, sockets and devices have to be read or written at this very moment, every time.",
+        reason="Files, sockets and devices must be read or written at exactly this point on every call.",
         explanation="""\
-The region opened, read or wrote a file, a socket, a pipe or a device, started a process, or waited for input.
-Unlike `print` and `logging`, whose text can be put out after the graph has run, this can fail, block or return
-data, so it must happen exactly here on every call.
+The region opens, reads or writes a file, a socket, a pipe or a device, starts a process, or waits for input.
+The text of `print` and `logging` can be written after the graph has run. This operation can't be delayed: it can fail,
+block or return data, so it must happen at exactly this point on every call.
 
-This region is not compiled: it runs as plain Python, and the input or output is really done on every call. It is
-as slow as the device it waits for.""",
+The region is not compiled: it runs as plain Python, and performs the input or output on every call.""",
         hints=(
-            "Move the input or output out of the region: load before it, save after it.",
-            "Write checkpoints and samples in the training loop and not in `forward`.",
+            "Move the input or output out of the region: load before the call, save after it.",
+            "Write checkpoints and samples in the training loop, not in `forward`.",
         ),
         example="""\
 def forward(self, x):
@@ -464,6 +466,39 @@ def forward(self, x):
 def evaluate(model, x):
     y, h = model(x)
     torch.save(h, "activations.pt")
+    return y
+""",
+    ),
+    Code(
+        "MP114",
+        "unreplayable-output",
+        "Output that replay can't reproduce",
+        Severity.WARNING,
+        reason="Replay can't write this text again exactly as the program does.",
+        explanation="""\
+The region prints, logs or warns, but MagPy can't reproduce this output on a replay. Replay can repeat the output of
+plain values: numbers, strings, and containers of them. It can't repeat the `print` of an object whose text may
+change, a log record with a traceback, `extra` or `stack_info`, a log call in a region that also changes the logger's
+settings, a warning that the region itself catches, or a change to the warning filters.
+
+Without the output the program would behave differently, so the region runs as plain Python.
+
+The region gains nothing from compilation.""",
+        hints=(
+            "Print or log plain values: numbers, strings, and containers of them.",
+            "Move the output out of the region.",
+            "Configure loggers and warning filters before the region is called.",
+        ),
+        example="""\
+def forward(self, x):
+    y = self.layer(x)
+    print("config:", self.config)  # MP114: an object of a class with its own __repr__
+    return y
+""",
+        fixed="""\
+def forward(self, x):
+    y = self.layer(x)
+    print("config:", self.config.name)  # a string
     return y
 """,
     ),

@@ -8,22 +8,23 @@ CODES = (
     Code(
         "MP201",
         "recompile",
-        "A guarded value changed: the region was captured again",
+        "A guarded value changed: the region was recaptured",
         Severity.WARNING,
+        has_fix=True,
         reason="No capture fits the new value, so the region was monitored and compiled once more.",
         explanation="""\
-A capture is valid only while the values it read from outside (shapes, flags, attributes, globals) are the same.
+A capture is valid only while the external values that it read (shapes, flags, attributes, globals) stay the same.
 On this call one of them was different. The finding names its access path, the old and the new value, and the
-line where the value was read.
+line that reads it.
 
-A second capture was made. When both values come again, both captures are kept and no further one is needed; a
-number that keeps varying is carried as a symbolic scalar after the second time (MP202), a varying dimension as a
-dynamic one (MP205).
+The region was captured once more for the new value. Both captures are kept, so neither value needs a further one. A
+number that keeps varying becomes a symbolic scalar after its second change (MP202), a varying dimension a dynamic one
+(MP205).
 
-A recompile costs one monitored call and one run of the backend, which for Inductor takes seconds to minutes.
-Recompiles in the first steps are normal. One on every step is not.""",
+A recompile costs one monitored call and one run of the backend, which takes seconds to minutes for Inductor.
+Recompiles in the first steps are normal; a recompile on every step is not.""",
         hints=(
-            "If the value is the last, smaller batch, use `drop_last=True` in the DataLoader or pad the batch.",
+            "If the value is the size of the last, smaller batch, use `drop_last=True` in the DataLoader or pad the batch.",
             "If the value is a flag that changes by step, make it an argument with few distinct values.",
             "If it is a number used in tensor arithmetic, keep it in a 0-d tensor: tensors are inputs, not guards.",
         ),
@@ -43,19 +44,20 @@ def forward(self, x):
     Code(
         "MP202",
         "varying-value",
-        "A number that varies is carried as a symbolic scalar",
+        "A varying number becomes a symbolic scalar",
         Severity.INFORMATION,
+        has_fix=True,
         reason="This number changes from call to call, so it is an input of the capture and not a guard.",
         explanation="""\
 A Python number read here (a counter, a learning rate, the length of a growing list) had another value on a later
-call. Instead of making a capture per value, MagPy now carries it as a symbolic scalar: it is read on each call
-and used in the graph or in the side effects as it is then.
+call. MagPy doesn't capture the region for each value. The number is now a symbolic scalar: each call reads it and uses
+its current value in the graph and in the side effects.
 
-That cost one more capture, once. If the number is later compared, used as a key or handed to a function that
-needs its exact value, it is guarded again at that place, and a finding says so there.""",
+This cost one more capture, once. If the number is later compared, used as a key or passed to a function that
+needs its exact value, it is guarded again at that place, and a finding there reports it.""",
         hints=(
-            "Nothing needs to be done; the region reaches its steady state by itself.",
-            "To save even the one capture, keep the number in a 0-d tensor.",
+            "No action needed: the region needs no further captures for this number.",
+            "To avoid even this capture, keep the number in a 0-d tensor.",
         ),
         example="""\
 def forward(self, x):
@@ -66,19 +68,19 @@ def forward(self, x):
     Code(
         "MP203",
         "recompile-limit",
-        "Too many captures: the region runs in plain Python from now on",
+        "Too many captures: the region is not captured again",
         Severity.WARNING,
-        reason="Every capture so far was valid for too few calls, so making more would only cost time.",
+        reason="Each capture so far fits too few calls, so more captures would only cost time.",
         explanation="""\
-The region has as many captures as the limit allows (8 unless set otherwise) and a call came that none of them
-fits. From now on, calls that fit a capture still use it; all others run as plain Python and are not monitored.
+The region has reached the limit of captures (8 by default), and none of them fits this call. From now on, calls that
+fit a capture still use it; all others run as plain Python and are not monitored.
 
-The values that kept changing are named in the MP201 findings of the same region. Compiling cost time that was
-not won back.""",
+The MP201 findings of the same region name the values that kept changing. The region did not regain the time spent
+compiling it.""",
         hints=(
-            "Look at the MP201 findings of this region: they name the value that keeps changing.",
+            "The MP201 findings of this region name the value that keeps changing.",
             "Turn that value into a tensor, or round it to a few buckets (for example padded sequence lengths).",
-            "Raise the limit only if the number of different values really is small and bounded.",
+            "Raise the limit only if the number of different values is small and bounded.",
         ),
         example="""\
 @magpy_core.compile
@@ -106,16 +108,16 @@ for x in batches:
         Severity.HINT,
         reason="The recorded graph depends on this value, so it is checked before every replay.",
         explanation="""\
-The region read this value from outside (an argument's shape, an attribute, a global, an item, a type), and what
-it did next may depend on it. Before a capture is used again, the value is read and compared; if it differs, the
-call is captured again and an MP201 finding tells.
+The region reads this external value (an argument's shape, an attribute, a global, an item, a type), and the rest of the
+region may depend on it. Before a replay, the value is read and compared. If it differs, the call is captured again, and
+an MP201 finding reports it.
 
-A guard is not a problem by itself. One check takes tens of nanoseconds, and checks on a module's own structure
-are folded together. These hints show what the region depends on: a value you expected to vary, or one you did
-not know was read, is worth a second look.""",
+A guard is not a problem by itself. One check takes tens of nanoseconds, and checks on the structure of a module
+are combined. These hints show what the region depends on. Look for values that you expect to vary, and for values that
+you did not expect the region to read.""",
         hints=(
-            "Nothing needs to be done if the value is a constant of the program.",
-            "If the value changes every call, make it a tensor or pass it in as an argument.",
+            "No action needed if the value is a constant of the program.",
+            "If the value changes on every call, make it a tensor or pass it in as an argument.",
         ),
         example="""\
 def forward(self, x):
@@ -127,20 +129,20 @@ def forward(self, x):
     Code(
         "MP205",
         "dynamic-shape",
-        "A dimension varies and is captured as dynamic",
+        "A varying dimension is captured as dynamic",
         Severity.INFORMATION,
         reason="The size of this dimension changed, so the new capture accepts any size.",
         explanation="""\
-A tensor that enters the region had another size in one dimension than before. The second capture is made with
-that dimension dynamic, so a third size needs no further capture.
-(It needs one where the program, or torch itself, goes another way for it: `x[:, :5]` of a tensor of three columns.)
+The size of one dimension of an input tensor changed. The second capture treats that dimension as dynamic, so a third
+size usually needs no further capture. (It does if the program, or torch itself, branches on the size: `x[:, :5]` of a
+tensor with three columns.)
 
 Code for a dynamic dimension is a little slower than for a fixed one (strides are computed at run time and some
-vectorisation is lost), and it cost one more capture, once. A dimension of size 0 or 1 is always captured
-separately, since broadcasting makes it behave differently.""",
+vectorisation is lost), and it costs one more capture, once. A dimension of size 0 or 1 is always captured
+separately, since broadcasting treats it differently.""",
         hints=(
-            "Nothing needs to be done if the sizes really vary.",
-            "For the last, smaller batch only: `drop_last=True` in the DataLoader keeps the fixed shape.",
+            "No action needed if the sizes are meant to vary.",
+            "If only the last batch is smaller, `drop_last=True` in the DataLoader keeps the shape fixed.",
             "`torch._dynamo.mark_dynamic(x, 0)` before the first call saves the first, fixed capture.",
         ),
         example="""\

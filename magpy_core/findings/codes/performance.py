@@ -1,4 +1,4 @@
-"""MP4xx: compiled, and right, but not as fast as it could be. Key name: CODES."""
+"""MP4xx: regions that are compiled correctly but slower than they could be. Key name: CODES."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ CODES = (
         reason="Measured in this run, a compiled call took longer than the same call in plain Python.",
         explanation="""\
 `magpy-lsp run` measures some steady calls of each region in plain Python and compares them with compiled ones.
-For this region plain Python won.
+For this region, plain Python was faster.
 
 Usual causes: the region is tiny, so checking its guards and calling the compiled code takes longer than the
-operators; it consists of a few large matrix products, where there is nothing to fuse; it is cut into many
-segments by graph breaks; or its shapes are dynamic.""",
+operators; it consists of a few large matrix products, which leave nothing to fuse; graph breaks cut it into many
+segments; or its shapes are dynamic.""",
         hints=(
             "Compile a larger region (the whole model instead of one layer) so that the fixed cost is paid once.",
             "Remove the graph breaks of this region first: see its MP1xx findings.",
-            "If it is a function you decorated with `@magpy_core.compile`, take the decorator away.",
+            "If it is a function that you decorated with `@magpy_core.compile`, remove the decorator.",
         ),
         example="""\
 @magpy_core.compile
@@ -41,18 +41,18 @@ def block(x):
         Severity.INFORMATION,
         reason="Checking that the capture is still valid takes long compared with running it.",
         explanation="""\
-Before a capture is used, every value it depends on is checked. One check takes tens of nanoseconds, but this
-region has so many that together they are a large part of the call: typically a deep model with small layers, or a
+Before a capture is replayed, every value that it depends on is checked. One check takes tens of nanoseconds, but this
+region has so many that they are a large part of the call: typically a deep model with small layers, or a
 loop over a long list or dict of Python objects.
 
-The cost is per call of the region, so it is the same for a batch of 1 and of 1000.""",
+The cost is per call of the region, so it is the same for a batch of 1 and a batch of 1000.""",
         hints=(
-            "Compile a larger region: guards of an inner module are checked once and not per layer call.",
-            "Keep long tables as tensors and not as lists of numbers: a tensor is one check.",
-            "Do not read configuration objects inside loops; read them once before.",
+            "Compile a larger region: guards of an inner module are then checked once, not per layer call.",
+            "Keep long tables as tensors, not as lists of numbers: a tensor needs one check.",
+            "Do not read configuration objects inside loops; read them once before the loop.",
         ),
         example="""\
-def forward(self, x):  # MP402: a list of 5000 floats, each of them a check
+def forward(self, x):  # MP402: a list of 5000 floats, one guard for each
     return x * sum(self.weights)
 """,
         fixed="""\
@@ -63,16 +63,17 @@ def forward(self, x):
     Code(
         "MP403",
         "long-compile",
-        "Compiling took much longer than it can win back in this run",
+        "Compiling took much longer than the time it saved in this run",
         Severity.INFORMATION,
-        reason="The time spent compiling this region is more than twice what its calls of this run saved.",
+        reason="Compiling this region took more than twice the time that its calls in this run saved.",
         explanation="""\
-The backend took long, and the region was called too seldom, or wins too little per call, to earn it back before
-the program ended. In a longer training run the same region may well be worth compiling.
+The backend took long to compile the region, and the region's calls saved less time than that before the program ended:
+there were too few calls, or the speed-up per call is too small. In a longer training run the same region may well be
+worth compiling.
 
-Inductor keeps what it compiled on disk, so a second run of the same program is usually much faster to start.""",
+Inductor caches compiled code on disk, so a second run of the same program usually starts much faster.""",
         hints=(
-            "Run longer, or run again: the compiled code is cached on disk.",
+            "Use a longer run, or run the program again: the compiled code is cached on disk.",
             "Use `--backend aot_eager` or `eager` while you are developing.",
         ),
         example="""\

@@ -1,4 +1,4 @@
-"""MP3xx: what a region changes outside of itself, which replay does as well. Key name: CODES."""
+"""MP3xx: side effects of a region, which a replay repeats. Key name: CODES."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ CODES = (
     Code(
         "MP301",
         "attribute-write",
-        "An attribute of an outside object is written",
+        "An attribute of an external object is written",
         Severity.INFORMATION,
-        reason="The write is kept: replay makes it again on every call, in program order.",
+        reason="Replay repeats the write on every call, in program order.",
         explanation="""\
-The region set or deleted an attribute of an object that was there before it was called: usually `self.x = ...`
-in `forward`. A replay skips the Python, so MagPy recorded the difference and writes the same attribute after the
-graph has run, in the same order as your program did.
+The region sets or deletes an attribute of an external object, one that existed before the call: usually
+`self.x = ...` in `forward`. A replay skips the Python, so it writes the same attribute after the graph has run, in the
+order of your program.
 
-It does not break the graph. It costs a fraction of a microsecond per write. If the value written varies from
-call to call in a way that is not computed from tensors or counters, each new value needs a capture.
+This does not break the graph and costs a fraction of a microsecond per write. If the value written varies from
+call to call and is not computed from tensors or counters, each new value needs a capture.
 
-A tensor kept this way stays alive until the next call, and with it its whole autograd graph.""",
+A tensor stored this way stays alive until the next call, together with its whole autograd graph.""",
         hints=(
-            "Nothing needs to be done if the write is wanted.",
-            "Keep `tensor.detach()` if only the value is needed, so that the autograd graph can be freed.",
+            "No action needed if the write is intended.",
+            "Store `tensor.detach()` if only the value is needed, so that the autograd graph can be freed.",
             "Return the value instead of storing it if the caller is the only reader.",
         ),
         example="""\
@@ -40,20 +40,20 @@ def forward(self, x):
     Code(
         "MP302",
         "container-mutation",
-        "An outside container is changed",
+        "An external container is changed",
         Severity.INFORMATION,
-        reason="The change is kept: replay makes the same change in the same container object.",
+        reason="Replay makes the same change to the same container object.",
         explanation="""\
-The region changed a list, dict, set, deque or other container that was there before it was called: by an item
-assignment, `append`, `update`, `pop`, `+=`. MagPy compares the container before and after, whichever method did
-it, and replay makes the same change in place, so every other reference to the container sees it.
+The region changes a list, dict, set, deque or other container that existed before the call: by an item
+assignment, `append`, `update`, `pop`, `+=`. MagPy compares the container before and after the call, so it sees a change
+made by any method. Replay makes the same change in place, so every other reference to the container sees it.
 
-Appending needs no check of what is already in the container. Other changes may: then the old content is guarded,
-and a container that is different on each call needs a capture per content.""",
+Appending needs no guard on the current contents. Other changes may need one, and then a container that is different on
+each call needs a capture for each of its contents.""",
         hints=(
-            "Nothing needs to be done for `append` and `extend`.",
-            "A list of tensors that grows for ever keeps every autograd graph alive: append `t.detach()`.",
-            "Prefer appending over inserting or popping at the front, whose effect depends on the whole content.",
+            "No action needed for `append` and `extend`.",
+            "A list of tensors that grows forever keeps every autograd graph alive: append `t.detach()`.",
+            "Prefer appending to inserting or popping at the front, which depend on all of the contents.",
         ),
         example="""\
 history = []
@@ -70,15 +70,15 @@ def forward(self, x):
         "global-write",
         "A global variable is written",
         Severity.INFORMATION,
-        reason="The write is kept: replay sets the same global variable in the same module.",
+        reason="Replay sets the same global variable in the same module.",
         explanation="""\
-The region assigned or deleted a module-level variable (a `global` statement, or `module.name = ...`). Replay does
-the same write after the graph has run.
+The region assigns or deletes a module-level variable (a `global` statement, or `module.name = ...`). Replay repeats
+the write after the graph has run.
 
-It does not break the graph. A global that is both read and written (a counter) is carried as a symbolic scalar
-once it has been seen to vary (MP202), at the price of one more capture.""",
+This does not break the graph. A global that is both read and written (a counter) becomes a symbolic scalar once it
+varies (MP202), which costs one more capture.""",
         hints=(
-            "Nothing needs to be done if the write is wanted.",
+            "No action needed if the write is intended.",
             "Keep the state in the module or in an object that is passed in: it is easier to reset and to checkpoint.",
         ),
         example="""\
@@ -96,16 +96,16 @@ def train_step(model, x):
         "closure-write",
         "A closure variable is written",
         Severity.INFORMATION,
-        reason="The write is kept: replay sets the same closure cell.",
+        reason="Replay sets the same closure cell.",
         explanation="""\
-The region assigned a variable of an enclosing function (a `nonlocal` statement). Replay writes the same cell
+The region assigns a variable of an enclosing function (a `nonlocal` statement). Replay writes the same cell
 after the graph has run, so every function that shares the variable sees the new value.
 
-It does not break the graph. A closure variable that is both read and written is carried as a symbolic scalar once
-it has been seen to vary (MP202), at the price of one more capture.""",
+This does not break the graph. A closure variable that is both read and written becomes a symbolic scalar once it
+varies (MP202), which costs one more capture.""",
         hints=(
-            "Nothing needs to be done if the write is wanted.",
-            "Return the new value and let the caller keep it if several regions share the variable.",
+            "No action needed if the write is intended.",
+            "If several regions share the variable, return the new value and let the caller store it.",
         ),
         example="""\
 def make_step(model):
@@ -124,18 +124,19 @@ def make_step(model):
         "output",
         "Text is printed, logged or warned",
         Severity.INFORMATION,
-        reason="The output is kept: replay prints, logs or warns the same text in the same order.",
+        has_fix=True,
+        reason="Replay prints, logs or warns the same text in the same order.",
         explanation="""\
-The region printed, logged or warned. The text goes to the same stream, logger or warnings filter on each replay,
-after the graph has run and in the order your program wrote it.
+The region prints, logs or warns. On each replay the text goes to the same stream, logger or warnings filter,
+after the graph has run and in the order of your program.
 
 If the text contains the value of a tensor, that value must be read first: this is a host read (MP102). If it
-contains a Python number that varies, the number is carried as a symbolic scalar.
+contains a varying Python number, the number becomes a symbolic scalar.
 
-Output costs what it costs in plain Python, on every call.""",
+Each call spends as much time on output as plain Python does.""",
         hints=(
             "Print outside the region, or only every n-th step.",
-            "With `logging`, pass the values as arguments (`log.debug('%s', x)`): nothing is formatted when it is off.",
+            "With `logging`, pass the values as arguments (`log.debug('%s', x)`): a disabled logger formats nothing.",
         ),
         example="""\
 def forward(self, x):
@@ -147,18 +148,18 @@ def forward(self, x):
     Code(
         "MP306",
         "tensor-mutation",
-        "A tensor from outside is changed in place",
+        "An external tensor is changed in place",
         Severity.INFORMATION,
-        reason="The change is kept: the operator graph writes into the same tensor.",
+        reason="The operator graph makes the same change to the same tensor.",
         explanation="""\
-The region changed the data of a tensor that was there before it was called: an argument, a parameter, a buffer
+The region changes the data of a tensor that existed before the call: an argument, a parameter, a buffer
 (`x.add_()`, `x[i] = ...`, `out=`, the running statistics of BatchNorm, an optimizer's step). The in-place
-operation is in the graph and writes into the same storage, so views of it see the change as well.
+operation is part of the graph and writes to the same storage, so views of the tensor see the change as well.
 
-It does not break the graph. The backend may have to copy if the tensor is also read afterwards or if another
+This does not break the graph. The backend may have to copy the tensor if it is also read afterwards or if another
 input shares its memory.""",
         hints=(
-            "Nothing needs to be done for buffers and optimizer state.",
+            "No action needed for buffers and optimizer state.",
             "Changing an argument in place surprises callers: return a new tensor unless memory is scarce.",
         ),
         example="""\
@@ -170,17 +171,17 @@ def forward(self, x):
     Code(
         "MP307",
         "raised-exception",
-        "The region leaves by an exception",
+        "The region raises an exception",
         Severity.INFORMATION,
-        reason="A call that ends in an exception is not replayed; the exception reaches the caller unchanged.",
+        reason="A call that raises is not replayed; the caller gets the exception unchanged.",
         explanation="""\
-The region raised an exception that it did not catch itself. The caller gets the same exception, with the same
-type, message and traceback, and everything the region changed before it is changed.
+The region raises an exception and does not catch it. The caller gets the same exception, with the same
+type, message and traceback, and all side effects of the region before it.
 
-If only values that are guarded led to it, the same call raises the same exception again. An exception used as
-ordinary control flow on every call keeps the region from being replayed as a whole.""",
+If it depends only on guarded values, the same call raises the same exception again. A region that uses an exception
+for ordinary control flow on every call is never replayed as a whole.""",
         hints=(
-            "Return a value that says what happened if it happens often; keep exceptions for errors.",
+            "If this happens often, return a value that describes the case; keep exceptions for errors.",
             "Check the arguments before the region is called.",
         ),
         example="""\
@@ -193,19 +194,20 @@ def forward(self, x):
     Code(
         "MP308",
         "past-autograd",
-        "A tensor is used past autograd",
+        "`.data` bypasses autograd",
         Severity.HINT,
-        reason="`.data` gives a tensor's memory without its history: a write to it is one that autograd does not notice.",
+        has_fix=True,
+        reason="`.data` is a tensor without autograd history: autograd does not notice a write to it.",
         explanation="""\
-The region reads `.data` of a tensor that requires a gradient. The result has no history, which is what most programs
-want, but it also has no version counter in common with the tensor: if it is written to after the tensor has been
-saved for the backward pass, the gradient is computed from the new values, and nothing says so.
+The region reads `.data` of a tensor that requires a gradient. The result has no autograd history, which is what most
+programs intend, but it also doesn't share the tensor's version counter. If it is written to after the tensor has been
+saved for the backward pass, the gradient is silently computed from the new values.
 
-`.detach()` gives the same values and the same memory, and such a write raises an error in the backward pass. The
-operator graph is the same for both, and complete.""",
+`.detach()` has the same values and shares the same memory, but such a write raises an error in the backward pass. The
+operator graph is complete, and the same for both.""",
         hints=(
-            "Write `x.detach()` where the values are only read: the fix in the editor does that.",
-            "Write a parameter under `torch.no_grad()` and without `.data`: `with torch.no_grad(): p.add_(step)`.",
+            "Use `x.detach()` if the values are only read: the quick fix in the editor does that.",
+            "Change a parameter under `torch.no_grad()` and without `.data`: `with torch.no_grad(): p.add_(step)`.",
         ),
         example="""\
 def forward(self, x):

@@ -95,8 +95,8 @@ class Arguments(Tracker):
         if not is_a(getter, GETTERS) or not lists or len(lists) < len(args):
             name = getattr(getter, "__name__", type(getter).__name__)
             self.journal.refuse(
-                "MP104", f"{HERE} hands `{name}` to native code, where no guard sees what it reads.",
-                hint="Use a lambda: what it reads is seen.", site=site,
+                "MP104", f"{HERE} passes `{name}` to native code, where its reads can't be observed.",
+                hint="Use a lambda: its reads are observed.", site=site,
             )  # fmt: skip
             return
         for value in (v for a in lists for v in a):

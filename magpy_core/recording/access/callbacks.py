@@ -40,7 +40,7 @@ _MOST_CALLS = 1000  # of one native callback, that are looked at one by one
 _FIRST_CALLS = frozenset({map, filter, itertools.filterfalse, itertools.takewhile, itertools.dropwhile})
 _BLIND_CALLS = frozenset({functools.reduce, itertools.accumulate, itertools.groupby})
 _TAKES_KEY = frozenset({sorted, min, max, bisect.bisect_left, bisect.bisect_right, bisect.insort_left, bisect.insort_right})
-# Called with whatever it is, these look at nothing from outside that an event or the arguments' guards don't tell of.
+# Whatever they are called with, these read nothing that events or the arguments' guards don't cover.
 _HARMLESS = frozenset({int, float, complex, bool, abs, ord, chr, hex, oct, bin, round, type, callable})
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType, property)
 _TEXTS = frozenset({str, repr, ascii})
@@ -97,9 +97,7 @@ class Callbacks(Tracker):
     facts: Facts
     access: Access
     calls: Calls
-    consumes: bool = field(
-        default=False, init=False
-    )  # whether native code looks into what generators and functions hand to it
+    consumes: bool = field(default=False, init=False)  # whether native code reads what generators and functions pass to it
     formats: bool = field(default=False, init=False)  # whether it makes text of that
     seen_at: Any = field(default=None, init=False)  # the site of the last native call whose callbacks have been looked at
     selects: bool = field(
@@ -131,7 +129,7 @@ class Callbacks(Tracker):
             self.called(site, called, None, args)
 
     def called(self, site: Any, fn: Any, calls: list[tuple[Any, ...]] | None, walked: Iterable[Any]) -> None:
-        """Native code calls ``fn`` with ``calls`` (None: with what can't be told beforehand, out of ``walked``)."""
+        """Native code calls ``fn`` with ``calls`` (None: with values that aren't known beforehand, from ``walked``)."""
         keywords: dict[str, Any] = {}
         before: tuple[Any, ...] = ()
         while is_a(fn, functools.partial):
@@ -160,8 +158,9 @@ class Callbacks(Tracker):
                 and getattr(fn, "__module__", "") in ("builtins", None)
             )
         ):
-            self.journal.refuse("MP104", f"{HERE} calls native code from native code, on values that no event shows.",
-                        hint="Write a comprehension, or a lambda: its reads are seen.", site=site)  # fmt: skip
+            text = f"{HERE} calls a native function from native code, on values that the monitor can't observe."
+            hint = "Use a comprehension or a lambda: its reads are observed."
+            self.journal.refuse("MP104", text, hint=hint, site=site)
             return
         if fn not in _HARMLESS:
             self.consumes = True
@@ -185,7 +184,9 @@ class Callbacks(Tracker):
         self.calls.dispatch.dispatch(site, fn, args, kwargs)
         self.numbers.escape_hidden(site)  # what it gives is seen by native code alone
         if fn is vars:
-            self.journal.refuse("MP104", f"{HERE} calls `vars` from native code, where its result is not seen.", site=site)
+            self.journal.refuse(
+                "MP104", f"{HERE} calls `vars` from native code, where its result is not observed.", site=site
+            )
         self.stack.torch = None
         call = self.stack.frames[-1]
         if call.returned is not None:
@@ -198,7 +199,7 @@ class Callbacks(Tracker):
         self.journal.refuse(
             "MP104",
             f"{HERE} calls `{policy.shown_name(fn)}` from native code, where its result is not observed.",
-            hint="Write a comprehension, or a lambda: what it does is observed.",
+            hint="Use a comprehension or a lambda: its calls are observed.",
             site=site,
         )
 

@@ -48,7 +48,7 @@ class Globals(Tracker):
         if lookup.class_lookup(type(module), name)[1] is not None:
             self.facts.classes.member(type(module), name, site)
         elif name != "__getattr__":
-            self.read_module(module, "__getattr__", site)  # what is asked for names that are not there
+            self.read_module(module, "__getattr__", site)  # called for names that are missing
 
     def import_from(self, site: Any, module: Any) -> None:
         self.journal.site = site

@@ -81,7 +81,11 @@ class Items(Tracker):
         if not self.facts.contents.can_probe_unobserved(node, site, key) or not hashing.hashable(key):
             return
         if is_a(key, weakref.ref):
-            self.journal.refuse("MP111", "A dict is asked for a weak reference, which stands for another object.", site=site)
+            self.journal.refuse(
+                "MP111",
+                "A weak reference is used as a key of a dict; it stands for another object, which no guard can watch.",
+                site=site,
+            )
             return
         self.dict_item(node, key, site)
 

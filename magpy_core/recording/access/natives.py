@@ -138,7 +138,7 @@ class Natives(Tracker):
                 obj = obj[key] if known else None
             if not known and i + 1 < len(steps):
                 text = f"{HERE} follows a chain of attributes in native code, past what events can show."
-                self.journal.refuse("MP104", text, hint="Write the attributes out: `obj.a.b`.", site=site)
+                self.journal.refuse("MP104", text, hint="Write the attribute chain in Python: `obj.a.b`.", site=site)
                 return None
         return obj
 
@@ -163,7 +163,7 @@ class Natives(Tracker):
             return  # the program's own call raises the same
 
     def match_class(self, site: Any, subject: Any, cls: Any, names: Any) -> None:
-        """A class pattern: the attributes that it looks at, if the subject is an instance."""
+        """A class pattern: the attributes that it reads, if the subject is an instance."""
         self.access.flow.match(site, subject)
         self.facts.classes.shape(type(subject), site)
         if type(cls) is type and not issubclass(type(subject), cls):

@@ -205,7 +205,11 @@ class Operators(Tracker):
             self.facts.contents.identified(site, False, item, container)
             return
         if is_a(item, weakref.ref) and node.kind == kinds.SET:  # a guard on its object would keep that alive
-            self.journal.refuse("MP111", "A set is asked for a weak reference, which stands for another object.", site=site)
+            self.journal.refuse(
+                "MP111",
+                "A weak reference is looked up in a set; it stands for another object, which no guard can watch.",
+                site=site,
+            )
             return
         if node.kind == kinds.DICT:
             self.access.items.dict_key(node, item, site)

@@ -128,9 +128,7 @@ class Reads(Tracker):
         if tp.__module__ == "numpy" and kinds.holds_memory(tp) and self.arrays.memory_read(site, obj):
             return
         if tp in weakref.ProxyTypes or is_a(obj, torch.futures.Future):
-            self.journal.refuse(
-                "MP111", f"{HERE} reads {a_type(obj)}, which stands for what other code may change.", site=site
-            )
+            self.journal.refuse("MP111", f"{HERE} reads {a_type(obj)}, whose state other code can change.", site=site)
         elif issubclass(tp, threading.local):
             self.thread_local(site)
         if (name in _POINTERS and kinds.holds_memory(tp)) or tp in _STORAGES:
@@ -168,7 +166,7 @@ class Reads(Tracker):
         found = lookup.resolve(obj, name)
         if found.where == "override":
             self.facts.classes.member(tp, "__getattribute__", site)
-            self.facts.classes.member(tp, "__getattr__", site)  # what Python asks when that one raises
+            self.facts.classes.member(tp, "__getattr__", site)  # what Python calls when that one raises
             return  # their own reads are seen
         if found.in_class or found.where in ("python", "absent"):
             self.facts.classes.member(tp, name, site)
@@ -257,7 +255,7 @@ class Reads(Tracker):
                     self.absent_member(node, obj, table, name, site)
 
     def module_member(self, module: Any, name: str, site: Any) -> None:
-        """``nn.Module.__getattr__`` itself, which the program's own ``__getattr__`` or ``__getattribute__`` asks."""
+        """``nn.Module.__getattr__`` itself, which the program's own ``__getattr__`` or ``__getattribute__`` calls."""
         node = self.refgraph.node(module)
         if node is not None:
             self.external_attr(node, module, name, lookup.member(module, name), site)
@@ -269,14 +267,18 @@ class Reads(Tracker):
         elif kinds.is_heap_type(type(raw)) or (type(raw) is property and is_a(raw.fget, _SEEN)):
             return  # its reads are seen
         elif type(raw) is not property or raw.fget is not None:
-            self.journal.refuse("MP111", f"{HERE} reads `.{name}`, a property in C that no guard can watch.", site=site)
+            self.journal.refuse(
+                "MP111", f"{HERE} reads `.{name}`, a property implemented in C that no guard can watch.", site=site
+            )
 
     def native_getattr(self, obj: Any, getter: Any, name: str, site: Any) -> None:
         """``__getattr__ = dict.__getitem__`` and the like: what C reads is shown by no event."""
         if is_a(getter, DESCRIPTOR):
             self.access.callbacks.called(site, getter, [(obj, name)], ())
         elif not is_a(getter, (*_SEEN, staticmethod, classmethod)):
-            self.journal.refuse("MP111", f"{HERE} asks {a_type(getter)} for `{name}`, which no guard can watch.", site=site)
+            self.journal.refuse(
+                "MP111", f"{HERE} looks up `{name}` through {a_type(getter)}, which no guard can watch.", site=site
+            )
 
     def custom_dict_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
         """An attribute, or that there is none, of an object whose ``__dict__`` is a dict of another class: of itself."""
@@ -353,7 +355,7 @@ class Reads(Tracker):
                 self.facts.values.read(self.sources.attr(node.source, name), d[name], site, None)
             elif id(obj) not in self.ledger.ops.values:
                 self.journal.refuse(
-                    "MP111", f"{HERE} reads `.{name}` of a tensor that was reached in an unknown way.", site=site
+                    "MP111", f"{HERE} reads `.{name}` of a tensor that the monitor can't trace to a source.", site=site
                 )
         elif node is not None:  # an attribute of its own would come before a method of the class
             own = self.sources.make("dict", node.source, None)

@@ -109,7 +109,7 @@ class Writes(Tracker):
     def attr(self, obj: Any, name: str, site: Any, *, deleted: bool = False, native: bool = False) -> None:
         before = (instance_dict(obj) or {}).get(name) if self.refgraph.node(obj) is not None else None
         if before is not None and kinds.has_finalizer(type(before)):
-            text = f"This was a {type(before).__name__}; when its `__del__` runs, replay can't repeat."
+            text = f"This was a {type(before).__name__}; replay can't repeat when its `__del__` runs."
             del before
             self.journal.abort(text, site)
         if is_a(obj, threading.local):
@@ -121,7 +121,9 @@ class Writes(Tracker):
                 node = self.refgraph.node(obj)
                 if node is not None or id(obj) not in self.ledger.ops.values:
                     self.journal.refuse(
-                        "MP110", f"{HERE} is set on a tensor from outside; replay can't repeat it yet.", site=site
+                        "MP110",
+                        f"{HERE} sets an attribute of a tensor that existed before the region; replay can't repeat that.",
+                        site=site,
                     )
             return
         if is_a(obj, (type, types.FunctionType)):
@@ -140,7 +142,7 @@ class Writes(Tracker):
             self.age.only_inside.setdefault(id(obj), (obj, MadeInside("MP110", text, hint=hint), site))
             return
         if is_a(obj, types.ModuleType):
-            if obj is F and mode_depth()[0]:  # a default device: torch asks its functions for themselves, by their names
+            if obj is F and mode_depth()[0]:  # a default device: torch looks its functions up by name
                 text = f"{HERE} replaces `{name}` of torch.nn.functional while a default device is set."
                 self.journal.refuse("MP106", text, hint="Replace it outside the region.", site=site)
             if self._sets_by_python(obj, lookup.class_lookup(type(obj), name)[0]):  # torch.backends.cudnn.enabled
@@ -171,7 +173,7 @@ class Writes(Tracker):
                 )
             if name == "__dict__":
                 self.journal.refuse("MP110", f"{HERE} replaces the whole `__dict__`, which replay can't repeat.", site=site)
-            asked = deleted
+            by_statement = deleted
             if is_a(lookup.class_lookup(tp, "__delattr__")[0], types.FunctionType) or (
                 lookup.is_data_descriptor(raw) and not is_a(raw, types.MemberDescriptorType)
             ):
@@ -183,7 +185,7 @@ class Writes(Tracker):
             node.forced.append(("del_attr" if deleted else "set_attr", name))
         if node is not None and is_a(obj, nn.Module):
             d = instance_dict(obj) or {}
-            deletes = asked and lookup.class_lookup(tp, "__delattr__")[0] is nn.Module.__delattr__
+            deletes = by_statement and lookup.class_lookup(tp, "__delattr__")[0] is nn.Module.__delattr__
             if deletes:  # which of its tables that takes it from, no event shows
                 self.facts.classes.member(tp, "__delattr__", site)
                 self.presence(node, name, site)
@@ -241,7 +243,9 @@ class Writes(Tracker):
             self.arrays.memory_read(site, obj, value)
         if kinds.kind_of(obj) == kinds.OPAQUE and self.refgraph.node(obj) is not None:
             self.journal.refuse(
-                "MP110", f"{HERE} is written in {a_type(obj)} from outside; replay can't repeat it.", site=site
+                "MP110",
+                f"{HERE} writes an item of {a_type(obj)} that existed before the region; replay can't repeat that.",
+                site=site,
             )
             return
         self.facts.classes.member(type(obj), "__setitem__", site)

@@ -20,13 +20,13 @@ from magpy_core.refgraph.kinds import is_a
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Facts
 
-# Methods that look at no other container that they are given; all others may.
+# Methods that don't read containers among their arguments; all others may.
 _LOOKS_AT_NONE = frozenset({
     "append", "appendleft", "add", "discard", "insert", "setdefault", "get", "pop", "popleft", "popitem", "clear", "copy",
     "items", "values", "keys", "reverse", "rotate", "move_to_end", "sort", "__setitem__", "__getitem__", "__delitem__",
     "__copy__", "__iter__", "__len__", "__reversed__", "__mul__", "__rmul__", "__imul__", "__sizeof__",
 })  # fmt: skip
-# Methods that pass elements on by identity and look at none of them.
+# Methods that pass elements on by identity and read none of them.
 _STORING = frozenset({
     "append", "add", "extend", "appendleft", "extendleft", "update", "setdefault", "insert", "__setitem__", "__iadd__",
     "__ior__",
@@ -35,7 +35,7 @@ _HANDING = _STORING | {
     "pop", "popleft", "popitem", "copy", "__copy__", "clear", "items", "values", "keys", "get", "__getitem__", "__iter__",
     "__reversed__", "__len__", "reverse", "rotate", "move_to_end", "__add__", "__mul__", "__rmul__", "__init__",
 }  # fmt: skip
-_TAKING = frozenset({"extend", "extendleft", "__iadd__"})  # they look at what they are given, and not into its elements
+_TAKING = frozenset({"extend", "extendleft", "__iadd__"})  # they read their argument, but not its elements
 _BY_KEY = frozenset({"get", "setdefault", "pop", "__getitem__", "__setitem__", "__delitem__", "__contains__"})
 _ORDERED = (kinds.LIST, kinds.TUPLE, kinds.DEQUE, kinds.DICT)
 _COMPARING = frozenset(
@@ -56,7 +56,7 @@ class ContainerCalls(Tracker):
     )  # how often the region has advanced iterators from outside, by id
 
     def escape_from_method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Numbers that vary stay symbolic where the method only hands them over."""
+        """Numbers that vary stay symbolic where the method only passes them on."""
         if name not in _HANDING:
             self.numbers.escape_all(site, obj, args, kwargs)
         elif name not in _STORING:
@@ -115,13 +115,13 @@ class ContainerCalls(Tracker):
         if node is not None:
             self.journal.refuse(
                 "MP108",
-                f"{HERE} advances {a_type(obj)} from outside the region: its position can't be guarded or repeated.",
+                f"{HERE} advances {a_type(obj)} that existed before the region: its position can't be guarded or replayed.",
                 hint="Take the next item outside the region and pass it in.",
                 site=site,
             )
 
     def advance(self, obj: Any, site: Any) -> None:
-        """``next(obj)``: an iterator from outside gives the value that looking into it tells, and replay advances it too."""
+        """``next(obj)``: an iterator from outside yields the value that peeking shows, and replay advances it too."""
         node = self.refgraph.node(obj)
         if node is None or not can_peek(obj):
             self.read_iterator(obj, site)
@@ -130,7 +130,7 @@ class ContainerCalls(Tracker):
         if under is not None and under.snapshot is not None:
             self.journal.refuse(
                 "MP108",
-                f"{HERE} goes on through a list that the region has changed.",
+                f"{HERE} iterates over a list that the region has changed.",
                 site=site,
             )
             return
@@ -140,7 +140,7 @@ class ContainerCalls(Tracker):
         except IndexError:
             self.journal.refuse(
                 "MP108",
-                f"{HERE} finds {a_type(obj)} from outside at its end.",
+                f"{HERE} exhausts {a_type(obj)} that existed before the region.",
                 site=site,
             )
             return

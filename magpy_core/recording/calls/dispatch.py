@@ -42,7 +42,7 @@ FAST_PATHS = frozenset(
     cls.forward.__code__
     for cls in (torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer, torch.nn.TransformerEncoder)
 )
-"""These ask whether anybody watches their operations, and compute another way if so: our own watching must not count."""
+"""These check whether a mode watches their operations, and compute differently if so: our own mode must not count."""
 
 
 @dataclass(eq=False)
@@ -99,7 +99,9 @@ class Dispatch(Tracker):
             else:
                 self.dispatch(site, fn.__func__, (fn.__self__, *args), kwargs)
         elif tp is types.MethodWrapperType and fn.__name__ == "__getattribute__" and type(fn.__self__) is types.ModuleType:
-            self.access.reads.attr(fn.__self__, args[0], site)  # how torch.backends' modules find what is no setting
+            self.access.reads.attr(
+                fn.__self__, args[0], site
+            )  # how torch.backends' modules find attributes that are not settings
         elif tp in BUILTIN_FUNCTION or is_a(fn, types.BuiltinFunctionType):
             if (applied := applied_class(fn)) is not None:
                 self.nodes.one_node.call_function_class(site, applied, args, kwargs)

@@ -62,7 +62,7 @@ class Outside(Tracker):
     )  # context variables set, with their entry value
 
     def setting_read(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> None:
-        """A setting of torch was asked for: the capture holds while it is the same."""
+        """A setting of torch was read: the capture holds while it is the same."""
         if type(result) not in _SETTINGS or any(type(a) not in _SETTINGS for a in args):
             return
         key = (fn, args)
@@ -89,7 +89,7 @@ class Outside(Tracker):
     def setting_written(self, site: Any) -> None:
         """A setting of torch is about to be changed."""
         self.stack.torch = None
-        self.journal.refuse("MP106", f"{HERE} changes a setting of torch, which no graph can do.", site=site)
+        self.journal.refuse("MP106", f"{HERE} changes a setting of torch, which no graph can repeat.", site=site)
 
     def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """NumPy on plain numbers is arithmetic; on arrays it reads memory that no guard watches."""
@@ -186,17 +186,17 @@ class Outside(Tracker):
                 text = f"The context variable `{var.name}` is left changed; replay can't repeat it."
                 self.journal.refuse("MP110", text, site=site)
 
-    def lock_used(self, site: Any, obj: Any, name: str, asks: bool, fn: Any) -> None:
-        """A lock changes no result, unless it is asked whether it is held (threading asks only for those it holds); nor does
-        a cache's count of its calls, unless it is asked for. A replay keeps no count."""
+    def lock_used(self, site: Any, obj: Any, name: str, checks: bool, fn: Any) -> None:
+        """A lock changes no result unless the program checks whether it is held (threading checks only locks it holds).
+        Nor does a cache's count of its calls unless it is read: a replay keeps no count."""
         if name in ("cache_info", "cache_clear") and is_a(obj, _CACHED):
             self.host_call(site, fn, policy.UNKNOWN)
             return
         name = name.removesuffix("_lock")  # the names of old
-        asks = name in ("locked", "_is_owned") or (name == "acquire" and asks)
+        checks = name in ("locked", "_is_owned") or (name == "acquire" and checks)
         if type(obj).__module__ != "_thread" or site.code.co_filename == threading.__file__:
             return
-        if asks:
+        if checks:
             self.host_call(site, fn, policy.UNKNOWN)
         elif name in ("acquire", "release"):
             count, _, _ = self._locks.get(id(obj), (0, obj, site))
@@ -206,33 +206,37 @@ class Outside(Tracker):
         """At exit: a lock that the region leaves to others to release, or has released for them."""
         for count, _, site in self._locks.values():
             if count:
-                self.journal.refuse("MP110", f"{HERE} leaves a lock held or released, which no replay would.", site=site)
+                self.journal.refuse("MP110", f"{HERE} leaves a lock held or released; replay can't repeat that.", site=site)
 
     def host_call(self, site: Any, fn: Any, what: str) -> None:
         if self.ledger.ops.op_depth and policy.is_decimal(fn):
             return  # inside of what is one node: computed again, with the context of then
         name = policy.shown_name(fn)
         if name.endswith(".__subclasses__"):  # libraries look for what there is once, and keep what they found
-            self.journal.skip_call("the subclasses of a class were asked for, which no guard can watch")
+            self.journal.skip_call("the subclasses of a class were listed, which no guard can watch")
             return
         values = (Value("call", name),)
         if what == policy.IO and name.endswith(".__exit__") and self.journal.refused:
             return  # the file was opened here: that has been said
         if what == policy.IO:
             self.journal.refuse(
-                "MP113", f"{HERE} does input or output inside the region.", hint=_HOST_HINT, values=values, site=site
+                "MP113",
+                f"{HERE} performs input or output inside the region, which replay can't repeat.",
+                hint=_HOST_HINT,
+                values=values,
+                site=site,
             )
         elif what == policy.UNKNOWN or what == policy.PURE:
             self.journal.refuse(
                 "MP104",
-                f"{HERE} calls native code that MagPy knows nothing about (`{name}`): what it does can't be guarded.",
+                f"{HERE} calls the native function `{name}`, which MagPy doesn't know: its effects can't be guarded.",
                 values=values,
                 site=site,
             )
         else:
             self.journal.refuse(
                 "MP103",
-                f"{HERE} can give another result at every call, and nothing can guard it.",
+                f"{HERE} can return a different result at each call, and nothing can guard it.",
                 hint=_HOST_HINT,
                 values=values,
                 site=site,

@@ -62,14 +62,14 @@ class PythonCalls(Tracker):
             if not self.ledger.ops.op_depth:
                 hint = "Copy its values: `x.detach().clone()`."
                 self.journal.refuse_call(
-                    "MP106", f"{HERE} copies a tensor deeply, which no graph can do.", hint=hint, site=site
+                    "MP106", f"{HERE} deep-copies a tensor, which no graph can repeat.", hint=hint, site=site
                 )
                 self.pauses.during_call()
             return
         if (
             fn is copy.deepcopy and site.code not in COPYING and len(args) + len(kwargs) > 1
         ) or fn.__name__ == "__deepcopy__":
-            self.numbers.addresses_exposed = True  # the program has the memo in hand
+            self.numbers.addresses_exposed = True  # the program can read the memo
         if fn.__module__ == "inspect":
             for a in args[:1]:
                 self.access.natives.state_read(a, site)
@@ -98,7 +98,7 @@ class PythonCalls(Tracker):
                 self.access.arguments.read(site, (getattr(holder, "__annotations__", None),), {})
 
     def _inspected(self, obj: Any, site: Any) -> None:
-        """What `inspect` looks at: texts, annotations, what a function stands for."""
+        """What `inspect` reads: texts, annotations, what a function wraps."""
         self.facts.texts.formatted(obj, site)
         for holder in obj.__mro__ if is_a(obj, type) else (obj,):
             self.access.reads.attr(holder, "__doc__", site)

@@ -165,8 +165,8 @@ class Rules(Tracker):
         if not is_a(cls, _PROTOCOL) or not cls.__dict__.get("_is_protocol"):
             return
         if not policy.module_of(cls).startswith(lookup.LIBRARIES) and cls.__module__ not in sys.stdlib_module_names:
-            self.journal.refuse("MP111", f"{HERE} asks who has the attributes of the protocol `{cls.__name__}`.", site=site,
-                        hint="Ask for a class, or with `hasattr`.")  # fmt: skip
+            text = f"{HERE} tests for the protocol `{cls.__name__}`, whose members no guard can watch."
+            self.journal.refuse("MP111", text, site=site, hint="Test for a class, or use `hasattr`.")
             return
         for k in cls.__mro__:
             for name in {**k.__dict__, **inspect.get_annotations(k)} if k.__dict__.get("_is_protocol") else ():
@@ -212,7 +212,7 @@ class Rules(Tracker):
         if node is not None and not copying:
             self.refgraph.read(node.source, guard.IDENTITY, obj, site)
         elif fn is hash or (kind == kinds.SCALAR and not copying):
-            self.journal.refuse("MP103", f"{HERE} of an object that the region makes differs at every call.", site=site)
+            self.journal.refuse("MP103", f"{HERE} of an object created inside the region differs at each call.", site=site)
         else:
             if node is not None:
                 node.addressed = True
@@ -244,7 +244,7 @@ class Rules(Tracker):
                 for v in natives.elements(a):
                     if kinds.kind_of(v) == kinds.OBJECT:
                         self.facts.classes.special_methods(v, site)
-        if fn is not iter:  # it looks at the elements, whatever is in them; of a dict at its keys
+        if fn is not iter:  # it reads the elements in depth; of a dict, the keys
             self.access.callbacks.elements_of(site, (a for a in args if not is_a(a, dict)))
         self.access.arguments.read(site, (), kwargs)
 
@@ -258,7 +258,7 @@ class Rules(Tracker):
         """The body of a class statement runs without events."""
         text = f"The class `{args[1]}` is defined inside the region: the monitor can't follow its body."
         self.journal.refuse("MP111", text,
-                    hint="Define the class outside of the region.", site=site)  # fmt: skip
+                    hint="Define the class outside the region.", site=site)  # fmt: skip
 
     @rule(vars, dir)
     def rule_vars(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -282,7 +282,7 @@ class Rules(Tracker):
         elif node is not None:
             self.journal.refuse(
                 "MP111",
-                f"{HERE} takes all of `{obj.__name__}` as one dict, which no guard can watch.",
+                f"{HERE} reads `{obj.__name__}` as one dict, which no guard can watch.",
                 site=site,
             )
 
@@ -295,12 +295,12 @@ class Rules(Tracker):
         if any(is_a(a, torch.Tensor) for a in args):
             hint = "Print it after the region, or print numbers (`.item()`): those are printed when the graph has run."
             self.journal.refuse(
-                "MP102", f"{HERE} puts a tensor's values into text, where the graph can't follow.", hint=hint, site=site
+                "MP102", f"{HERE} formats a tensor's values as text, which no graph can do.", hint=hint, site=site
             )
             return
         if any(not printable(a) for a in args) or set(kwargs) - {"end", "sep", "flush"}:
-            self.journal.refuse("MP113", f"{HERE} prints what replay can't print again the same way.", site=site,
-                        hint="Print plain values: numbers, text, and containers of them.")  # fmt: skip
+            self.journal.refuse("MP114", f"{HERE} prints values that replay can't print again.", site=site,
+                        hint="Print numbers, strings, and containers of them.")  # fmt: skip
             return
         self.access.arguments.read(site, args, kwargs)
         payload = (tuple(map(frozen, args)), {k: frozen(v) for k, v in kwargs.items()})
@@ -328,7 +328,7 @@ class Rules(Tracker):
         self.stack.expect(lambda result: self.process_setting(site, fn, result))
 
     def process_setting(self, site: Any, fn: Any, result: Any) -> Any:
-        """What the program is told: the setting as it is without the recording, which is guarded."""
+        """What the program gets: the setting as it is without the recording, which is guarded."""
         result = self.calls.outside.collecting if fn is gc.isenabled else as_set(fn, result)
         self.calls.outside.setting_read(site, fn, (), result)
         return result

@@ -54,7 +54,7 @@ class TorchCalls(Tracker):
             return
         self.journal.refuse(
             "MP106",
-            f"{HERE} calls `{policy.shown_name(fn)}`, which changes or reads torch's state in a way a graph can't hold.",
+            f"{HERE} calls `{policy.shown_name(fn)}`, which reads or changes torch's state in a way that no graph can hold.",
             values=(Value("call", policy.shown_name(fn)),),
             site=site,
         )

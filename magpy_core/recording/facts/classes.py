@@ -60,7 +60,7 @@ class Classes(Tracker):
             elif hasattr(type(raw), "__get__"):
                 self.facts.values.read(source, raw, site)  # a descriptor of the user's own: its methods read it
                 self.descriptor(raw, site)
-            elif name not in _OF_TYPES:  # an instance's own value comes first so long as this is no data descriptor
+            elif name not in _OF_TYPES:  # an instance's own value comes first unless this is a data descriptor
                 self.refgraph.read(source, guard.TYPE, type(raw), site)
             self.facts.functions.guard(raw)
 
@@ -84,7 +84,7 @@ class Classes(Tracker):
                     self.member(tp, name, site)
 
     def guard_shadowed_class_attr(self, tp: type, name: str, site: Any) -> None:
-        """An object has the attribute itself, and its class has one of that name, which is no data descriptor so far."""
+        """The object has the attribute itself, and its class has one of the same name that is not a data descriptor."""
         raw, owner = lookup.class_lookup(tp, name)
         if owner is None or not kinds.is_heap_type(owner) or module_of(owner).startswith(lookup.LIBRARIES):
             return
@@ -167,7 +167,7 @@ class Classes(Tracker):
                     if name[:2] == "__" and name not in _PLAIN_NAMES and _belongs_elsewhere(raw):
                         text = f"`{name}` of the class `{k.__name__}` belongs to another object, which no guard watches."
                         self.journal.refuse(
-                            "MP111", text, hint="Write it as a method that calls the other object's.", site=site
+                            "MP111", text, hint="Define a method that calls the other object's method.", site=site
                         )
 
     def shape(self, tp: type, site: Any) -> None:

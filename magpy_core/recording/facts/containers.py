@@ -94,31 +94,31 @@ class Contents(Tracker):
             self._pure_keys[id(node)] = hashing.quiet_keys(node.obj)
         if self._pure_keys[id(node)] and hashing.quiet(key):
             return True
-        loud = next((k for k in (key, *natives.keys(node.obj)) if not hashing.quiet(k)), key)
+        impure = next((k for k in (key, *natives.keys(node.obj)) if not hashing.quiet(k)), key)
         self.journal.refuse(
             "MP111",
-            f"{HERE} looks into {a_type(node.obj)} with a key that hashes or compares by code of its own ({a_type(loud)}), "
-            "which must not run more often than the program runs it.",
+            f"{HERE} looks into {a_type(node.obj)} with a key whose `__hash__` or `__eq__` is user code ({a_type(impure)}), "
+            "which a guard would run more often than the program does.",
             hint="Let `__hash__` and `__eq__` do nothing but hash and compare attributes, or use plain values as keys.",
             site=site,
         )
         return False
 
-    def identified(self, site: Any, asked: bool, *values: Any, depth: int = 3) -> None:
+    def identified(self, site: Any, fixed: bool, *values: Any, depth: int = 3) -> None:
         """Objects and tensors from outside are compared or hashed: by what they are, wherever their class says nothing else.
 
-        ``asked``: with those that a set from outside holds, so each must stay the same one; among themselves it counts only
+        ``fixed``: with those that a set from outside holds, so each must stay the same one; among themselves it counts only
         which of them are one.
         """
         for value in values:
             kind = kinds.kind_of(value)
             if depth and (kind in _HELD or is_a(value, _KEYS)):
-                self.identified(site, asked, *natives.elements(value), depth=depth - 1)
+                self.identified(site, fixed, *natives.elements(value), depth=depth - 1)
             if kind == kinds.OBJECT:
                 self.facts.classes.special_methods(value, site)
             if kind not in _BY_IDENTITY or (node := self.refgraph.node(value)) is None:
                 continue
-            if asked and kind != kinds.TUPLE:
+            if fixed and kind != kinds.TUPLE:
                 self.refgraph.read(node.source, guard.IDENTITY, value, site)
             else:
                 node.addressed = True
@@ -163,7 +163,7 @@ class Contents(Tracker):
         node.contents_read = True
         if len(pairs) > _PY_CONTENT_LIMIT:
             self.journal.refuse(
-                "MP111", f"{HERE} reads {a_type(obj)} of {len(pairs)} elements whole: too many for guards.", site=site
+                "MP111", f"{HERE} reads {a_type(obj)} with {len(pairs)} elements in full: too many to guard.", site=site
             )
             return
         for k, v, how in pairs:

@@ -139,7 +139,7 @@ class Functions(Tracker):
         return self.refgraph.add(fn.__dict__, self.sources.make("dict", self.facts.roots.const_root(fn).source, None))
 
     def missing_arguments(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """That there is no default for an argument which the call leaves out decides that it raises."""
+        """A call without an argument that has no default raises: that there is no default is guarded."""
         code, defaults, named = fn.__code__, fn.__defaults__ or (), fn.__kwdefaults__ or {}
         positional = code.co_varnames[len(args) : code.co_argcount - len(defaults)]
         by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]

@@ -85,7 +85,7 @@ class Texts(Tracker):
                 else:
                     self.journal.refuse(
                         "MP103",
-                        f"{HERE} turns {a_type(obj)} into text that holds its address, which differs at every call.",
+                        f"{HERE} formats {a_type(obj)} as text that contains its address, which differs at each call.",
                         hint="Give the class a `__repr__`, or put one of its attributes into the text.",
                         site=site,
                     )
@@ -111,7 +111,7 @@ class Texts(Tracker):
             for name in ("__spec__", "__name__", "__file__"):
                 self.access.globals.read_module(obj, name, site)
         elif type(obj) is types.CellType or type(obj).__module__ == "_thread":
-            self.journal.refuse("MP103", f"{HERE} turns {a_type(obj)} into text that holds an address.", site=site)
+            self.journal.refuse("MP103", f"{HERE} formats {a_type(obj)} as text that contains an address.", site=site)
 
     def names_in_error(self, error: BaseException) -> None:
         """What native code raises has names of classes and functions in its text, which the program may change."""

@@ -71,7 +71,7 @@ class Unseen(Tracker):
                     self._found_in_class(first, fn)
 
     def _found_in_class(self, first: Any, fn: types.FunctionType) -> None:
-        """A special method, or one that native code has asked for: its class must go on giving it."""
+        """A special method, or one that native code looked up: its class must still provide it."""
         for cls in (type(first), first) if is_a(first, type) else (type(first),):
             names = [n for k in cls.__mro__ if kinds.is_heap_type(k) for n, raw in k.__dict__.items() if _runs(raw, fn)]
             for name in dict.fromkeys(names):

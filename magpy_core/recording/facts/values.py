@@ -116,7 +116,7 @@ class Values(Tracker):
             if kind == kinds.OPAQUE and not can_peek(value):
                 refgraph.read(source, guard.IS, value, site)
                 if type(value) in weakref.ProxyTypes:
-                    self.journal.refuse("MP111", f"{HERE} reads a weak proxy: what it stands for can't be named.", site=site)
+                    self.journal.refuse("MP111", f"{HERE} reads a weak proxy, whose object has no source.", site=site)
             elif kind == kinds.OBJECT:
                 self.native_facts(source, value, site)
         else:
@@ -125,7 +125,7 @@ class Values(Tracker):
         return value
 
     def written_over(self, node: Node, key: Any) -> bool:
-        """Whether the region has written there, if only what was there: then it is no place to put a copy of what was."""
+        """Whether the region has written there, even the same value: a private copy of the entry value must not go there."""
         table = instance_dict(node.obj) if node.kind == kinds.OBJECT else None
         handles = [node, self.refgraph.node(table) if table is not None else None]
         if node.source.kind == "dict":

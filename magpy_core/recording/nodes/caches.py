@@ -49,9 +49,9 @@ class Caches(Tracker):
         if self.ledger.ops.op_depth or self.nodes.one_node.active is not None:
             self.calls.torch.alone = True
             return  # part of the node that is being made
-        loud = next((a for a in (*args, *kwargs.values()) if not quiet(a)), None)
-        if loud is not None:
-            text = f"{HERE} hands {a_type(loud)} to a cache, which hashes or compares it by code of its own once more."
+        impure = next((a for a in (*args, *kwargs.values()) if not quiet(a)), None)
+        if impure is not None:
+            text = f"{HERE} passes {a_type(impure)} to a cache with its own `__hash__` or `__eq__`, which guards would run."
             self.journal.refuse("MP111", text, site=site)
             return
         self.facts.roots.const_root(fn)

@@ -49,13 +49,13 @@ class Checkpoints(Tracker):
     def begin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``checkpoint(fn, *args)`` is about to run."""
         if self._begun:  # what it keeps there runs hooks of the one around it, whose gradient mode is not the program's
-            self.journal.refuse("MP107", f"{HERE} checkpoints a part of what is checkpointed already.", site=site)
+            self.journal.refuse("MP107", f"{HERE} nests one checkpoint inside another, which can't be recorded.", site=site)
         elif kwargs.get("use_reentrant") is not False or kwargs.get("preserve_rng_state", True) is not True:
-            text = f"{HERE} checkpoints in a way that a graph can't repeat."
+            text = f"{HERE} uses a kind of checkpointing that no graph can repeat."
             hint = "Pass `use_reentrant=False`, and let it keep the random state."
             self.journal.refuse("MP107", text, hint=hint, site=site)
         elif unknown := [name for name in ("context_fn", "debug", "determinism_check") if name in kwargs]:
-            self.journal.refuse("MP107", f"{HERE} is given `{unknown[0]}`, which a graph can't keep.", site=site)
+            self.journal.refuse("MP107", f"{HERE} passes `{unknown[0]}`, which no graph can hold.", site=site)
         if (called := disabled_version(fn)) is not None:
             self.facts.functions.guard(called)  # its frame is monitored, and the cells that it reads
         last = next(iter(reversed(self.ledger.ops.graph.nodes)), None)
@@ -76,7 +76,7 @@ class Checkpoints(Tracker):
     def _returned(self, begun: _Begun, result: Any) -> Any:
         del self._begun[self._begun.index(begun) :]  # checkpoints inside that raised are still there
         if self._done() != begun.done:
-            text = f"{HERE} checkpoints a function that does more than compute: the backward pass would do that again."
+            text = f"{HERE} checkpoints a function with side effects: the backward pass would repeat them."
             hint = "Move what it counts, prints or draws out of the checkpointed function."
             self.journal.refuse("MP107", text, hint=hint, site=begun.site)
         if self._begun:

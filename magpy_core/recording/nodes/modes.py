@@ -41,7 +41,7 @@ class Modes(Tracker):
             ("magpy_core", "torch._subclasses", "torch.utils.checkpoint")
         ):
             name = _STATE_CHANGERS[frame.f_code]
-            self.journal.refuse("MP106", f"{HERE} changes how torch works (`{name}`), which a graph can't do.",
+            self.journal.refuse("MP106", f"{HERE} changes how torch works (`{name}`), which no graph can repeat.",
                         values=(Value("call", name),), hint="Do it around the region.")  # fmt: skip
         return False
 
@@ -49,9 +49,9 @@ class Modes(Tracker):
         ctx = frame.f_locals.get("self")
         if self.refgraph.node(ctx) is not None:
             self.calls.python.whole_state(ctx, self.journal.site)
-        elif not self._autocast:  # what it was not told it has asked of torch
-            for ask, about in ((torch.get_autocast_dtype, (ctx.device,)), (torch.is_autocast_cache_enabled, ())):
-                self.calls.outside.setting_read(self.journal.site, ask, about, ask(*about))
+        elif not self._autocast:  # arguments that were not given are read from torch
+            for getter, about in ((torch.get_autocast_dtype, (ctx.device,)), (torch.is_autocast_cache_enabled, ())):
+                self.calls.outside.setting_read(self.journal.site, getter, about, getter(*about))
         args = (ctx.device, ctx.fast_dtype, ctx._enabled, ctx._cache_enabled)
         node = self.ledger.ops.graph.call_function(autocast_mode._enter_autocast, args)
         node.meta["magpy_site"] = self.journal.site

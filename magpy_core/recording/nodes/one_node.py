@@ -5,6 +5,7 @@ Key type: OneNode.
 
 from __future__ import annotations
 
+import dis
 import functools
 import types
 from collections.abc import Callable
@@ -72,6 +73,12 @@ def applier(cls: Any) -> Callable[..., Any]:
     return apply
 
 
+@functools.lru_cache(maxsize=1024)
+def _globals_of(code: types.CodeType) -> frozenset[str]:
+    """Names of globals and builtins that a function's own code uses; `co_names` has those of attributes, too."""
+    return frozenset(i.argval for i in dis.get_instructions(code) if i.opname.endswith("_GLOBAL"))
+
+
 def self_contained(fn: Any) -> bool:
     """Whether a Python function reads nothing but its arguments, builtins and modules."""
     if is_a(fn, (staticmethod, classmethod)):
@@ -86,7 +93,7 @@ def self_contained(fn: Any) -> bool:
     while codes:
         code = codes.pop()
         codes += [c for c in code.co_consts if is_a(c, types.CodeType)]
-        names = [n for n in code.co_names if n in fn.__globals__]
+        names = [name for name in _globals_of(code) if name in fn.__globals__]
         if not all(is_a(fn.__globals__[name], types.ModuleType) for name in names):
             return False
     return True
@@ -135,7 +142,7 @@ class OneNode(Tracker):
     def _returned(self, applied: _Applied, result: Any) -> Any:
         self.active = None
         if applied.checked and applied.held != _held(applied.args):
-            self.journal.refuse("MP107", f"{HERE} changes a container that it is given.")
+            self.journal.refuse("MP107", f"{HERE} changes a container passed as an argument.")
         if self._effects() != applied.effects:
             self.journal.refuse("MP107", "The forward of an autograd.Function changes state outside the region.")
         target = applied.target
@@ -155,7 +162,7 @@ class OneNode(Tracker):
     def function_apply(self, frame: Any) -> bool:
         """``Function.apply`` itself: reached without an event (from a library), its node can't be recorded."""
         if self.active is None and not self.ledger.ops.op_depth and not self.journal.refused:
-            self.journal.refuse("MP107", "An autograd.Function is called from a library, where its call can't be recorded.")
+            self.journal.refuse("MP107", "A library calls an autograd.Function, where the call can't be recorded.")
         return False
 
     def applied_by_library(self, frame: Any) -> bool:

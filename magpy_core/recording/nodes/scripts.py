@@ -88,15 +88,15 @@ class Scripts(Tracker):
             put_function_mode_back(self.ledger.ops)
 
     def compiles_itself(self, frame: Any) -> NoReturn:
-        """torch.cond and its kin hand what they are given to a torch.compile of their own, in this frame. That works only
+        """torch.cond and its like give their arguments to a torch.compile of their own, in this frame. That works only
         where our modes are off the stack and no frame is intercepted: the recording ends here."""
         text = "This operator (torch.cond or its kin) gives functions to torch.compile: the region can't be captured."
         self._leave_alone(text, "Make the call outside of the region, or leave this region to torch.compile.")
 
     def traces_itself(self, frame: Any) -> NoReturn:
         """``torch.jit.trace`` notes down operations itself, and not the right ones where a mode runs each in its place."""
-        text = f"{HERE} records operations with torch.jit.trace, which can't be watched at the same time."
-        self._leave_alone(text, "Trace outside of the region, or leave it out: MagPy captures the function as it is.")
+        text = f"{HERE} records operations with torch.jit.trace, which can't be monitored at the same time."
+        self._leave_alone(text, "Trace outside the region, or remove the trace: MagPy captures the function as it is.")
 
     def _leave_alone(self, text: str, hint: str) -> NoReturn:
         self._without_shadow = self._without_shadow or set_aside(self.ledger.ops.shadow)

@@ -1,4 +1,4 @@
-"""Programs that random changes of the world found wrong once, or nearly. See tests/soundness/world.py."""
+"""Programs that random changes of the world found wrong once, or nearly. See tests/soundness/harness/world.py."""
 
 # ruff: noqa
 import torch

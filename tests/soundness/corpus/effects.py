@@ -1,5 +1,5 @@
 """Side effects that are easily dropped, doubled or put in another order: files, finalizers, weak references, generators,
-context managers left early. See tests/soundness/world.py."""
+context managers left early. See tests/soundness/harness/world.py."""
 
 # ruff: noqa
 import collections

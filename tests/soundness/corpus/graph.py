@@ -1,4 +1,4 @@
-"""Programs about the operator graph: modes, randomness, state, autograd, hooks. See tests/soundness/world.py."""
+"""Programs about the operator graph: modes, randomness, state, autograd, hooks. See tests/soundness/harness/world.py."""
 
 # ruff: noqa
 import copy
@@ -387,7 +387,7 @@ def args(i):
     return (t[i % 3 : i % 3 + 4],)
 
 
-# === custom_function: refused
+# === custom_function
 class Double(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, k):

@@ -1,4 +1,4 @@
-"""Programs about the Python language: what the monitor must pass through unchanged. See tests/soundness/world.py."""
+"""Programs about the Python language: what the monitor must pass through unchanged. See tests/soundness/harness/world.py."""
 
 # ruff: noqa
 import collections

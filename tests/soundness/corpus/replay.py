@@ -1,4 +1,4 @@
-"""Programs about side effects: what replay must do again. See tests/soundness/world.py."""
+"""Programs about side effects: what replay must do again. See tests/soundness/harness/world.py."""
 
 # ruff: noqa
 import collections

@@ -1,4 +1,4 @@
-"""Programs about numbers that vary: counters, rates, lengths, thresholds. See tests/soundness/world.py."""
+"""Programs about numbers that vary: counters, rates, lengths, thresholds. See tests/soundness/harness/world.py."""
 
 # ruff: noqa
 import collections

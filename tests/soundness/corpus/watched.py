@@ -1,4 +1,4 @@
-"""Objects whose dicts tell by their version tags that nothing was written: every way to write to them, or to replace them. See tests/soundness/world.py."""
+"""Objects whose dicts tell by their version tags that nothing was written: every way to write to them, or to replace them. See tests/soundness/harness/world.py."""
 
 # ruff: noqa
 from collections import OrderedDict

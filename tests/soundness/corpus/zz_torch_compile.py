@@ -1,4 +1,4 @@
-"""Programs beside the user's own torch.compile: last, because its caches stay in the process. See tests/soundness/world.py."""
+"""Programs beside the user's own torch.compile: last, because its caches stay in the process. See tests/soundness/harness/world.py."""
 
 # ruff: noqa
 import torch

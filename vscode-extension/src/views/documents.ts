@@ -1,4 +1,4 @@
-/** Guards, graphs and generated code as read-only documents, with links from their lines to the program's. */
+/** Guards, graphs and generated code as read-only documents, with links to the program's lines. */
 
 import * as vscode from "vscode";
 import { type CaptureAt, type TextAnswer, type TextKind, VIEWS } from "../protocol";
@@ -19,19 +19,19 @@ export class ViewDocuments implements vscode.TextDocumentContentProvider, vscode
     ];
   }
 
-  /** Opens the document; throws, with the server's sentence, where there is nothing to show. */
+  /** Opens the document; throws the server's message if there is nothing to show. */
   async show(kind: TextKind, at: CaptureAt): Promise<void> {
     const answer = await this.ask({ ...at, kind });
-    // A document opened from the tree stays with its capture; one opened by a command follows the latest.
+    // A document opened from the tree shows a fixed capture; one opened by a command shows the latest.
     const [region = answer.region] = answer.title.split(" · ");
     const uri = vscode.Uri.from({ scheme: VIEW_SCHEME, ...nameOf({ ...at, run: answer.run, region: answer.region, kind }, region) });
-    this.changed.fire(uri); // it may be open, from an older run
+    this.changed.fire(uri); // it may be open with the content of an older run
     const document = await vscode.workspace.openTextDocument(uri);
     await vscode.languages.setTextDocumentLanguage(document, answer.language);
     await vscode.window.showTextDocument(document, { preview: true });
   }
 
-  /** A run has ended: open documents show the new one. */
+  /** Updates open documents after a run has ended. */
   refresh(): void {
     for (const document of vscode.workspace.textDocuments) {
       if (document.uri.scheme === VIEW_SCHEME) {

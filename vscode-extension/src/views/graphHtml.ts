@@ -1,4 +1,4 @@
-/** The page of the graph's webview. Pure. It may load its one script and nothing else. */
+/** The page of the graph's webview. Pure. It may load only its script. */
 
 const STYLE = `
 body { margin: 0; padding: 0; height: 100vh; display: flex; flex-direction: column; overflow: hidden; }
@@ -33,7 +33,7 @@ export function graphHtml(options: { script: string; source: string; nonce: stri
 <body>
 <header>
 <span id="title" role="heading" aria-level="1"></span>
-<button id="rest" type="button" hidden title="As a text, with every node"></button>
+<button id="rest" type="button" hidden title="Open as text, with every node"></button>
 <select id="kind" aria-label="Which graph"><option value="operators">Operator graph</option><option value="references">RefGraph</option></select>
 <select id="capture" aria-label="Capture"></select>
 <input id="search" type="search" placeholder="Search (Enter: next)" aria-label="Search nodes" spellcheck="false">
@@ -42,7 +42,7 @@ export function graphHtml(options: { script: string; source: string; nonce: stri
 <button id="in" type="button" title="Zoom in (+)" aria-label="Zoom in">+</button>
 <button id="whole" type="button" title="Whole graph (0)">Fit</button>
 </header>
-<main><canvas id="graph" tabindex="0" role="img" aria-label="Graph; search for a node to hear of it"></canvas><div id="tip" hidden></div></main>
+<main><canvas id="graph" tabindex="0" role="img" aria-label="Graph; search for a node to have it read aloud"></canvas><div id="tip" hidden></div></main>
 <script nonce="${nonce}" src="${script}"></script>
 </body>
 </html>

@@ -1,4 +1,4 @@
-/** The one webview: it draws the operator graph or the RefGraph of a capture, and jumps to a node's line. */
+/** The webview that draws the operator graph or the RefGraph of a capture and jumps to a node's line. */
 
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
@@ -23,7 +23,7 @@ export class GraphPanel implements vscode.Disposable {
     private readonly list: (at: CaptureAt, kind: GraphKind) => Promise<void>,
   ) {}
 
-  /** Shows a graph, `nodes` of it chosen; throws, with the server's sentence, where there is none. */
+  /** Shows a graph with `nodes` selected; throws the server's message if there is none. */
   async show(wanted: Wanted, nodes: readonly string[] = []): Promise<void> {
     const graph = await this.ask(wanted);
     this.wanted = { ...wanted, run: graph.run, region: graph.region };
@@ -35,7 +35,7 @@ export class GraphPanel implements vscode.Disposable {
     await panel.webview.postMessage(this.latest);
   }
 
-  /** A run has ended: an open panel shows its graph. */
+  /** Updates an open panel after a run has ended. */
   async refresh(): Promise<void> {
     const { panel } = this;
     if (panel === undefined) {
@@ -99,7 +99,7 @@ export class GraphPanel implements vscode.Disposable {
   }
 }
 
-/** Puts the cursor on a line, beside the graph and not in its place. */
+/** Puts the cursor on a line, in an editor next to the graph. */
 async function goTo(place: Place, graph: vscode.ViewColumn | undefined): Promise<void> {
   const uri = vscode.Uri.parse(place.uri, true);
   if (uri.scheme === "vscode-notebook-cell") {

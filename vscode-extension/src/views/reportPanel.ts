@@ -1,10 +1,10 @@
-/** The report's page (as `magpy-lsp check --html` writes it) in a webview. It has a content security policy of its own. */
+/** The report page of `magpy-lsp check --html` in a webview. The page has its own content security policy. */
 
 import * as vscode from "vscode";
 import { VIEWS } from "../protocol";
 import type { Server } from "../server";
 
-/** The colours of the window: a webview's own preference is the system's. */
+/** The window's theme: a webview only knows the system's. */
 function theme(): "dark" | "light" {
   const { ColorThemeKind: kinds, window } = vscode;
   return [kinds.Dark, kinds.HighContrast].includes(window.activeColorTheme.kind) ? "dark" : "light";

@@ -1,4 +1,4 @@
-/** The MagPy tree: entrypoint, region, capture, and what was found in them. */
+/** The MagPy tree: entrypoint, region, capture, and their findings. */
 
 import * as vscode from "vscode";
 import { type TreeRun, VIEWS } from "../protocol";
@@ -6,7 +6,7 @@ import type { Server } from "../server";
 import { type Item, itemsOf } from "./treeItems";
 
 export const TREE_VIEW = "magpy.runs";
-/** Set while there is a run to look into: menus depend on it. */
+/** The context key that is set while there is a run to inspect. */
 const HAS_RUNS = "magpy.hasRuns";
 
 export class RunTree implements vscode.TreeDataProvider<Item>, vscode.Disposable {
@@ -21,11 +21,11 @@ export class RunTree implements vscode.TreeDataProvider<Item>, vscode.Disposable
   ) {
     this.view = vscode.window.createTreeView(TREE_VIEW, { treeDataProvider: this, showCollapseAll: true });
     this.view.onDidChangeVisibility(() => {
-      this.refresh(); // what it says of times is of then
+      this.refresh(); // relative times have changed
     });
   }
 
-  /** Ask the server what there is. Failures leave the tree as it was. */
+  /** Requests the runs from the server. If that fails, the tree is unchanged. */
   refresh(): void {
     const client = this.server.running;
     if (client === undefined) {
@@ -37,7 +37,7 @@ export class RunTree implements vscode.TreeDataProvider<Item>, vscode.Disposable
         this.show(runs);
       },
       (error: unknown) => {
-        this.log.warn(`The runs are not known: ${String(error)}`);
+        this.log.warn(`The server did not return its runs: ${String(error)}`);
       },
     );
   }

@@ -1,4 +1,4 @@
-/** The tree of the runs as items to show. Pure: see tree.ts for the view itself. */
+/** The items of the tree of runs. Pure: see tree.ts for the view itself. */
 
 import type { CaptureAt, Place, TreeCapture, TreeFinding, TreeRegion, TreeRun } from "../protocol";
 import { plural } from "../statusText";
@@ -14,21 +14,21 @@ export interface Item {
   /** For the menus: `run`, `region`, `capture`. */
   context?: string;
   place?: Place | null;
-  /** A command of the extension with the capture it is about. */
+  /** A command of the extension, with its capture. */
   command?: string;
   at?: CaptureAt;
 }
 
 const ICONS = { error: "error", warning: "warning", information: "info", hint: "lightbulb" } as const;
 
-/** `nameOf` gives what a program's file is called in this workspace. */
+/** `nameOf` returns the name of a program's file in this workspace. */
 export function itemsOf(runs: readonly TreeRun[], now: number, nameOf: (uri: string) => string): Item[] {
   return runs.map((run) => runItem(run, now, run.uri.endsWith(`/${run.label}`) ? nameOf(run.uri) : run.label)).reverse();
 }
 
 function runItem(run: TreeRun, now: number, label: string): Item {
   const state = run.state === "running" || run.state === "starting" ? "running" : run.state;
-  const told = [
+  const parts = [
     run.mode === "check" ? "checked" : "run compiled",
     ...(run.endedAt === null ? [] : [ago(now - run.endedAt)]),
     ...(run.older ? ["older than the text"] : []),
@@ -36,7 +36,7 @@ function runItem(run: TreeRun, now: number, label: string): Item {
   return {
     id: run.key,
     label,
-    detail: state === "running" ? "running…" : state === "done" ? told.join(", ") : `${state}, ${told.slice(1).join(", ")}`,
+    detail: state === "running" ? "running…" : state === "done" ? parts.join(", ") : `${state}, ${parts.slice(1).join(", ")}`,
     tooltip: run.summary,
     icon: state === "running" ? "sync~spin" : run.older ? "history" : run.mode === "check" ? "checklist" : "rocket",
     context: "run",
@@ -62,7 +62,7 @@ function regionItem(run: TreeRun, region: TreeRegion): Item {
     id,
     label: region.name,
     detail: region.summary,
-    tooltip: region.complete ? "One complete graph." : "Not one graph: its findings say why.",
+    tooltip: region.complete ? "One complete graph." : "The graph is incomplete: its findings say why.",
     icon: region.complete ? "pass" : "circle-slash",
     context: "region",
     place: region.place,
@@ -129,7 +129,7 @@ function findingItem(id: string, finding: TreeFinding): Item {
   };
 }
 
-/** `2 min ago`; a run's end as a person says it. */
+/** `2 min ago`: the relative time of a run's end. */
 export function ago(milliseconds: number): string {
   const minutes = Math.floor(milliseconds / 60_000);
   if (minutes < 1) {

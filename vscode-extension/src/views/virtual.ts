@@ -1,4 +1,4 @@
-/** Names of the virtual documents: what they show is in their URI. Pure. */
+/** URIs of the virtual documents, which identify their content. Pure. */
 
 import type { CaptureAt, TextKind } from "../protocol";
 
@@ -24,7 +24,7 @@ export function nameOf(wanted: Wanted, region: string): { path: string; query: s
   return { path: `/${safe}${which} ${NAMES[wanted.kind]}.py`, query: JSON.stringify(wanted) };
 }
 
-/** What a URI's query asks for; undefined when it is not one of ours. */
+/** The request in a URI's query; undefined if the URI is not ours. */
 export function wantedOf(query: string): Wanted | undefined {
   try {
     const parsed: unknown = JSON.parse(query);
@@ -36,7 +36,7 @@ export function wantedOf(query: string): Wanted | undefined {
   }
 }
 
-/** What a view's command is about: a region's id, a capture, an item of the tree; a menu may pass anything else. */
+/** The argument of a view's command: a region's id, a capture, or an item of the tree; a menu may pass anything else. */
 export function captureAt(about: unknown): CaptureAt {
   if (typeof about === "string") {
     return { region: about };

@@ -1,4 +1,4 @@
-/** Where the graph is on the screen, and what of it is seen. Pure: the drawing is in graph.ts. */
+/** Position and visible part of the graph. Pure: drawing is in graph.ts. */
 
 export interface Box {
   x: number;
@@ -23,7 +23,7 @@ const MARGIN = 16;
 const LEGIBLE = 0.3;
 const OPENING = 0.7;
 
-/** What a graph is first shown as: whole, or from its beginning where too little could be read of it as a whole. */
+/** The initial view: the whole graph, or its beginning if the whole would not be readable. */
 export function opening(graph: Size, screen: Size, across: boolean): Camera {
   const whole = fit(graph, screen);
   if (whole.scale >= LEGIBLE) {
@@ -33,7 +33,7 @@ export function opening(graph: Size, screen: Size, across: boolean): Camera {
   return centred(x, screen.height / 2 / OPENING, OPENING, screen);
 }
 
-/** The whole graph, centred; never larger than life. */
+/** The whole graph, centred, at most at scale 1. */
 export function fit(graph: Size, screen: Size): Camera {
   const room = Math.min((screen.width - MARGIN) / graph.width, (screen.height - MARGIN) / graph.height);
   const scale = Math.min(Math.max(room, SMALLEST), 1);
@@ -44,7 +44,7 @@ export function centred(x: number, y: number, scale: number, screen: Size): Came
   return { x: x - screen.width / (2 * scale), y: y - screen.height / (2 * scale), scale };
 }
 
-/** Zoomed by `factor`; what is under the point stays there. */
+/** Zooms by `factor` around a fixed point. */
 export function zoomed(camera: Camera, factor: number, at: Box): Camera {
   const scale = Math.min(Math.max(camera.scale * factor, SMALLEST), LARGEST);
   return { x: camera.x + at.x / camera.scale - at.x / scale, y: camera.y + at.y / camera.scale - at.y / scale, scale };
@@ -58,7 +58,7 @@ export function toWorld(camera: Camera, at: Box): Box {
   return { x: at.x / camera.scale + camera.x, y: at.y / camera.scale + camera.y };
 }
 
-/** Boxes by the rows they stand in, so that neither a frame nor a click looks at all of thousands. */
+/** Boxes by row, so that neither drawing nor a click has to search thousands. */
 export class Rows {
   private readonly rows = new Map<number, number[]>();
 
@@ -80,7 +80,7 @@ export class Rows {
     return Math.floor(y / this.box.height);
   }
 
-  /** The boxes that a part of the world shows. */
+  /** The boxes in a part of the world. */
   inside(from: Box, to: Box): number[] {
     const found: number[] = [];
     for (let row = this.row(from.y) - 1; row <= this.row(to.y); row++) {
@@ -100,14 +100,14 @@ export class Rows {
   }
 }
 
-/** The nodes that have all words of `text` in what is told of them. */
-export function matches(nodes: readonly { told: readonly string[]; label: string; name: string }[], text: string): number[] {
+/** The nodes whose description contains all words of `text`. */
+export function matches(nodes: readonly { tooltip: readonly string[]; label: string; name: string }[], text: string): number[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) {
     return [];
   }
   return nodes.flatMap((node, index) => {
-    const all = [node.name, node.label, ...node.told].join("\n").toLowerCase();
+    const all = [node.name, node.label, ...node.tooltip].join("\n").toLowerCase();
     return words.every((word) => all.includes(word)) ? [index] : [];
   });
 }

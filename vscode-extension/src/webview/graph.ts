@@ -20,7 +20,7 @@ const kind = element("kind") as HTMLSelectElement;
 const capture = element("capture") as HTMLSelectElement;
 const context = canvas.getContext("2d") as CanvasRenderingContext2D;
 
-const READABLE = 0.45; // below this scale text is a grey stripe
+const READABLE = 0.45; // below this scale text is not readable
 const CLICK = 4; // pixels that a click may move
 
 let graph: Graph | undefined;
@@ -31,7 +31,7 @@ let hit = -1;
 let chosen = new Set<number>();
 let hovered: number | undefined;
 let colours: Record<string, string> = {};
-let asked = 0;
+let frameRequest = 0;
 
 function screen(): Size {
   return { width: canvas.clientWidth, height: canvas.clientHeight };
@@ -57,13 +57,13 @@ function theme(): void {
 }
 
 function draw(): void {
-  if (asked === 0) {
-    asked = requestAnimationFrame(paint);
+  if (frameRequest === 0) {
+    frameRequest = requestAnimationFrame(paint);
   }
 }
 
 function paint(): void {
-  asked = 0;
+  frameRequest = 0;
   const { width, height } = screen();
   const ratio = window.devicePixelRatio;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
@@ -101,7 +101,7 @@ function cuts({ cuts: heights, width }: Graph, scale: number): void {
   context.setLineDash([]);
 }
 
-/** All edges of one look are one path: thousands cost one call. */
+/** Draws all edges of one style as one path, so that thousands take one call. */
 function edges({ nodes, edges: all, boxWidth, boxHeight, across }: Graph, from: Box, to: Box, scale: number): void {
   const near = new Path2D();
   const others = new Path2D();
@@ -166,7 +166,7 @@ function box({ nodes, boxWidth, boxHeight }: Graph, index: number, scale: number
   context.fillText(ending(node.below, 28), node.x + boxWidth / 2, node.y + 30, boxWidth - 8);
 }
 
-/** Of a long path the end tells more than the beginning. */
+/** The end of a long path, which is more informative than its beginning. */
 function ending(text: string, width: number): string {
   return text.length <= width ? text : `…${text.slice(1 - width)}`;
 }
@@ -177,7 +177,7 @@ function show(next: Graph, names: readonly string[]): void {
   rows = new Rows(next.nodes, { width: next.boxWidth, height: next.boxHeight });
   title.textContent = next.title;
   rest.hidden = next.left === 0;
-  rest.textContent = `${next.left} more are not drawn: list them all`;
+  rest.textContent = `${next.left} more nodes are not drawn: list all`;
   kind.value = next.kind;
   capture.replaceChildren(
     ...Array.from({ length: next.of }, (_, i) => new Option(`capture ${i + 1}`, String(i + 1), false, i + 1 === next.capture)),
@@ -203,11 +203,11 @@ function centre(index: number): void {
   }
 }
 
-/** Search anew; `hit` says which of the results is in the middle. */
+/** Searches again; `hit` is the index of the centred result. */
 function look(): void {
   hits = graph === undefined ? [] : matches(graph.nodes, search.value);
   hit = -1;
-  told();
+  showMatchCount();
 }
 
 function step(by: number): void {
@@ -220,14 +220,14 @@ function step(by: number): void {
     chosen = new Set([index]);
     centre(index);
   }
-  told();
+  showMatchCount();
   draw();
 }
 
-function told(): void {
+function showMatchCount(): void {
   const count = graph?.nodes.length ?? 0;
   found.textContent =
-    search.value.trim() === "" ? `${count} nodes` : hits.length === 0 ? "nothing found" : hit < 0 ? `${hits.length} found` : `${hit + 1} of ${hits.length}`;
+    search.value.trim() === "" ? `${count} nodes` : hits.length === 0 ? "no matches" : hit < 0 ? `${hits.length} matches` : `${hit + 1} of ${hits.length}`;
 }
 
 function point(event: MouseEvent): Box {
@@ -246,7 +246,7 @@ function hover(event: MouseEvent): void {
   canvas.style.cursor = node === undefined ? "grab" : node.place === null ? "default" : "pointer";
   tip.hidden = node === undefined;
   if (node !== undefined) {
-    tip.textContent = node.told.join("\n");
+    tip.textContent = node.tooltip.join("\n");
     const { width, height } = screen();
     tip.style.left = `${Math.max(8, Math.min(at.x + 14, width - tip.offsetWidth - 8))}px`;
     const below = at.y + 18;

@@ -1,0 +1,1 @@
+"""Worlds, changes, comparison and runs: what every soundness test stands on."""

@@ -1,0 +1,165 @@
+"""magpy-lsp diff: what appeared, went, got slower, and the exit status that says so."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from lsp_server.cli.main import cli
+from lsp_server.formats import as_json
+from lsp_server.formats.view import View
+from lsp_server.sources import Sources
+from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report
+
+FILE = "/project/train.py"
+LINES = "def step():\n    loss.item()\n    x.tolist()\n    print(x)\n"
+NET = RegionSummary(
+    "r0",
+    "module",
+    "Net",
+    FILE,
+    1,
+    calls=9,
+    captures=1,
+    complete=True,
+    guards=40,
+    eager_ms=9.0,
+    compiled_ms=5.0,
+    guard_ms=0.1,
+)
+
+
+def finding(line: int, code: str = "MP102", message: str = "") -> Finding:
+    at = Range(Position(line - 1, 4), Position(line - 1, 15))
+    return Finding(code, message or f"line {line} is read", Location(FILE, at, "step"))
+
+
+def report(*findings: Finding, regions: tuple[RegionSummary, ...] = (NET,)) -> Report:
+    return Report("train.py", list(regions), list(findings), {"total": 1.0})
+
+
+class Diff:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def write(self, name: str, one: Report, lines: str = LINES, *, plain: bool = False) -> str:
+        view = View(base=Path("/project"), root=Path("/project"), sources=Sources({FILE: lines}))
+        data = json.loads(as_json.text(one, view))
+        if plain:
+            for found in data["findings"]:
+                del found["fingerprint"]
+        (self.folder / name).write_text(json.dumps(data))
+        return str(self.folder / name)
+
+    def __call__(self, old: Report, new: Report, *options: str, **more: Any) -> Result:
+        files = self.write("old.json", old, **more), self.write("new.json", new, **more)
+        return CliRunner().invoke(cli, ["diff", *files, *options])
+
+
+@pytest.fixture
+def diff(tmp_path: Path) -> Diff:
+    return Diff(tmp_path)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_what_appeared_and_what_is_gone(diff: Diff, plain: bool) -> None:
+    result = diff(report(finding(2), finding(3)), report(finding(3), finding(4, "MP101")), plain=plain)
+    assert result.exit_code == 1
+    assert result.stdout == (
+        "Appeared:\n  /project/train.py:4:5: MP101 [warning] line 4 is read\n\n"
+        "Disappeared:\n  /project/train.py:2:5: MP102 [warning] line 2 is read\n\n"
+        "1 finding appeared, 1 disappeared, 1 unchanged; no region got worse.\n"
+    )
+
+
+def test_the_same_is_clean(diff: Diff) -> None:
+    result = diff(report(finding(2)), report(finding(2)))
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "0 findings appeared, 0 disappeared, 1 unchanged; no region got worse.\n",
+    )
+
+
+def test_moved_lines_and_other_values_are_no_change(diff: Diff) -> None:
+    old = diff.write("old.json", report(finding(2, message="was 1")))
+    new = diff.write("new.json", report(finding(4, message="was 2")), "import a\nimport b\n" + LINES)
+    result = CliRunner().invoke(cli, ["diff", old, new])
+    assert result.exit_code == 0 and "0 disappeared, 1 unchanged" in result.stdout
+
+
+def test_only_findings_that_count_fail_and_going_never_does(diff: Diff) -> None:
+    hint = report(finding(4, "MP204"))
+    assert diff(report(), hint).exit_code == 0
+    assert diff(report(), hint, "--fail-on", "hint").exit_code == 1
+    assert diff(report(), hint, "--fail-on", "hint", "--exit-zero").exit_code == 0
+    assert diff(report(finding(2)), report()).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "said"),
+    [
+        ({"compiled_ms": 7.5}, 1, "compiled:              5 -> 7.5 ms (+50%) slower"),
+        ({"compiled_ms": 5.9}, 0, None),  # within the threshold
+        ({"compiled_ms": 2.5}, 0, "compiled:              5 -> 2.5 ms (-50%)"),
+        ({"guard_ms": 0.3}, 1, "guard check:           0.1 -> 0.3 ms (+200%) slower"),
+        ({"eager_ms": 90.0}, 0, "eager:                 9 -> 90 ms (+900%)"),
+        ({"graph_breaks": 1, "complete": False}, 1, "the graph is no longer complete"),
+        ({"captures_after_step_3": 1}, 1, "captures after step 3: 0 -> 1 worse"),
+        ({"guards": 400}, 0, "guards:                40 -> 400"),
+        ({"compiled_ms": None}, 0, None),  # not measured
+    ],
+)
+def test_regions(diff: Diff, change: dict[str, Any], status: int, said: str | None) -> None:
+    result = diff(report(), report(regions=(replace(NET, **change),)))
+    assert result.exit_code == status
+    if said is None:
+        assert "Regions:" not in result.stdout
+    else:
+        assert f"    {said}\n" in result.stdout and "  Net (module) at /project/train.py:1\n" in result.stdout
+
+
+def test_a_tiny_time_is_noise_and_the_threshold_can_be_set(diff: Diff) -> None:
+    fast = replace(NET, compiled_ms=0.01)
+    assert diff(report(regions=(fast,)), report(regions=(replace(fast, compiled_ms=0.02),))).exit_code == 0
+    slower = report(regions=(replace(NET, compiled_ms=5.5),))
+    assert diff(report(), slower).exit_code == 0
+    assert diff(report(), slower, "--threshold", "5").exit_code == 1
+
+
+def test_regions_that_came_and_went(diff: Diff) -> None:
+    other = replace(NET, name="Other")
+    result = diff(report(), report(regions=(other,)))
+    assert result.exit_code == 0
+    assert "Other (module) at /project/train.py:1: new\n" in result.stdout
+    assert "Net (module) at /project/train.py:1: removed\n" in result.stdout
+
+
+def test_json(diff: Diff) -> None:
+    slow = replace(NET, compiled_ms=10.0)
+    data = json.loads(diff(report(finding(2)), report(finding(3), regions=(slow,)), "--format", "json").stdout)
+    assert data["worse"] is True
+    assert [f["code"] for f in data["findings"]["appeared"]] == ["MP102"] and data["findings"]["unchanged"] == 0
+    (changed,) = data["regions"]["changed"]
+    assert changed["name"] == "Net" and changed["worse"]
+    assert changed["changes"] == [{"what": "compiled", "unit": "ms", "old": 5.0, "new": 10.0, "ratio": 2.0, "worse": True}]
+
+
+@pytest.mark.parametrize("content", [None, b"{", b"[]", b"{}", b"\xff", b'{"findings": [{"code": "MP999"}]}'])
+def test_what_is_no_report_is_status_2(diff: Diff, tmp_path: Path, content: bytes | None) -> None:
+    good, bad = diff.write("good.json", report()), tmp_path / "bad.json"
+    if content is not None:
+        bad.write_bytes(content)
+    for pair in ([good, str(bad)], [str(bad), good]):
+        result = CliRunner().invoke(cli, ["diff", *pair])
+        assert result.exit_code == 2 and str(bad) in result.stderr and result.stdout == ""
+
+
+def test_one_may_come_from_stdin(diff: Diff) -> None:
+    file = diff.write("good.json", report(finding(2)))
+    result = CliRunner().invoke(cli, ["diff", "-", file], input=Path(file).read_text())
+    assert result.exit_code == 0 and "1 unchanged" in result.stdout

@@ -1,0 +1,114 @@
+"""The command line over the real runner: bad entrypoints, failing programs, output, Ctrl-C. No fake anywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import psutil
+import pytest
+from watchfiles import watch
+
+from magpy_core.findings.schema import report_schema
+
+ROOT = Path(__file__).parents[3]
+COMMAND = [sys.executable, "-m", "lsp_server.cli"]
+SEARCH = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+ENV = {**os.environ, "PYTHONPATH": SEARCH, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+
+
+def tool(folder: Path, *args: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*COMMAND, *args], cwd=folder, env=ENV, capture_output=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "status", "stdout", "stderr"),
+    [
+        (None, [], 2, "", "script.py does not exist: check the path"),
+        (b"def f(:\n", [], 3, "script.py:1:7: MP905 [error] script.py has a syntax error", "SyntaxError: invalid syntax"),
+        (b"s = 'na\xefve'\n", [], 3, "script.py:1:1: MP905 [error]", "SyntaxError: Non-UTF-8 code"),
+        (b"x = 1\nraise ValueError('no')\n", [], 3, ":2:1: MP905 [error] The program raised ValueError", "line 2, in"),
+        (b"raise SystemExit(4)\n", [], 3, "MP905 [error] The program exited with code 4", ""),
+        (b"raise SystemExit\n", [], 1, "MP904 [warning] The program ended without calling a module", ""),
+        (b"import os\nos.kill(os.getpid(), 9)\n", [], 3, "MP906 [error] The program was killed by SIGKILL", ""),
+        (b"import time\ntime.sleep(600)\n", ["--timeout", "4"], 3, "script.py:2:1: MP907 [error]", ""),
+    ],
+    ids=["missing", "syntax", "encoding", "raises", "exit-4", "exit-0", "killed", "hangs"],
+)  # fmt: skip
+def test_bad_programs(
+    tmp_path: Path, source: bytes | None, options: list[str], status: int, stdout: str, stderr: str
+) -> None:
+    if source is not None:
+        (tmp_path / "script.py").write_bytes(source)
+    done = tool(tmp_path, "check", "script.py", "--format", "concise", *options)
+    assert done.returncode == status
+    assert stdout in done.stdout.decode() and stderr in done.stderr.decode()
+    if "raises" in stdout or "raised" in stdout:
+        assert b"magpy_core" not in done.stderr, "the traceback has no frames of ours"
+
+
+def test_json_stays_one_document_whatever_the_program_prints(tmp_path: Path) -> None:
+    (tmp_path / "a b.py").write_text("import sys\nsys.stdout.buffer.write(bytes(range(256)))\nprint(sys.argv)\n")
+    done = tool(tmp_path, "check", "a b.py", "--format", "json", "--", "x y", "--help")
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    jsonschema.validate(report, report_schema())
+    assert report["entrypoint"] == "a b.py"
+    assert bytes(range(256)) + b"['a b.py', 'x y', '--help']" in done.stderr
+
+
+def test_the_programs_output_comes_before_the_report(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("print('its own output')\n")
+    out = tool(tmp_path, "check", "script.py").stdout.decode()
+    assert out.startswith("its own output\n") and out.index("MP904") > 0
+
+
+def test_ctrl_c_reaches_the_program_and_the_report_follows(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import time\ntry:\n    print('ready', flush=True)\n    time.sleep(600)\nfinally:\n    print('tidied', flush=True)\n"
+    )
+    process = subprocess.Popen(
+        [*COMMAND, "check", "script.py"], cwd=tmp_path, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert out.startswith(b"tidied\n") and b"No region was monitored." in out
+    assert b"KeyboardInterrupt" in err and b"magpy-lsp: interrupted; the findings up to that point follow." in err
+
+
+@pytest.mark.parametrize("several", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["entrypoints", "ranks"])
+def test_ctrl_c_ends_several_programs_and_leaves_none(tmp_path: Path, several: bool) -> None:
+    (tmp_path / "script.py").write_text("import os, time\nopen(f'{os.getpid()}.pid', 'w').close()\ntime.sleep(600)\n")
+    (tmp_path / "pyproject.toml").write_text(
+        "".join(f"[[tool.magpy.entrypoints]]\nname = '{name}'\nprogram = 'script.py'\n" for name in "ab")
+    )
+    options = ["-j", "2"] if several else ["script.py", "--nproc-per-node", "2"]
+    process = subprocess.Popen(
+        [*COMMAND, "check", *options], cwd=tmp_path, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        for _ in watch(tmp_path, stop_event=None, rust_timeout=1000, yield_on_timeout=True, raise_interrupt=False):
+            if len(list(tmp_path.glob("*.pid"))) == 2:
+                break
+        programs = [psutil.Process(int(file.stem)) for file in tmp_path.glob("*.pid")]
+        assert len(programs) == 2
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, out
+    assert psutil.wait_procs(programs, timeout=10)[1] == []
+    assert "bug in MagPy" not in out and "interrupted" in out
+    if several:
+        assert "a: interrupted; the findings up to that point follow." in out

@@ -1,0 +1,177 @@
+"""Findings: the model's JSON form, the published schema and what every registry entry must have."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from dataclasses import fields
+from typing import Any
+
+import jsonschema
+import pytest
+
+from magpy_core.findings import (
+    REGISTRY,
+    Code,
+    Finding,
+    Location,
+    Position,
+    Range,
+    Recompile,
+    RegionSummary,
+    Report,
+    Severity,
+    Unsupported,
+    Value,
+    lookup,
+)
+from magpy_core.findings.registry import matching
+from magpy_core.findings.schema import report_schema
+
+
+def location(file: str = "/p/train.py", line: int = 3) -> Location:
+    return Location(file, Range(Position(line, 4), Position(line, 15)), "step")
+
+
+def full_report() -> Report:
+    finding = Finding(
+        "MP102",
+        "`loss.item()` reads a tensor's value",
+        location(),
+        hint="Keep it a tensor.",
+        region="module:Net",
+        path=(location(line=1), location()),
+        values=(Value("loss", "Tensor[]"),),
+        count=3,
+        cost_ms=0.25,
+    )
+    region = RegionSummary(
+        "module:Net",
+        "module",
+        "Net",
+        "/p/net.py",
+        7,
+        calls=3,
+        captures=2,
+        complete=True,
+        eager_ms=2.0,
+        compiled_ms=0.5,
+        recompiles=[Recompile(2, "self.lr", "0.1", "0.2", "/p/net.py", 9)],
+    )
+    return Report("/p/train.py", [region], [finding], {"total": 1.5})
+
+
+def test_report_survives_json() -> None:
+    report = full_report()
+    assert Report.from_json(json.loads(json.dumps(report.to_json()))) == report
+
+
+def test_severity_override_survives_json() -> None:
+    finding = Finding("MP102", "m", location(), hint="h", severity_override=Severity.ERROR)
+    assert finding.severity is Severity.ERROR
+    assert Finding.from_json(finding.to_json()) == finding
+
+
+def test_hint_falls_back_to_the_registry() -> None:
+    assert Finding("MP102", "m", location()).to_json()["hint"] == lookup("MP102").hints[0]
+    assert Finding("MP102", "m", location(), hint="own").to_json()["hint"] == "own"
+
+
+def test_a_finding_seen_again_has_the_same_key_and_a_higher_count() -> None:
+    first = Finding("MP102", "m", location())
+    assert first.repeated().key == first.key
+    assert first.repeated().count == 2 and first.count == 1
+    assert Finding("MP102", "m", location(line=9)).key != first.key
+
+
+def test_unsupported_says_code_and_message() -> None:
+    assert str(Unsupported("MP106", "resize_ is not supported")) == "MP106: resize_ is not supported"
+
+
+def test_schema_is_valid_and_accepts_a_report() -> None:
+    schema = report_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(full_report().to_json(), schema, cls=jsonschema.Draft202012Validator)
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (("findings", 0, "file"), "train.py"),
+        (("findings", 0, "code"), "MP999"),
+        (("findings", 0, "severity"), "bad"),
+        (("findings", 0, "count"), 0),
+        (("findings", 0, "range", "start", "line"), -1),
+        (("findings", 0, "extra"), 1),
+        (("regions", 0, "kind"), "loop"),
+        (("regions", 0, "calls"), "3"),
+        (("version",), "0.9"),
+        (("timings", "total"), "fast"),
+    ],
+)
+def test_schema_refuses(where: tuple[str | int, ...], value: object) -> None:
+    data: Any = full_report().to_json()
+    target = data
+    for step in where[:-1]:
+        target = target[step]
+    target[where[-1]] = value
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, report_schema(), cls=jsonschema.Draft202012Validator)
+
+
+def test_schema_names_every_field_of_a_region() -> None:
+    described = set(report_schema()["$defs"]["region"]["properties"])
+    assert described == {f.name for f in fields(RegionSummary)} | {"speedup"}
+
+
+@pytest.mark.parametrize("code", REGISTRY.values(), ids=lambda c: c.code)
+class TestEveryCode:
+    def test_name_and_code_have_the_right_form(self, code: Code) -> None:
+        assert re.fullmatch(r"MP([123459]|D[123])\d\d", code.code)
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", code.name)
+
+    def test_text_is_whole_sentences(self, code: Code) -> None:
+        assert len(code.explanation) > 120
+        assert code.reason.endswith(".") and "\n" not in code.reason
+        assert code.hints and all(hint[-1] in ".`" for hint in code.hints)
+        assert not code.title.endswith(".")
+
+    def test_example_parses_and_marks_the_line(self, code: Code) -> None:
+        for text in filter(None, (code.example, code.fixed)):
+            if code.language == "toml":
+                tomllib.loads(text)
+            else:
+                ast.parse(text)
+        assert re.search(rf"# .*\b{code.code}\b", code.example)
+        assert code.code not in code.fixed
+
+
+def test_names_are_unique() -> None:
+    names = [c.name for c in REGISTRY.values()]
+    assert len(set(names)) == len(names)
+
+
+def test_unknown_code_lists_the_known_ones() -> None:
+    with pytest.raises(KeyError, match=r"unknown finding code 'MP999'; known: MP101, "):
+        lookup("MP999")
+
+
+def test_matching_prefixes() -> None:
+    assert [c.code for c in matching("MP102")] == ["MP102"]
+    assert {c.family for c in matching("MP2")} == {"guard"}
+    assert matching("MP999") == [] and matching("") == []
+
+
+def test_findings_import_only_the_standard_library() -> None:
+    program = (
+        "import sys, magpy_core.findings.docs\n"
+        "own = {'magpy_core', *sys.stdlib_module_names}\n"
+        "print(sorted({m.split('.')[0] for m in sys.modules} - own - before))"
+    )
+    before = "import sys; before = {m.split('.')[0] for m in sys.modules}\n"
+    done = subprocess.run([sys.executable, "-c", before + program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
