@@ -1,4 +1,4 @@
-"""A runnable tour of MagPy: monitors, captures, guards and replays one small training-style function.
+"""A runnable tour of MagPy: records, freezes, captures, guards and replays one small function.
 
     python docs/tour.py
 
@@ -8,10 +8,18 @@ Read it from top to bottom; every claim in the text is asserted by the code belo
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import nn
 
 import magpy_core
+from magpy_core.recording.ledger import Learned
+from magpy_core.recording.recording import Recording
+from magpy_core.recording.run import run
+from magpy_core.regions.api import location_of
 
 
 def title(text: str) -> None:
@@ -45,67 +53,130 @@ class Net(nn.Module):
         return {"out": helper(self.layer(x)), "input": x}
 
 
-torch.manual_seed(0)
-net, x = Net(), torch.randn(3, 4)
+def fresh() -> Net:
+    torch.manual_seed(0)
+    return Net()
+
+
+net, x = fresh(), torch.randn(3, 4)
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 1. One monitored run. The interpreter runs the code once, on real tensors, and the caller gets its result. At each
-#    operation that reads, writes or calls, a hook of the monitor reports the event to the recording. `monitor` does
-#    only this and compiles nothing.
+# 1. One monitored run, step by step. The interpreter runs the code once, on real tensors. At each operation that reads,
+#    writes or calls, a hook of the monitor reports an event to the recording. Each event has one handler, a method of a
+#    tracker. Here every handler is wrapped to show which guarded facts it adds.
 # ---------------------------------------------------------------------------------------------------------------------
 
-title("1. monitor: one real run")
-seen = magpy_core.monitor(net)(x)
-assert seen.result["input"] is x, "the result is the program's own, aliasing included"
+title("1. recording: events, and what a tracker does with each")
+recording = Recording(Learned(), "tour", location_of(net))
+ledger, facts = recording.ledger, recording.ledger.refgraph.reads
+events: list[tuple[str, str, str, list[str]]] = []
+
+
+def noting(event: str, handler: Callable[..., Any]) -> Callable[..., Any]:
+    def handle(site: Any, *operands: Any) -> Any:
+        known = len(facts)
+        result = handler(site, *operands)
+        if getattr(site, "code", None) in (Net.forward.__code__, helper.__code__):
+            added = list(dict.fromkeys(read.kind.text(read) for read in facts[known:]))
+            events.append((event, site.name or "", type(handler.__self__).__name__, added))  # type: ignore[attr-defined]
+        return result
+
+    return handle
+
+
+for event, handler in recording._handlers().items():
+    setattr(recording, event, noting(event, handler))
+outputs, writes = ledger.outputs, ledger.tensor_writes  # the ledger is empty when the run is over
+recorded = run(recording, net, (x,), {})
+
+for event, name, tracker, added in events:
+    print(f"   {event + ' ' + name:22} {tracker:10} {'; '.join(added)}")
+assert recorded.result["input"] is x, "the result is the program's own, aliasing included"
 assert net.calls == 1 and net.history == [3], "and so are its side effects"
-(capture,) = seen.captures
-print(capture)
+assert ("global_read", "SCALE", "Globals", ["SCALE == 2.0"]) in events, "read two calls deep, a fact like any other"
+assert any(event == "attr_write" and tracker == "Writes" for event, _, tracker, _ in events)
+assert "self.calls == 0" in [text for *_, added in events for text in added], "a guard is about the state at entry"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 2. The reference graph: the external objects that were accessed, the path to each, its reads and its changes.
-#    `SCALE` was read two calls deep, in another function's globals; it is an edge like any other.
+# 2. A tracker owns its fields; everything that a capture needs goes to the ledger. After the run it is frozen into a
+#    Trace, and the recording drops all else: later stages get a value, never a recorder.
 # ---------------------------------------------------------------------------------------------------------------------
 
-title("2. refgraph: what was read and written")
-text = str(capture.refgraph)
+title("2. ledger and trace")
+trace = recorded.trace
+assert trace is not None and not recorded.findings, "nothing was in doubt"
+print(f"   the ledger had: {[output.what for output in outputs]} to print again, {len(writes)} writes to tensors")
+print(f"   the trace has:  {', '.join(field.name for field in dataclasses.fields(trace))}")
+assert vars(ledger) == {}, "the recording is closed"
+try:
+    trace.draws = ()  # type: ignore[misc]
+    raise SystemExit("a trace can be changed")
+except dataclasses.FrozenInstanceError:
+    pass
+held = [node.obj for node in trace.refgraph.nodes.values() if node.obj is not None]
+assert not any(isinstance(obj, torch.Tensor | nn.Module | list) for obj in held), "it keeps no object of the program alive"
+
+# ---------------------------------------------------------------------------------------------------------------------
+# 3. The reference graph: the external objects that were accessed, the path to each, its reads and its changes.
+#    Absence is a fact: `self.layer` is in `_modules`, so it must not appear in the instance's own dict.
+# ---------------------------------------------------------------------------------------------------------------------
+
+title("3. reference graph")
+text = str(trace.refgraph)
 print(text)
-assert "SCALE" in text and "self.history" in text
-assert capture.refgraph.to_dot().startswith("digraph")
+assert "SCALE == 2.0" in text and "self.history" in text and "self.layer is absent" in text
+assert trace.refgraph.to_dot().startswith("digraph")
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 3. The operator graph: torch.fx, parameters as inputs (an optimizer may replace or update them without a recompile).
-#    The graph contains no Python between the operations.
+# 4. The operator graph: torch.fx, with parameters as inputs (an optimizer may replace or update them without a
+#    recompile). Each input has a source. The graph contains no Python between the operations.
 # ---------------------------------------------------------------------------------------------------------------------
 
-title("3. operator graph")
-graph = capture.operator_graph
-print(graph.code.strip())
-placeholders = [n for n in graph.graph.nodes if n.op == "placeholder"]
-assert len(placeholders) == 3 and all("example_value" in n.meta for n in placeholders)
-assert capture.is_complete, "one graph, no break"
+title("4. operator graph")
+for node in trace.graph.nodes:
+    print(f"   {node.format_node()}")
+assert [entry.source.describe() for entry in trace.inputs] == ["x", "self.layer.weight", "self.layer.bias"]
+assert not trace.decisions, "no branch depended on a tensor, so nothing cuts the graph"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 4. Guards: conditions under which the capture is valid. Plain Python; each line has the location of the read.
+# 5. The plan: the result and the side effects of the call, as expressions over what a later call finds.
 # ---------------------------------------------------------------------------------------------------------------------
 
-title("4. guards")
+title("5. plan")
+print(f"   result: {trace.plan.result}")
+for effect in trace.plan.effects:
+    print(f"   effect: {effect.op} {effect.describe}")
+assert [effect.op for effect in trace.plan.effects] == ["set_attr", "extend", "print"]
+
+# ---------------------------------------------------------------------------------------------------------------------
+# 6. The capture joins them into one generated function: guards, the graph, replay. `magpy_core.monitor` records one run
+#    and builds it. Each guard names the line that caused it; replay computes everything before its first effect.
+# ---------------------------------------------------------------------------------------------------------------------
+
+title("6. capture: guards, graph and replay")
+net = fresh()
+(capture,) = magpy_core.monitor(net)(x).captures
 print(capture.guards.code)
-assert "SCALE" in capture.guards.code
+print(f"\n   ... the graph runs ...\n\n{capture.replay.code}")
+assert "SCALE" in capture.guards.code and len(capture.replay.effects) == 3 and capture.is_complete
+
+# The next call: `self.calls` is 1 and the capture is valid for 0, so it misses, and a guard says why. With the counter
+# reset the capture is valid: the same result, the same effects, and no line of `forward` runs.
+(failure,) = capture.guards.explain((x,), {})
+print(f"\n   next call: {failure.message}")
+assert (failure.name, failure.old, failure.new) == ("self.calls", "0", "1")
+assert repr(capture.run((x,), {})) == "MISS" and net.calls == 1, "a miss leaves no trace"
+net.calls = 0
+result = capture.run((x,), {})
+assert torch.equal(result["out"], recorded.result["out"]) and result["input"] is x
+assert net.calls == 1 and net.history == [3, 3]
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 5. Replay: the side effects of the call. All values are computed first, then the effects are applied.
-# ---------------------------------------------------------------------------------------------------------------------
-
-title("5. replay")
-print(capture.replay.code)
-assert len(capture.replay.effects) >= 3, "the counter, the list, the print"
-
-# ---------------------------------------------------------------------------------------------------------------------
-# 6. Running compiled. The first call records. In the second call the counter has changed: a varying number. It becomes
+# 7. Running compiled. The first call records. In the second call the counter has changed: a varying number. It becomes
 #    a symbolic scalar, so the third and all later calls skip the Python.
 # ---------------------------------------------------------------------------------------------------------------------
 
-title("6. compile: record, learn, replay")
+title("7. compile: record, learn, replay")
 torch.manual_seed(0)
 plain, fast = Net(), Net()
 fast.load_state_dict(plain.state_dict())
@@ -122,10 +193,10 @@ for _ in range(5):
 assert len(magpy_core.captures(compiled)) == steady, "a counter costs no capture per call"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 7. A guard detects any changed external value and says what changed.
+# 8. A guard detects any changed external value and says what changed.
 # ---------------------------------------------------------------------------------------------------------------------
 
-title("7. a guard fails")
+title("8. a guard fails")
 newest = magpy_core.captures(compiled)[0]
 SCALE = 3.0
 (failure,) = [f for f in newest.guards.explain((x,), {}) if f.name == "SCALE"]
@@ -134,10 +205,10 @@ assert (failure.old, failure.new) == ("2.0", "3.0")
 assert torch.equal(plain(x)["out"], compiled(x)["out"]), "so the call is recorded again, and is right"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 8. A branch depends on a tensor value: the graph is cut there, and a finding names the line.
+# 9. A branch depends on a tensor value: the graph is cut there, and a finding names the line.
 # ---------------------------------------------------------------------------------------------------------------------
 
-title("8. findings")
+title("9. findings")
 
 
 def early_exit(x: torch.Tensor) -> torch.Tensor:

@@ -1,6 +1,7 @@
 """Law: compute first. A graph that takes another path, or raises, leaves nothing changed.
 
-Writes what is saved before the graph runs and what puts it back. Key type: Undo; key functions: write_undo, restore_input, restore_history.
+Writes what is saved before the graph runs and what puts it back.
+Key type: Undo; key functions: write_undo, restore_input, restore_history.
 """
 
 from __future__ import annotations

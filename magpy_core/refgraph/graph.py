@@ -54,8 +54,8 @@ class Node:
         self.addressed = False  # its address was the key of a memo: no other object of the region may be this one
         self.summary = ""
         self.was_written = False
-        # slots written by name: part of the effect even when the write left them as they were (rule: a later call may
-        # start from another value that nothing guards)
+        # slots written by name: part of the effect even when the write left them as they were: a later call may
+        # start from another value that nothing guards
         self.forced: list[tuple[str, Any]] = []
 
     def release(self) -> None:

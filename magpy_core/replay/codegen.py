@@ -1,6 +1,6 @@
 """Generates replay code, which runs after the graph: it rebuilds values, then applies effects.
 
-Everything is computed before the first effect (law 3). Key type: ReplayWriter.
+Everything is computed before the first effect (law: compute first). Key type: ReplayWriter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every program of the corpus, compiled and eager side by side: steady calls, each of its own changes, random changes.
 
-Law 1 is asserted for all of them; that most of them are captured at all is asserted at the end (a refusal is sound, but
-a loss). ``python -m tests.soundness.fuzz`` runs many more random changes.
+"Never wrong" is asserted for all of them; that most of them are captured at all is asserted at the end (a refusal is sound,
+but a loss). ``python -m tests.soundness.fuzz`` runs many more random changes.
 """
 
 from __future__ import annotations

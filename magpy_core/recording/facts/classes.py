@@ -50,7 +50,7 @@ class Classes(Tracker):
     _types: set[type] = field(default_factory=set, init=False)
 
     def member(self, tp: type, name: str, site: Any) -> None:
-        """Guard what class lookup of ``name`` finds along the MRO of ``tp`` (rule 6: absent names are facts too)."""
+        """Guard what class lookup of ``name`` finds along the MRO of ``tp`` (law: absence is a fact)."""
         raw, owner = class_lookup(tp, name)
         self.shape(tp, site)
         self.not_overridden(tp, name, owner, site)

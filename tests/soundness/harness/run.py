@@ -1,4 +1,4 @@
-"""Law 1 as a test: the same calls on two copies of a world, one eager and one compiled, must be indistinguishable.
+"""Law: never wrong, as a test. The same calls on two copies of a world, eager and compiled, must be indistinguishable.
 
 ``run(program, schedule)`` executes a schedule of calls with changes to the world between them on both copies, and after
 every call compares results, gradients, exceptions, everything printed, logged or warned, the random streams, and both worlds

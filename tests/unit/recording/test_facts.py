@@ -10,7 +10,7 @@ import torch
 
 from magpy_core.recording.facts.values import Slot
 from magpy_core.recording.ledger import Learned
-from tests.unit.recording_help import World
+from tests.unit.recording.help import World
 
 
 class Base:

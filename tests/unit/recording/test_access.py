@@ -11,7 +11,7 @@ import pytest
 from magpy_core.recording.access.globals import Globals
 from magpy_core.recording.access.items import Items
 from magpy_core.recording.access.reads import Reads
-from tests.unit.recording_help import World
+from tests.unit.recording.help import World
 
 
 def items(world: World) -> Items:

@@ -10,7 +10,7 @@ import torch
 
 from magpy_core.recording.nodes.modes import Modes
 from magpy_core.recording.nodes.random_state import RandomState
-from tests.unit.recording_help import World
+from tests.unit.recording.help import World
 
 
 def names(world: World) -> list[str]:

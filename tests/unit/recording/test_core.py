@@ -14,7 +14,7 @@ from magpy_core.recording.call_stack import Consumer
 from magpy_core.recording.journal import FAILED, Aborted
 from magpy_core.recording.ledger import Learned
 from magpy_core.replay.ir import MadeInside
-from tests.unit.recording_help import World
+from tests.unit.recording.help import World
 
 
 @pytest.fixture

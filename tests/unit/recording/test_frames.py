@@ -12,7 +12,7 @@ import torch
 
 from magpy_core.recording import verify
 from magpy_core.recording.frames import Frames
-from tests.unit.recording_help import World
+from tests.unit.recording.help import World
 
 
 def program() -> None:

@@ -13,7 +13,7 @@ import torch
 from magpy_core.monitor import policy
 from magpy_core.recording.calls.outside import Outside
 from magpy_core.recording.calls.torch_calls import TorchCalls
-from tests.unit.recording_help import World
+from tests.unit.recording.help import World
 
 
 def torch_calls(world: World) -> TorchCalls:
