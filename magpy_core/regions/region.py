@@ -270,7 +270,7 @@ class Region:
             self.times.retired += self.captures
             self.captures = []
             text = f"Results of {self.name} are differentiated {how}: its graphs run operator by operator, not compiled."
-            self._report("MP902", text, HINTS[how])
+            self._report("MP913", text, HINTS[how])
 
     # -- reporting ---------------------------------------------------------------------------------------------
 
