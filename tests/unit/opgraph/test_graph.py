@@ -214,4 +214,4 @@ def test_a_custom_function_that_native_code_applies_is_refused() -> None:
         assert x.grad is not None and x.grad.tolist() == [14.0, 14.0]
     region = double.__magpy_region__
     assert not region.captures
-    assert any("An autograd.Function is called from a library" in f.message for f in region.findings.values())
+    assert any("A library calls an autograd.Function" in f.message for f in region.findings.values())
