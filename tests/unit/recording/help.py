@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from magpy_core.findings import Location, Position, Range
-from magpy_core.opgraph.recorder import OpRecorder
+from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.recording.age import Age
 from magpy_core.recording.arrays import Arrays
@@ -51,7 +51,7 @@ class World:
         self.learned = learned or Learned()
         scalars = ScalarTable()
         self.journal = Journal("region", PLACE, self.learned.set_up)
-        self.ledger = Ledger(self.learned, OpRecorder(scalars), scalars, fullgraph)
+        self.ledger = Ledger(self.learned, scalars, fullgraph)
         self.stack, self.pauses = CallStack(), Pauses(self.journal)
         self.age, self.arrays = Age(self.ledger, self.journal), Arrays(self.ledger, self.journal)
         self.decisions = Decisions(self.ledger, self.journal)
@@ -65,6 +65,7 @@ class World:
         facts.unseen = Unseen(self.ledger, self.journal, facts)
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.above: Any = StandIn(self.calls)
+        self.ledger.ops = OperatorGraph(scalars, self.above)
 
     def argument(self, index: int = 0, name: str = "x") -> Source:
         return self.ledger.sources.arg(index, name)

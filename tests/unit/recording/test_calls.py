@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from magpy_core.monitor import policy
+from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.calls.outside import Outside
 from magpy_core.recording.calls.torch_calls import TorchCalls
 from tests.unit.recording.help import World
@@ -50,8 +50,8 @@ def test_a_call_that_was_seen_is_no_longer_expected() -> None:
 @pytest.mark.parametrize(
     ("fn", "verdict", "codes"),
     [
-        (time.time, policy.HOST, ["MP103"]), (open, policy.IO, ["MP113"]), (divmod, policy.UNKNOWN, ["MP104"]),
-        (object.__subclasses__, policy.HOST, []),
+        (time.time, Verdict.HOST, ["MP103"]), (open, Verdict.IO, ["MP113"]), (divmod, Verdict.UNKNOWN, ["MP104"]),
+        (object.__subclasses__, Verdict.HOST, []),
     ],
 )  # fmt: skip
 def test_a_host_call(fn: Any, verdict: str, codes: list[str]) -> None:
