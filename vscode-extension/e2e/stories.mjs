@@ -67,7 +67,7 @@ export async function marksGraphBreak(window, { workspace }) {
   await window.goToLine(lineOf(workspace, EARLY_EXIT, "def forward(self, recording"));
   await window.summary(/model: EarlyExitNet: \d+ graphs? · 1 break/).waitFor();
   const line = lineOf(workspace, EARLY_EXIT, BREAK);
-  const warning = await window.problem("MP101", "Which way Python goes depends on", BREAK, `Ln ${line}, `);
+  const warning = await window.problem("MP101", "This branch depends on", BREAK, `Ln ${line}, `);
   await warning.waitFor();
   await warning.dblclick();
   await page.locator(".statusbar-item", { hasText: `Ln ${line}, ` }).waitFor();
@@ -371,7 +371,7 @@ export async function showsReport(window) {
   const theme = await frame.locator("html").getAttribute("data-theme");
   expect(theme === "dark", `the editor's colours, not ${theme}`);
   await window.shot("30-report");
-  await frame.locator(".note", { hasText: "Which way Python goes" }).first().scrollIntoViewIfNeeded();
+  await frame.locator(".note", { hasText: "This branch depends on" }).first().scrollIntoViewIfNeeded();
   await window.shot("31-report-source");
   await window.palette("View: Close Editor", "Close Editor");
 }
