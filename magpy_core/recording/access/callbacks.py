@@ -22,7 +22,7 @@ from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import Callback, Reads, entry
 from magpy_core.knowledge.methods import container_method
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.call_stack import CallStack, Consumer
 from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, MEMBER
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
@@ -163,6 +163,11 @@ class Callbacks(Tracker):
             self.facts.classes.member(type(fn), "__call__", site)
 
     def _native(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        outermost = not self.stack.frames
+        if outermost:  # an item read calls a dict's default factory: the read counts as a call
+            self.stack.enter(site, Consumer.KEEPS)
+        call = self.stack.frames[-1]
+        begun = call.returned
         self.calls.dispatch.dispatch(site, fn, args, kwargs)
         self.numbers.escape_hidden(site)  # what it gives is seen by native code alone
         if fn is vars:
@@ -170,12 +175,13 @@ class Callbacks(Tracker):
                 "MP104", f"{HERE} calls `vars` from native code, where its result is not observed.", site=site
             )
         self.stack.torch = None
-        call = self.stack.frames[-1]
-        if call.returned is not None:
+        if call.returned is not begun:
             self.refuse_unobserved(site, fn)
         if call.unobserved is not None:
             call.unobserved()  # the result can't become a symbol, so what it follows from is guarded as it is
         call.receive = call.unobserved = None
+        if outermost:
+            self.stack.frames.pop()
 
     def refuse_unobserved(self, site: Any, fn: Any) -> None:
         self.journal.refuse(

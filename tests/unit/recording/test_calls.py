@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextvars
 import time
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+import magpy_core
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.calls.outside import Outside
 from magpy_core.recording.calls.torch_calls import TorchCalls
@@ -108,3 +110,15 @@ def test_a_lock_must_be_left_as_it_was(names: list[str], codes: list[str]) -> No
         tracker._locks[key] = count, obj, None
     tracker.locks_left()
     assert world.codes == codes
+
+
+def test_a_native_default_factory_is_called_outside_of_any_call() -> None:
+    """An item read calls it, with no call in progress."""
+    held = [1, 2]
+    table = collections.defaultdict(held.copy)
+    compiled = magpy_core.compile(lambda x, key: x * len(table[key]), backend="eager")
+    for key in ("a", "b", "a"):
+        assert compiled(torch.ones(1), key).item() == 2.0
+    held.append(3)
+    assert compiled(torch.ones(1), "c").item() == 3.0 and table["c"] == [1, 2, 3]
+    assert "MP901" not in {finding.code for finding in compiled.__magpy_region__.findings.values()}
