@@ -100,6 +100,11 @@ def keeps_state(tp: type) -> bool:
     return native_base(tp) is not None
 
 
+def is_pure_module(module: str) -> bool:
+    """Whether native functions of this module give what follows from their arguments."""
+    return MODULES.get(module, UNKNOWN_MODULE).verdict == Verdict.PURE
+
+
 def is_host_module(module: str) -> bool:
     """Whether native code of this module answers differently at every call."""
     return MODULES.get(module, UNKNOWN_MODULE).host

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from magpy_core.recording.nodes.one_node import OneNode
     from magpy_core.recording.nodes.random_state import RandomState
     from magpy_core.recording.nodes.scripts import Scripts
+    from magpy_core.recording.nodes.unobserved import UnobservedCode
 
 
 class Facts:
@@ -93,3 +94,4 @@ class Nodes:
     checkpoints: Checkpoints
     modes: Modes
     random_state: RandomState
+    unobserved: UnobservedCode

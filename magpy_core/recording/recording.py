@@ -56,6 +56,7 @@ from magpy_core.recording.nodes.modes import Modes
 from magpy_core.recording.nodes.one_node import OneNode
 from magpy_core.recording.nodes.random_state import RandomState
 from magpy_core.recording.nodes.scripts import Scripts
+from magpy_core.recording.nodes.unobserved import UnobservedCode
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.operator_host import OperatorHost
 from magpy_core.recording.output import OutputCalls
@@ -111,7 +112,8 @@ class Recording(Observer):
         calls.outside = Outside(ledger, journal, stack, age, numbers, arrays, facts, access)
         calls.rules = Rules(ledger, journal, stack, pauses, numbers, arrays, facts, access, calls, imports, output)
 
-        nodes.one_node = OneNode(ledger, journal, stack, numbers, facts, calls, host)
+        nodes.unobserved = UnobservedCode(ledger, journal, facts, access)
+        nodes.one_node = OneNode(ledger, journal, stack, numbers, facts, calls, nodes, host)
         nodes.caches = Caches(ledger, journal, stack, numbers, facts, access, calls, nodes)
         nodes.constructors = Constructors(ledger, journal, numbers, arrays, nodes)
         nodes.scripts = Scripts(ledger, journal, stack, facts, access, nodes)

@@ -5,9 +5,7 @@ Key type: OneNode.
 
 from __future__ import annotations
 
-import dis
 import functools
-import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -30,11 +28,10 @@ from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
-    from magpy_core.recording.groups import Calls, Facts
+    from magpy_core.recording.groups import Calls, Facts, Nodes
 
 _PASS_IT_IN = "Pass what it reads in as arguments of `apply`."
 _METHODS = ("forward", "backward", "setup_context", "vjp", "jvp", "vmap")
-_PLAIN = (bool, int, float, str, type(None), torch.dtype)
 
 
 @dataclass
@@ -76,32 +73,6 @@ def applier(cls: Any) -> Callable[..., Any]:
     return apply
 
 
-@functools.lru_cache(maxsize=1024)
-def _globals_of(code: types.CodeType) -> frozenset[str]:
-    """Names of globals and builtins that a function's own code uses; `co_names` has those of attributes, too."""
-    return frozenset(i.argval for i in dis.get_instructions(code) if i.opname.endswith("_GLOBAL"))
-
-
-def self_contained(fn: Any) -> bool:
-    """Whether a Python function reads nothing but its arguments, builtins and modules."""
-    if is_a(fn, (staticmethod, classmethod)):
-        fn = fn.__func__
-    if fn is None:
-        return True
-    if not is_a(fn, types.FunctionType) or fn.__closure__:
-        return False
-    if not all(is_a(v, _PLAIN) for v in (*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values())):
-        return False
-    codes = [fn.__code__]
-    while codes:
-        code = codes.pop()
-        codes += [c for c in code.co_consts if is_a(c, types.CodeType)]
-        names = [name for name in _globals_of(code) if name in fn.__globals__]
-        if not all(is_a(fn.__globals__[name], types.ModuleType) for name in names):
-            return False
-    return True
-
-
 @dataclass(eq=False)
 class OneNode(Tracker):
     """Begins and ends such calls."""
@@ -110,6 +81,7 @@ class OneNode(Tracker):
     numbers: Numbers
     facts: Facts
     calls: Calls
+    nodes: Nodes
     host: OperatorHost
     active: _Applied | None = field(default=None, init=False)
 
@@ -120,7 +92,7 @@ class OneNode(Tracker):
         for name in _METHODS:
             self.facts.classes.member(cls, name, site)
         methods = {n: m for n in _METHODS if not lookup.missing(m := lookup.class_lookup(cls, n)[0])}
-        if kwargs or not all(map(self_contained, methods.values())):
+        if kwargs or not all(self.nodes.unobserved.guard(m, site) for m in methods.values()):
             text = f"The autograd.Function `{cls.__name__}` reads state from outside, which a graph would freeze."
             self.journal.refuse_call("MP107", text, hint=_PASS_IT_IN, site=site)
         elif any(is_a(a, torch.nn.Module) for a in args):

@@ -417,7 +417,7 @@ def change_backward():
     Double.backward = staticmethod(lambda ctx, g: (g * 100, None))
 
 
-# === custom_function_global: refused
+# === custom_function_global
 scale = 3.0
 
 
@@ -446,6 +446,72 @@ def change_scale():
 def change_bscale():
     global bscale
     bscale = 5.0
+
+
+# === custom_function_helper
+FACTOR = 2.0
+
+
+def scaled(g):
+    return torch.mul(g, FACTOR) * len("ab")
+
+
+class Helped(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 3
+
+    @staticmethod
+    def backward(ctx, g):
+        return scaled(g)
+
+
+def region(x):
+    return Helped.apply(x * 1)
+
+
+def change_factor():
+    global FACTOR
+    FACTOR = 7.0
+
+
+def change_helper():
+    global scaled
+    scaled = lambda g: g * 11
+
+
+def change_code():
+    scaled.__code__ = (lambda g: g * FACTOR * 13).__code__
+
+
+def change_builtin():
+    global len
+    len = lambda text: 17
+
+
+# === custom_function_of_a_module: refused
+import types
+
+settings = types.ModuleType("settings")
+settings.rate = 2.0
+
+
+class Reading(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 3
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * settings.rate
+
+
+def region(x):
+    return Reading.apply(x * 1)
+
+
+def change_rate():
+    settings.rate = 5.0
 
 
 # === custom_function_effect

@@ -1,0 +1,94 @@
+"""UnobservedCode: guards what Python code reads that runs where no event shows it, such as a backward pass.
+
+Key type: UnobservedCode.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import types
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from magpy_core.guards import kinds as guard
+from magpy_core.knowledge import policy
+from magpy_core.knowledge.modules import Verdict
+from magpy_core.recording.tracker import Tracker
+from magpy_core.refgraph.kinds import is_a
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Facts
+
+_CONSTANTS = (bool, int, float, str, type(None), torch.dtype)
+_EFFECTS = (print, setattr, delattr)
+_OTHER_NAMES = ("STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME", "LOAD_NAME", "STORE_NAME")
+
+
+@functools.lru_cache(maxsize=1024)
+def _globals_of(code: types.CodeType) -> frozenset[str] | None:
+    """Names of the globals and builtins that ``code`` and the functions in it read; None if they do more with names."""
+    names = set()
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in _OTHER_NAMES:
+            return None
+        if instruction.opname == "LOAD_GLOBAL":
+            names.add(instruction.argval)
+    for constant in code.co_consts:
+        if is_a(constant, types.CodeType):
+            inside = _globals_of(constant)
+            if inside is None:
+                return None
+            names |= inside
+    return frozenset(names)
+
+
+def _is_of_torch(value: Any) -> bool:
+    name = value.__name__ if is_a(value, types.ModuleType) else policy.module_of(value)
+    return name.partition(".")[0] == "torch"
+
+
+@dataclass(eq=False)
+class UnobservedCode(Tracker):
+    """Guards functions that read constants, builtins, torch, pure modules and functions of the same kind."""
+
+    facts: Facts
+    access: Access
+    _guarded: set[int] = field(default_factory=set, init=False)
+
+    def guard(self, fn: Any, site: Any) -> bool:
+        """Whether all that ``fn`` reads beside its arguments is of that kind; it is guarded then."""
+        if is_a(fn, (staticmethod, classmethod)):
+            fn = fn.__func__
+        if fn is None or id(fn) in self._guarded:
+            return True
+        if not is_a(fn, types.FunctionType) or fn.__closure__:
+            return False
+        if not all(is_a(v, _CONSTANTS) for v in (*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values())):
+            return False
+        self._guarded.add(id(fn))
+        self.facts.functions.guard(fn)
+        names = _globals_of(fn.__code__)
+        return names is not None and all(self._guard_global(fn.__globals__, name, site) for name in sorted(names))
+
+    def _guard_global(self, table: dict[str, Any], name: str, site: Any) -> bool:
+        root = self.facts.roots.globals_root(table)
+        if root.snapshot is not None:  # the region writes globals of this module
+            return False
+        if name not in table:
+            known = vars(builtins).get(name)
+            if is_a(known, type) or (policy.verdict(known) == Verdict.PURE and known not in _EFFECTS):
+                self.access.globals.read(table, name, site)
+                return True
+            return False
+        value, source = table[name], self.sources.item(root.source, name)
+        if is_a(value, _CONSTANTS):
+            self.facts.values.read(source, value, site, exact=True)
+            return True
+        self.refgraph.read(source, guard.IS, value, site)
+        if _is_of_torch(value) or (is_a(value, types.ModuleType) and policy.is_pure_module(value.__name__)):
+            return True
+        return is_a(value, types.FunctionType) and self.guard(value, site)
