@@ -43,3 +43,10 @@ def test_no_class_has_too_many_fields() -> None:
 
     sizes = {name: max(len(fields(*one)) for one in defined) for name, defined in classes.items()}
     assert {name: size for name, size in sizes.items() if size > MOST} == {}
+
+
+def test_every_tracker_has_tests_that_build_it_alone() -> None:
+    trackers = {name for name, defined in _classes().items() for _, bases in defined if "Tracker" in bases}
+    tests = "".join(file.read_text("utf-8") for file in (Path(__file__).parents[1] / "recording").glob("*.py"))
+    built = {name for name in trackers if f"{name}(" in tests or f"build({name}" in tests}
+    assert trackers - built == set()

@@ -5,9 +5,11 @@ Key type: World.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import fields
+from typing import Any, TypeVar, cast
 
 from magpy_core.findings import Location, Position, Range
+from magpy_core.monitor.events import Site
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.recording.age import Age
@@ -28,6 +30,7 @@ from magpy_core.recording.pauses import Pauses
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.source import Source
 
+_T = TypeVar("_T")
 PLACE = Location("program.py", Range(Position(3, 0), Position(3, 9)))
 
 
@@ -39,6 +42,9 @@ class StandIn:
 
     def __getattr__(self, name: str) -> StandIn:
         return StandIn(self._calls, f"{self._name}.{name}".lstrip("."))
+
+    def __or__(self, flag: bool) -> bool:
+        return flag
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         self._calls.append((self._name, args))
@@ -65,6 +71,7 @@ class World:
         facts.unseen = Unseen(self.ledger, self.journal, facts)
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.above: Any = StandIn(self.calls)
+        facts.texts = self.above.texts
         self.ledger.ops = OperatorGraph(scalars, self.above)
 
     def argument(self, index: int = 0, name: str = "x") -> Source:
@@ -89,3 +96,18 @@ class World:
         return (
             "aborted" if journal.aborted else "refused" if journal.refused else "skipped" if journal.skip_reason else "open"
         )
+
+    def build(self, kind: type[_T], **given: Any) -> _T:
+        """A tracker on this world: what it needs is the world's own part of that name, or a stand-in."""
+        needed = [f.name for f in fields(cast(Any, kind)) if f.init]
+        own = {name: part for name, part in vars(self).items() if name != "calls"} | given
+        return kind(*(own.get(name, self.above) for name in needed))
+
+    def called(self, name: str) -> list[tuple[Any, ...]]:
+        """The arguments of each call of a stand-in's method."""
+        return [args for called, args in self.calls if called == name]
+
+
+def site(name: str | None = None, opname: str = "CALL") -> Site:
+    """A site in a function of the program."""
+    return Site(site.__code__, 0, opname, name, (3, 3, 0, 9))
