@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 import torch.fx
 
@@ -24,25 +19,6 @@ from magpy_core.backends.lowering import lower_scalars, needs_lowering
 from magpy_core.backends.preparation import prepare
 from magpy_core.backends.saved import saved_and_written
 from magpy_core.findings import Unsupported
-
-
-@contextmanager
-def frames_cleared() -> Iterator[None]:
-    """Releases the objects of a failed compilation. Among them are modes of the graph (inference mode) that restore the
-    thread's state when their last reference is dropped."""
-    handled = sys.exc_info()[1]
-    try:
-        yield
-    except BaseException as error:
-        seen: set[int] = {id(handled)}  # the exception that the program is handling keeps its frames
-        left: list[BaseException | None] = [error]
-        while left:
-            known = left.pop()
-            if known is not None and id(known) not in seen:
-                seen.add(id(known))
-                traceback.clear_frames(known.__traceback__)
-                left += [known.__cause__, known.__context__]
-        raise
 
 
 class AotBackend:
@@ -68,7 +44,7 @@ class AotBackend:
         device, inductor = default_device(), self.name == "inductor"
         mode, fakes = inputs
         tensors = [t for t in fakes if isinstance(t, torch.Tensor)]
-        with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs(), frames_cleared():
+        with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs():
             graph = prepare(gm, fakes, device)
             if inductor and all(t.device.type == "cpu" for t in tensors):
                 write_checks(graph.graph)

@@ -13,10 +13,9 @@ import torch.fx
 
 from magpy_core._compat.torch.decompositions import draws_otherwise, is_recurrent
 from magpy_core._compat.torch.fx_targets import device_constructors, printable_targets
-from magpy_core.backends.scalar_ops import name_of
-from magpy_core.backends.sharing import may_overlap, split_views
-from magpy_core.backends.stretches import inference_leaves, written_again
+from magpy_core.backends.sharing import may_overlap, split_views, written_again
 from magpy_core.findings import Unsupported
+from magpy_core.opgraph.functions import operator_name
 
 #: Operations that depend on a tensor's offset in its storage, which a capture does not fix (see `fakes.make_fake_inputs`).
 _SEES_OFFSET = {"as_strided": 3, "as_strided_": 3, "as_strided_copy": 3, "as_strided_scatter": 4}
@@ -48,7 +47,7 @@ def prepare(gm: torch.fx.GraphModule, fakes: Sequence[Any], device: torch.device
 def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
     inputs = dict(zip((n for n in gm.graph.nodes if n.op == "placeholder"), fakes, strict=True))
     for node in gm.graph.nodes:
-        name = name_of(node.op, node.target) if node.op in ("call_function", "call_method") else ""
+        name = operator_name(node)
         position = _SEES_OFFSET.get(name)
         if position is not None:
             offset = node.kwargs.get("storage_offset", node.args[position] if len(node.args) > position else None)
@@ -75,10 +74,6 @@ def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
     split = split_views(gm.graph, inputs)
     if split is not None:
         raise Unsupported("MP902", split)
-    if inference_leaves(gm.graph):
-        raise Unsupported(
-            "MP902", "tensors of inference mode leave the region, and compiled graphs return ordinary tensors instead"
-        )
     learning = torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in fakes)
     if learning and (written := written_again(gm.graph)) is not None:
         raise Unsupported(

@@ -67,7 +67,7 @@ class CompiledGraphs:
     @property
     def is_ready(self) -> bool:
         """Whether every segment has been compiled."""
-        return all(i in self._bare for i, s in enumerate(self._structure.segments) if s.outputs or s.has_work)
+        return all(i in self._bare for i, s in enumerate(self._structure.segments) if s.outputs or s.nodes)
 
     def compile_and_call(self, index: int, inputs: list[Any]) -> Any:
         """The first call of segment ``index``: compiled, it takes its stub's place."""

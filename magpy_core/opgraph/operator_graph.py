@@ -8,12 +8,13 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch.tensor_guards import no_torch_function
+from magpy_core.opgraph.autograd import EntryState
 from magpy_core.opgraph.conditions import condition
 from magpy_core.opgraph.data_shapes import is_constant
-from magpy_core.opgraph.entry_state import EntryState
 from magpy_core.opgraph.host import Host
 from magpy_core.opgraph.inputs import GraphInputs
 from magpy_core.opgraph.scalars import ScalarTable, Sym
+from magpy_core.opgraph.shapes import ShapeTracker
 from magpy_core.opgraph.values import Values
 from magpy_core.opgraph.writes import Writes
 
@@ -22,7 +23,7 @@ class OperatorGraph:
     """``op_depth``: how many recorded calls are running; what happens inside of one belongs to it.
     ``read_inside``: tensors that native code has read as numbers in the running call."""
 
-    def __init__(self, scalars: ScalarTable, host: Host) -> None:
+    def __init__(self, scalars: ScalarTable, host: Host, dims: dict[str, set[int]]) -> None:
         self.host = host
         self.scalars = scalars
         self.graph = torch.fx.Graph()
@@ -30,6 +31,7 @@ class OperatorGraph:
         self.entry = EntryState()
         self.inputs = GraphInputs(host, self.graph, self.values, self.entry)
         self.writes = Writes(host, self.inputs)
+        self.shapes = ShapeTracker(self, dims)
         self.op_depth = 0
         self.read_inside: list[torch.Tensor] = []
         self.drew_random = False

@@ -28,12 +28,6 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 
-# C functions of numbers that give a number and read nothing else: a symbolic argument stays symbolic.
-CARRYING: frozenset[Any] = frozenset({
-    float, int, abs, round, min, max, pow, math.sqrt, math.exp, math.log, math.cos, math.sin, math.tan,
-    math.tanh, math.floor, math.ceil, math.pow, math.fabs, math.log2, math.log10, math.log1p, math.expm1,
-})  # fmt: skip
-
 _DIVISIONS = frozenset({operator.truediv, operator.floordiv, operator.mod, operator.lshift, operator.rshift})
 _POWERS = frozenset({operator.pow, pow, math.pow})
 
@@ -50,6 +44,11 @@ def can_raise(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     if fn in (min, max):
         return len({_type(a) for a in args}) > 1  # whose type it is depends on which one it is
     return getattr(fn, "__module__", "") == "math" and fn is not math.fabs
+
+
+def may_raise_in_graph(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Whether arithmetic on numbers that only the graph knows is taken for such."""
+    return can_raise(fn, args) and not is_bias_correction(fn, args)
 
 
 def cannot_overflow(base: Any) -> bool:

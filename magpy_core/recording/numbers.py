@@ -11,11 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from magpy_core.findings import HERE
-from magpy_core.opgraph.scalars import (
-    Sym,
-    can_raise,
-    is_bias_correction,
-)
+from magpy_core.opgraph.scalars import Sym, can_raise, may_raise_in_graph
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.decisions import Decisions
 from magpy_core.recording.tracker import Tracker
@@ -135,6 +131,6 @@ class Numbers(Tracker):
         """An operation on numbers that vary gives another. Where it would raise instead, it must do so whether or not the
         program uses the number: such a call fails the guard, or the graph."""
         sym = self.ledger.scalars.call(fn, args, result)
-        if can_raise(fn, args) and (sym.on_host or not is_bias_correction(fn, args)):
+        if may_raise_in_graph(fn, args) or (sym.on_host and can_raise(fn, args)):
             self.decisions.decide(self.ledger.scalars.call(type, (sym,), type(result)), type(result), "type", site)
         return self.ledger.scalars.bind(result, sym)

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from magpy_core.guards.codegen import GuardWriter
-from magpy_core.opgraph.arrays import array_like, view_like
+from magpy_core.opgraph.made import array_like, view_like
 from magpy_core.refgraph import kinds
 from magpy_core.replay.ir import (
     ActiveError,

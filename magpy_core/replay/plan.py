@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from magpy_core.findings import Unsupported
-from magpy_core.opgraph.arrays import array_like, view_parts
+from magpy_core.opgraph.made import array_like, view_parts
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.refgraph import kinds, natives
