@@ -1,7 +1,6 @@
-"""What runs in place of the program's own calls: in a graph, of constructors whose operators torch's dispatch hides; in a
-replay, of those of NumPy arrays of plain numbers.
+"""What a graph node runs where the program's own call can't be a node: constructors whose operators torch's dispatch hides.
 
-Key functions: make_variable, from_array, array_like, view_like.
+Key functions: make_variable, from_array.
 """
 
 from __future__ import annotations
@@ -29,23 +28,3 @@ def array_parts(array: Any) -> tuple[list[Any], tuple[int, ...], torch.dtype]:
     """What :func:`from_array` makes a tensor of equal content from. Raises TypeError for a dtype that torch lacks."""
     tensor = torch.from_numpy(array)
     return tensor.reshape(-1).tolist(), tuple(tensor.shape), tensor.dtype
-
-
-def array_like(kept: Any) -> Any:
-    """A new array with the numbers and the layout of ``kept``."""
-    made = kept.copy(order="K")
-    made.flags.writeable = kept.flags.writeable
-    return made
-
-
-def view_like(owner: Any, shape: Any, dtype: Any, offset: int, strides: Any, writeable: bool) -> Any:
-    """A view of an array's memory."""
-    made = type(owner)(shape, dtype, owner, offset, strides)
-    made.flags.writeable = writeable
-    return made
-
-
-def view_parts(owner: Any, view: Any) -> tuple[Any, ...]:
-    """What :func:`view_like` makes ``view`` of, but for its owner."""
-    offset = view.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
-    return (view.shape, view.dtype, offset, view.strides, bool(view.flags.writeable))

@@ -39,7 +39,7 @@ def metadata(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[
     if _guarded(ops, args, kwargs) is not None and name in _LAYOUT_READS:
         if ops.values.is_shaped_by_data(tensors_in(args)):
             raise Unsupported("MP109", f"{HERE} reads `{name}` of a tensor whose shape depends on tensor data.")
-        ops.shapes.layout_read(name, args, kwargs, result)
+        ops.shapes.layout_read()
     return result
 
 

@@ -60,17 +60,14 @@ class ShapeTracker:
             total = e if total == 1 else total if e == 1 else self._combine(operator.mul, total, e, hint)
         return self._number(total, result)
 
-    def layout_read(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """Python reads a layout, which may depend on sizes that vary."""
-        if name != "is_contiguous":
-            self.hold(tensors_in(args))
-        elif self.vary and self._contiguous(args, kwargs) != result:
-            self._hold_all()
+    def layout_read(self) -> None:
+        """Python reads a layout, which may depend on any size that varies."""
+        self.hold([tensor for tensor, _ in self.ops.inputs.guarded.values()])
 
     def guard_path(self, node: torch.fx.Node) -> None:
         """What an operation gave follows from sizes beyond its shape: from whether its input was contiguous, say."""
         if self.vary and not self._follow(node):
-            self._hold_all()
+            self.layout_read()
 
     def hold(self, tensors: list[torch.Tensor]) -> None:
         """Python sees something that follows from the sizes of these: they can't vary in this capture."""
@@ -78,9 +75,6 @@ class ShapeTracker:
             for size in self.expressions(tensor) or ():
                 if isinstance(size, Sym):
                     self.ops.host.escape(size, self.ops.host.site)
-
-    def _hold_all(self) -> None:
-        self.hold([tensor for tensor, _ in self.ops.inputs.guarded.values()])
 
     def _combine(self, fn: Any, a: Any, b: Any, hint: int) -> Any:
         if not isinstance(a, Sym) and not isinstance(b, Sym):
@@ -142,15 +136,6 @@ class ShapeTracker:
             return False
         self._assume()
         return True
-
-    def _contiguous(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | None:
-        """``args[0].is_contiguous(...)`` by the symbolic sizes, which become part of the guard; None if unknown."""
-        node = self.ops.values.node(args[0])
-        if node is None or not self._follow(node):
-            return None
-        found = bool(self._fakes[node].is_contiguous(*args[1:], **kwargs))
-        self._assume()
-        return found
 
     def _assume(self) -> None:
         """Sizes were computed on a path of torch's own that depends on sizes (a pooling's last window, a transform that
