@@ -15,7 +15,6 @@ from typing import Any
 import torch.fx
 
 from magpy_core._compat.cpython.fresh import fresh_float, fresh_int
-from magpy_core.findings import HERE, Unsupported
 from magpy_core.refgraph.source import Source
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -85,8 +84,7 @@ _TEXT = {f: t for t, f in (BINARY | COMPARE).items()}
 class Sym:
     """One expression: ``fn(*args)`` over other Syms and constants, or a leaf.
 
-    ``kind``: "source" (payload: Source), "node" (payload: fx node whose value is a Python scalar), "call" (payload: fn),
-    "address" (payload: the object whose ``id`` it is; it may be the key of the region's own dicts, and nothing else).
+    ``kind``: "source" (payload: Source), "node" (payload: fx node whose value is a Python scalar), "call" (payload: fn).
     ``hint``: the value in the recorded call.
     """
 
@@ -117,8 +115,6 @@ class Sym:
         if self.kind == "source":
             assert isinstance(self.payload, Source)
             return self.payload.describe()
-        if self.kind == "address":
-            return "id(...)"
         if self.kind == "node":
             return f"%{self.payload.name}"
         args = [a.describe() if isinstance(a, Sym) else repr(a) for a in self.args]
@@ -170,29 +166,6 @@ class ScalarTable:
 
     def node(self, node: torch.fx.Node, hint: Any) -> Sym:
         return Sym("node", node, (), hint)
-
-    def address(self, obj: Any) -> Sym:
-        sym = self._leaves.get(id(obj))
-        if sym is None or sym.kind != "address":
-            sym = self._leaves[id(obj)] = Sym("address", obj, (), id(obj))
-        return sym
-
-    def forget_addresses(self) -> None:
-        """Drop the objects whose addresses the program has read."""
-        for sym in self._leaves.values():
-            if sym.kind == "address":
-                sym.payload = None
-
-    def is_address(self, value: Any) -> bool:
-        sym = self.get(value)
-        return sym is not None and sym.kind == "address"
-
-    def operand(self, value: Any) -> Sym | None:
-        """The symbol of a number that an operation takes."""
-        sym = self.get(value)
-        if sym is not None and any(leaf.kind == "address" for leaf in sym.leaves()):
-            raise Unsupported("MP103", f"{HERE} takes an address (`id(...)`), which differs at every call.")
-        return sym
 
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], hint: Any) -> Sym:
         key = (fn, *(("s", id(a)) if isinstance(a, Sym) else (type(a), repr(a)) for a in args))

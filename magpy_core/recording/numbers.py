@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import collections
 import types
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.findings import HERE
@@ -45,7 +45,6 @@ class Numbers(Tracker):
     """What becomes of numbers that vary from call to call."""
 
     decisions: Decisions
-    addresses_exposed: bool = field(default=False, init=False)
 
     def escape_raising(self, fn: Any, numbers: tuple[Any, ...], site: Any) -> None:
         """Arithmetic that raises (a division by zero) decides the program's path: it holds for these very numbers only."""
@@ -95,17 +94,7 @@ class Numbers(Tracker):
     def escape_hidden(self, site: Any) -> None:
         """Native code gets numbers that no event shows (what an iterator yields, what a callback returns)."""
         for leaf in self.ledger.scalars.leaves():
-            if leaf.kind != "address" or self.addresses_exposed:
-                self.escape(leaf, site)
-
-    def keyed_by_address(self, obj: Any, key: Any) -> bool:
-        """``obj[id(x)]`` of a dict made inside: all that it reveals is which of its objects are one."""
-        return (
-            bool(self.ledger.scalars)
-            and type(obj) is dict
-            and self.ledger.scalars.is_address(key)
-            and id(obj) not in self.refgraph.nodes
-        )
+            self.escape(leaf, site)
 
     def restore_shared_ints(self) -> None:
         """No private copy of a small int stays in the user's world: put the shared object back where one was stored."""

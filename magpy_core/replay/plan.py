@@ -78,8 +78,6 @@ class Planner:
             sym = self.scalars.get(value)
             if sym is not None:
                 for leaf in sym.leaves():
-                    if leaf.kind == "address":
-                        raise Unsupported("MP103", "An address (`id(...)`) leaves the region; it differs on every call.")
                     if leaf.kind == "node":
                         self.outputs.setdefault(leaf.payload)
                 return Scalar(sym)
