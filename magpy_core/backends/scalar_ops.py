@@ -148,14 +148,12 @@ def _lerp(o: _Operation) -> torch.fx.Node:
 
 
 def _clamp(o: _Operation) -> torch.fx.Node:
-    if o.name == "clamp":
-        value, low, high = o.take("self", "min", "max")
-    elif o.name == "clamp_min":
-        (value, low), high = o.take("self", "min"), None
-    else:
-        (value, high), low = o.take("self", "max"), None
+    names = {"clamp": ("min", "max"), "clamp_min": ("min",), "clamp_max": ("max",)}[o.name]
+    value, *given = o.take("self", *names)
+    bounds = dict(zip(names, given, strict=True))
     result: torch.fx.Node = o.operand(value)
-    for bound, function, by_number in ((low, torch.maximum, torch.clamp_min), (high, torch.minimum, torch.clamp_max)):
+    for key, function, by_number in (("min", torch.maximum, torch.clamp_min), ("max", torch.minimum, torch.clamp_max)):
+        bound = bounds.get(key)
         if isinstance(bound, Scalar | torch.fx.Node):
             result = o.emit.call(function, result, o.operand(bound))
         elif bound is not None:
@@ -221,18 +219,11 @@ def _foreach(emit: Emitter, name: str, args: tuple[Any, ...], kwargs: dict[str, 
         raise NotLowered
     count = len(lists[0])
     results = []
-    plain = name.removesuffix("_")
-    if plain in ("addcmul", "addcdiv") and len(args) == 4:
-        *lists_only, factor = args
-        args, kwargs = tuple(lists_only), {**kwargs, "value": factor}
-    if "scalars" in kwargs:
-        kwargs = {**kwargs, "value" if plain in ("addcmul", "addcdiv") else "other": kwargs["scalars"]}
-        del kwargs["scalars"]
-    if plain in ("add", "sub", "mul", "div", "pow", "maximum", "minimum", "clamp_min", "clamp_max"):
-        for key in ("scalar", "exponent", "other"):
-            if key in kwargs:
-                args = (*args, kwargs[key])
-                kwargs = {k: v for k, v in kwargs.items() if k != key}
+    kwargs = dict(kwargs)
+    args += tuple(kwargs.pop(key) for key in ("scalars", "scalar", "exponent", "other") if key in kwargs)
+    if name.removesuffix("_") in ("addcmul", "addcdiv") and len(args) == 4:
+        *given, kwargs["value"] = args
+        args = tuple(given)
     for i in range(count):
         mine = tuple(_pick(a, i, count) for a in args)
         named = {key: _pick(value, i, count) for key, value in kwargs.items()}

@@ -94,7 +94,7 @@ class Operation:
         if name in fns.NUMBER_READS and type(result) in (int, float):
             return self._number_read(node, result)
         if name in fns.HOST_READS or (type(result) is bool and self.tensors):
-            ops.host.branch(ops.scalars.node(node, result), result, name)
+            ops.host.branch(Sym("node", node, (), result), result, name)
         elif not self._gave_back(result):
             ops.values.bind(result, node, ops.inputs.guarded, from_data)
         return result
@@ -162,7 +162,7 @@ class Operation:
 
     def _number_read(self, node: torch.fx.Node, result: Any) -> Any:
         ops = self.ops
-        sym = ops.scalars.node(node, result)
+        sym = Sym("node", node, (), result)
         if self.name != "__index__" and ops.host.gives_number_to_program(self.tensors[0]):
             return ops.scalars.bind(result, sym)
         ops.host.branch(sym, result, "item")

@@ -41,7 +41,7 @@ class OperatorGraph:
         """The symbol of ``number``, read from the tensor of ``node`` where the program is now."""
         read = self.graph.call_method("item", (node,))
         read.meta["magpy_site"] = self.host.site
-        return self.scalars.node(read, number)
+        return Sym("node", read, (), number)
 
     def condition(self, sym: Sym) -> tuple[torch.fx.Node, ...] | None:
         """The operations that a decision takes if it follows from the graph's inputs as they are when the region begins."""

@@ -12,8 +12,6 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import torch.fx
-
 from magpy_core._compat.cpython.fresh import fresh_float, fresh_int
 from magpy_core.refgraph.source import Source
 
@@ -123,9 +121,6 @@ class Sym:
             return f"({args[0]} {text} {args[1]})"
         return f"{getattr(self.payload, '__name__', self.payload)}({', '.join(args)})"
 
-    def __repr__(self) -> str:
-        return self.describe()
-
 
 class ScalarTable:
     """The symbols of one recording, found by the identity of the Python number the program holds."""
@@ -163,9 +158,6 @@ class ScalarTable:
         if sym is None:
             sym = self._leaves[id(source)] = Sym("source", source, (), hint)
         return sym
-
-    def node(self, node: torch.fx.Node, hint: Any) -> Sym:
-        return Sym("node", node, (), hint)
 
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], hint: Any) -> Sym:
         key = (fn, *(("s", id(a)) if isinstance(a, Sym) else (type(a), repr(a)) for a in args))

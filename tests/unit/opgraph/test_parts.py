@@ -16,7 +16,7 @@ from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operation import Operation
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.recorder import OpRecorder, begin
-from magpy_core.opgraph.scalars import ScalarTable
+from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.opgraph.values import Values, tensors_in
 from magpy_core.refgraph.source import Source, SourceTable
 
@@ -77,7 +77,7 @@ def test_a_number_that_varies_is_an_input_or_arithmetic_on_what_is_read(ops: Ope
     rate = table.source(ops.host.sources.arg(0, "rate"), 0.5)
     node = ops.inputs.number(rate)
     assert node is ops.inputs.number(rate) and ops.inputs.numbers == [(node, rate)]
-    read = table.node(ops.graph.call_method("item", (ops.inputs.node(torch.ones(1)),)), 1.0)
+    read = Sym("node", ops.graph.call_method("item", (ops.inputs.node(torch.ones(1)),)), (), 1.0)
     total = table.call(max, (rate, read), 1.0)
     assert ops.inputs.number(total).args == (node, read.payload)
 
