@@ -31,24 +31,17 @@ _SAME_TYPE: dict[Any, Any] = {
 _TO_FLOAT: dict[Any, Any] = {
     math.sqrt: torch.sqrt, math.exp: torch.exp, math.log: torch.log, math.log2: torch.log2, math.log10: torch.log10,
     math.log1p: torch.log1p, math.expm1: torch.expm1, math.sin: torch.sin, math.cos: torch.cos, math.tan: torch.tan,
-    math.tanh: torch.tanh, math.sinh: torch.sinh, math.cosh: torch.cosh, math.atan: torch.atan, math.fabs: torch.abs,
+    math.tanh: torch.tanh, math.fabs: torch.abs,
 }  # fmt: skip
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     **_ARITHMETIC, **_COMPARISON, **_SAME_TYPE, **_TO_FLOAT, operator.truediv: torch.true_divide, operator.pow: torch.pow,
 }  # fmt: skip
-_TO_INT = {math.floor: torch.floor, math.ceil: torch.ceil, math.trunc: torch.trunc, builtins.int: torch.trunc}
-
-#: In-place operators create a new Python number, like the plain ones.
-_PLAIN = {
-    operator.iadd: operator.add, operator.isub: operator.sub, operator.imul: operator.mul, operator.ipow: operator.pow,
-    operator.itruediv: operator.truediv, operator.ifloordiv: operator.floordiv, operator.imod: operator.mod,
-    math.pow: operator.pow, builtins.pow: operator.pow,
-}  # fmt: skip
+_TO_INT = {math.floor: torch.floor, math.ceil: torch.ceil, builtins.int: torch.trunc}
 
 
 def plain(target: Any) -> Any:
-    """The operation that ``target`` performs on Python numbers, without in-place and spelling variants."""
-    return _PLAIN.get(target, target)
+    """The operator that does the same on Python numbers."""
+    return operator.pow if target in (math.pow, builtins.pow) else target
 
 
 def needs_tensors(target: Any) -> bool:

@@ -6,6 +6,7 @@ expression says how it depends on the graph inputs' dimensions. Key type: ShapeT
 
 from __future__ import annotations
 
+import functools
 import operator
 import types
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 _RELATIONS = {"Equality": operator.eq, "Unequality": operator.ne, "StrictLessThan": operator.lt, "LessThan": operator.le,
               "StrictGreaterThan": operator.gt, "GreaterThan": operator.ge}  # fmt: skip
+_FUNCTIONS = {
+    "Add": operator.add, "Mul": operator.mul, "Pow": operator.pow, "FloorDiv": operator.floordiv, "Mod": operator.mod,
+    "CleanDiv": operator.floordiv, "PythonMod": operator.mod, "Max": max, "Min": min,
+}  # fmt: skip
 
 
 class ShapeTracker:
@@ -156,29 +161,15 @@ class ShapeTracker:
             self.ops.host.escape(self._symbols[symbol], self.ops.host.site)
 
     def _term(self, expr: Any, hint: int = 0) -> Any:
-        try:
-            return None if expr.free_symbols - self._symbols.keys() else self.to_sym(expr, hint)
-        except Unsupported:
-            return None
-
-    def to_sym(self, expr: Any, hint: int) -> Any:
-        """A sympy size expression as a Sym over graph-input sizes; raises Unsupported for one it can't write."""
+        """A sympy size expression as a Sym over graph-input sizes, or an int; None for one that it can't write."""
         if expr.is_Symbol:
-            return self._symbols[expr]
+            return self._symbols.get(expr)
         if expr.is_Integer:
             return int(expr)
-        args = [self.to_sym(a, 0) for a in expr.args]
-        ops: dict[str, Any] = {"Add": operator.add, "Mul": operator.mul, "FloorDiv": operator.floordiv, "Mod": operator.mod,
-                               "PythonMod": operator.mod, "CleanDiv": operator.floordiv, "Max": max, "Min": min}  # fmt: skip
-        fn = ops.get(type(expr).__name__)
-        if type(expr).__name__ == "Pow" and len(args) == 2:
-            fn = operator.pow
-        if fn is None:
-            raise Unsupported("MP109", f"{HERE} gives Python a size, computed as {expr} from a dimension that varies.")
-        total = args[0]
-        for a in args[1:]:
-            total = self._combine(fn, total, a, hint)
-        return total
+        fn, args = _FUNCTIONS.get(type(expr).__name__), [self._term(a) for a in expr.args]
+        if fn is None or None in args:
+            return None
+        return functools.reduce(lambda total, a: self._combine(fn, total, a, hint), args)
 
     def _fake_of(self, tensor: torch.Tensor) -> Any:
         """The fake of a recorded tensor: an input's own, or the operation repeated on fakes."""
