@@ -8,21 +8,7 @@ from typing import Any, Protocol
 
 import torch.fx
 
-
-@dataclass(frozen=True)
-class ShapeGuard:
-    """A Python expression over ``L``, the list of graph inputs, that must hold for a dynamic capture to be valid.
-
-    Evaluate it with the names of `magpy_core.backends.fakes.guard_namespace()`.
-    """
-
-    expression: str
-    explanation: str
-
-    def holds(self, inputs: Sequence[Any]) -> bool:
-        from magpy_core._compat.torch.fake import guard_namespace
-
-        return bool(eval(self.expression, guard_namespace(), {"L": inputs}))
+from magpy_core.backends.fakes import FakeInputs
 
 
 @dataclass
@@ -30,17 +16,14 @@ class CompiledGraph:
     """A compiled operator graph.
 
     ``fn(*inputs)`` is the bare callable and returns a tuple or list of outputs. ``boxed([inputs])``, if present, empties its
-    list and so saves a copy of the arguments.
+    list and so saves a copy of the arguments. ``guards``: expressions over ``L``, the list of inputs, that must hold for a
+    dynamic capture to be valid; evaluate them with the names of `_compat.torch.fake.guard_namespace()`.
     """
 
     fn: Callable[..., Sequence[Any]]
-    backend: str
     boxed: Callable[[list[Any]], Sequence[Any]] | None = None
-    guards: list[ShapeGuard] = field(default_factory=list)
+    guards: list[str] = field(default_factory=list)
     generated_code: str | None = None
-
-    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
-        return tuple(self.fn(*inputs))
 
 
 class Backend(Protocol):
@@ -48,6 +31,5 @@ class Backend(Protocol):
 
     name: str
 
-    def compile(
-        self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, dynamic: bool, same_random: bool = False
-    ) -> CompiledGraph: ...
+    def compile(self, gm: torch.fx.GraphModule, inputs: FakeInputs, *, same_random: bool = False) -> CompiledGraph:
+        """``same_random`` keeps eager's random stream."""

@@ -41,8 +41,8 @@ def adapt(
         if dtype is None:
             passed.append(names[index])
         else:
-            space[str(dtype).removeprefix("torch.")] = dtype
-            passed.append(f"T({names[index]}, dtype={str(dtype).removeprefix('torch.')}, device='cpu')")
+            space[name := str(dtype).removeprefix("torch.")] = dtype
+            passed.append(f"T({names[index]}, dtype={name}, device='cpu')")
     arguments = ", ".join(passed)
     call = f"inner([{arguments}])" if boxed is not None else f"inner({arguments})"
     lines = [f"def fn({', '.join(names)}):"]
@@ -74,18 +74,16 @@ def keep_versions(
     pass would seem modified.
     """
 
-    def with_versions(inputs: Sequence[Any], call: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+    def with_versions(inputs: Sequence[Any], call: Callable[..., Sequence[Any]], *args: Any) -> Sequence[Any]:
         written = [inputs[i] for i in positions]
         versions = [t._version for t in written]
         try:
-            return call()
+            return call(*args)
         finally:
             set_versions(written, versions)
 
-    def flat(*inputs: Any) -> Sequence[Any]:
-        return with_versions(inputs, lambda: fn(*inputs))
-
-    if boxed is None:
-        return flat, None
     run = boxed
-    return flat, lambda inputs: with_versions(inputs, lambda: run(inputs))
+    return (
+        lambda *inputs: with_versions(inputs, fn, *inputs),
+        None if run is None else lambda inputs: with_versions(inputs, run, inputs),
+    )

@@ -14,8 +14,8 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch.decompositions import kernels_check
-from magpy_core.backends.scalar_ops import name_of
 from magpy_core.findings import Unsupported
+from magpy_core.opgraph.functions import operator_name
 
 #: Operations with indices at position 2 that raise for negative ones, while a compiled graph counts them from the end.
 _FROM_ZERO = frozenset({"index_select", "index_add", "index_copy", "index_reduce"})
@@ -26,9 +26,7 @@ _DIVISIONS = _REVERSED | {"div", "divide", "floor_divide", "floordiv", "ifloordi
 def write_checks(graph: torch.fx.Graph) -> None:
     """Changes ``graph`` in place; its inputs are on the CPU."""
     for node in list(graph.nodes):
-        if node.op not in ("call_function", "call_method"):
-            continue
-        name = name_of(node.op, node.target).removesuffix("_")
+        name = operator_name(node).removesuffix("_")
         if name in _FROM_ZERO:
             _bounded(graph, node, "index", 2, _argument(node, "input", 0), _argument(node, "dim", 1))
         elif name == "embedding" and not kernels_check():

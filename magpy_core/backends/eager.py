@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import torch.fx
 
 from magpy_core._compat.torch.fx_targets import printable_targets
 from magpy_core.backends.base import CompiledGraph
+from magpy_core.backends.fakes import FakeInputs
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph.checkpoints import with_checkpoints
 
@@ -18,9 +16,7 @@ class EagerBackend:
 
     name = "eager"
 
-    def compile(
-        self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, dynamic: bool, same_random: bool = False
-    ) -> CompiledGraph:
+    def compile(self, gm: torch.fx.GraphModule, inputs: FakeInputs, *, same_random: bool = False) -> CompiledGraph:
         try:
             graph = torch.fx.Graph()  # a copy, since the capture's own graph may change later
             graph.output(graph.graph_copy(gm.graph, {}))
@@ -30,4 +26,4 @@ class EagerBackend:
         except Exception as error:
             raise Unsupported("MP902", f"The operator graph is not valid: {error}") from error
         # The bound method of the class that fx generated: Module.__call__ and its hooks would only add time.
-        return CompiledGraph(gm.forward, self.name, generated_code=gm.code)
+        return CompiledGraph(gm.forward, generated_code=gm.code)

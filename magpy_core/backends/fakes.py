@@ -12,18 +12,14 @@ from typing import Any, NamedTuple
 import torch
 
 from magpy_core._compat.torch import fake as compat
-from magpy_core._compat.torch.fake import guard_namespace
 from magpy_core._compat.torch.torch_state import preserve_torch_state
 from magpy_core.findings import Unsupported
-
-__all__ = ["FakeInputs", "fakes_from_facts", "guard_namespace", "make_fake_inputs"]
 
 
 class FakeInputs(NamedTuple):
     """``fakes`` in the order of the inputs: FakeTensor, SymInt for a varying int, floats unchanged."""
 
     fake_mode: Any
-    shape_env: Any
     fakes: list[Any]
 
 
@@ -47,30 +43,7 @@ def make_fake_inputs(values: Sequence[Any], dynamic_dims: Mapping[int, set[int]]
                 fakes.append(compat.symbolic_int(shape_env, value, f"L[{index}]"))
             else:
                 fakes.append(value)
-    return FakeInputs(mode, shape_env, fakes)
-
-
-def fakes_from_facts(facts: Sequence[Any]) -> list[Any]:
-    """Static fakes from (shape, stride, dtype, device, requires_grad, type) descriptions; numbers are unchanged.
-
-    For inspecting a graph whose inputs no longer exist: they don't describe aliasing between inputs.
-    """
-    with preserve_torch_state():
-        mode, _ = compat.new_fake_mode(dynamic=False)
-        out: list[Any] = []
-        for fact in facts:
-            if not isinstance(fact, tuple):
-                out.append(fact)
-                continue
-            shape, stride, dtype, device, requires_grad, kind = fact
-            with mode:
-                fake = torch.empty_strided(shape, stride, dtype=dtype, device=device)
-                out.append(
-                    torch.nn.Parameter(fake, requires_grad)
-                    if kind is torch.nn.Parameter
-                    else fake.requires_grad_(requires_grad)
-                )
-    return out
+    return FakeInputs(mode, fakes)
 
 
 def _storage(tensor: torch.Tensor) -> int:

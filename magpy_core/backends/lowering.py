@@ -26,22 +26,28 @@ from torch.fx.node import map_aggregate
 
 from magpy_core._compat.torch.torch_state import STATE_CALLS
 from magpy_core.backends import scalar_math, scalar_ops
-from magpy_core.backends.emitter import Emitter, Scalar, Value, fakes_of, find
+from magpy_core.backends.emitter import Emitter, Scalar, find
 from magpy_core.backends.scalar_math import DTYPE, ScalarType
 from magpy_core.findings import Unsupported
 from magpy_core.knowledge.operators import Fact, named
+from magpy_core.opgraph.functions import node_name, operator_name
 
-#: The type of the number that an operator reads from one tensor; None: its dtype's. No tensor stands for a complex one.
-_HOST_READS: dict[Any, ScalarType | None] = {
+#: The type of the number that is read from one tensor, by operator or builtin; None: its dtype's. No tensor stands for a
+#: complex one.
+_READS: dict[Any, ScalarType | None] = {
     name: kind
     for facts, kind in ((Fact.READS_ITEM, None), (Fact.READS_FLOAT, float), (Fact.READS_INT, int), (Fact.READS_BOOL, bool))
     for name in named(facts)
-}
-_CONVERSIONS: dict[Any, ScalarType] = {builtins.float: float, builtins.int: int, builtins.bool: bool}
+} | {builtins.float: float, builtins.int: int, builtins.bool: bool}
 _ON_SYMBOLS: dict[Any, Any] = {
     math.sqrt: torch.sym_sqrt, builtins.float: torch.sym_float, builtins.max: torch.sym_max, builtins.min: torch.sym_min,
     operator.not_: torch.sym_not,
 }  # fmt: skip
+
+
+def _read_by(node: torch.fx.Node) -> Any:
+    """The key of _READS that a node may be."""
+    return node.target if node.target in _READS else node_name(node)
 
 
 @dataclass
@@ -60,19 +66,11 @@ class Lowered:
 
 def needs_lowering(gm: torch.fx.GraphModule) -> bool:
     """Whether the graph contains varying numbers (placeholders or host reads), or returns anything but tensors."""
-    for node in gm.graph.nodes:
-        if node.op == "placeholder" and node.meta.get("magpy_scalar") is not None:
-            return True
-        if node.op == "call_method" and node.target in _HOST_READS:
-            return True
-        if node.op == "call_function" and (
-            node.target in _CONVERSIONS or scalar_ops.name_of(node.op, node.target) in _HOST_READS
-        ):
-            return True
-        if node.op == "output":
-            returned = node.args[0] if isinstance(node.args[0], list | tuple) else (node.args[0],)
-            return any(not isinstance(value, torch.fx.Node) for value in returned)
-    return False
+    *nodes, output = gm.graph.nodes
+    returned = output.args[0]
+    return any("magpy_scalar" in n.meta if n.op == "placeholder" else _read_by(n) in _READS for n in nodes) or not all(
+        isinstance(value, torch.fx.Node) for value in returned
+    )
 
 
 def lower_scalars(
@@ -108,19 +106,15 @@ class _Lowering:
         return Lowered(torch.fx.GraphModule({}, self.emit.graph), self.new_fakes, self.inputs, outputs)
 
     def _placeholders(self) -> None:
-        nodes = [n for n in self.gm.graph.nodes if n.op == "placeholder"]
-        for index, (node, fake) in enumerate(zip(nodes, self.fakes, strict=True)):
+        given = list(enumerate(zip(self.gm.graph.find_nodes(op="placeholder"), self.fakes, strict=True)))
+        for index, (node, fake) in sorted(given, key=lambda one: "magpy_scalar" in one[1][0].meta):
             kind = node.meta.get("magpy_scalar")
             if kind is None:
                 self.env[node] = self._input(index, node.name, fake, None, node.meta)
-        for index, (node, fake) in enumerate(zip(nodes, self.fakes, strict=True)):
-            kind = node.meta.get("magpy_scalar")
-            if kind is not None:
+            else:
                 self.env[node] = self._scalar_input(index, node.name, fake, kind)
 
-    def _input(
-        self, index: int, name: str, fake: Any, wrap: torch.dtype | None, meta: dict[str, Any] | None = None
-    ) -> Value:
+    def _input(self, index: int, name: str, fake: Any, wrap: torch.dtype | None, meta: dict[str, Any]) -> torch.fx.Node:
         self.inputs.append((index, wrap))
         self.new_fakes.append(fake)
         return self.emit.placeholder(name, fake, meta)
@@ -129,20 +123,13 @@ class _Lowering:
         if kind not in DTYPE:
             raise Unsupported("MP902", f"Input {index} is a varying {kind.__name__}; only float, int and bool can vary")
 
-        def tensor() -> Value:
+        def tensor() -> torch.fx.Node:
             with self.mode:
                 made = torch.empty((), dtype=DTYPE[kind], device="cpu")
-            return self._input(index, f"{name}_tensor", made, DTYPE[kind])
+            return self._input(index, f"{name}_tensor", made, DTYPE[kind], {})
 
-        scalar = Scalar(
-            kind, tensor, lambda: self._input(index, name, fake, None), symbol_is_cheap=isinstance(fake, torch.SymInt)
-        )
-        if not scalar.symbol_is_cheap:
-            scalar.make_symbol = lambda: self._item(scalar)
-        return scalar
-
-    def _item(self, scalar: Scalar) -> Value:
-        return self.emit.create("call_method", "item", (scalar.tensor(),), {}, {})
+        is_symbol = isinstance(fake, torch.SymInt)
+        return Scalar(self.emit, kind, tensor, (lambda: self._input(index, name, fake, None, {})) if is_symbol else None)
 
     # --- one operation -------------------------------------------------------------------------------------------------
 
@@ -166,51 +153,35 @@ class _Lowering:
 
     def _plain(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
         target: Any = node.target
-        values = find((args, kwargs), Value)
-        if node.op == "call_function" and any(
-            isinstance(v.fake, torch.SymInt | torch.SymFloat | torch.SymBool) for v in values
-        ):
+        fakes = map(self.emit.fake, find((args, kwargs), torch.fx.Node))
+        if any(isinstance(fake, torch.SymInt | torch.SymFloat | torch.SymBool) for fake in fakes):
             target = _ON_SYMBOLS.get(target, target)
         return self.emit.create(node.op, target, args, kwargs, node.meta)
 
     def _host_read(self, node: torch.fx.Node, args: Any) -> Scalar | None:
-        if not args or not isinstance(args[0], Value) or not isinstance(args[0].fake, torch.Tensor) or len(args) > 1:
+        if (key := _read_by(node)) not in _READS or len(args) != 1 or not self.emit.is_tensor(args[0]):
             return None
-        if node.op == "call_method":
-            key: Any = node.target
-        else:
-            key = node.target if node.target in _CONVERSIONS else scalar_ops.name_of(node.op, node.target)
-        if key not in _HOST_READS and key not in _CONVERSIONS:
-            return None
-        value: Value = args[0]
-        fake: torch.Tensor = value.fake
+        fake = self.emit.fake(args[0])
         own: ScalarType = float if fake.is_floating_point() else bool if fake.dtype is torch.bool else int
-        kind = _CONVERSIONS.get(key) or _HOST_READS.get(key) or own
+        kind = _READS[key] or own
         if fake.is_complex() or (own is float and kind is not float):
             raise Unsupported("MP902", f"Reading a {fake.dtype} tensor as {kind.__name__} can't be part of a compiled graph")
-        if fake.dim() != 0:
-            value = self.emit.call(torch.Tensor.reshape, value, ())
+        value = self.emit.method("reshape", args[0], ()) if fake.dim() else args[0]
         # A copy, whatever the dtype: the tensor may be changed in place before the number is used.
-        detached = self.emit.call(torch.Tensor.detach, value)
-        copied = self.emit.call(torch.Tensor.to, detached, DTYPE[kind], copy=True)
-        scalar = Scalar(kind, lambda: copied, lambda: copied, symbol_is_cheap=False)
-        scalar.make_symbol = lambda: self._item(scalar)
-        return scalar
+        copied = self.emit.call(torch.Tensor.to, self.emit.method("detach", value), DTYPE[kind], copy=True)
+        return Scalar(self.emit, kind, lambda: copied)
 
     # --- numbers -------------------------------------------------------------------------------------------------------
 
     def _is_number_operation(self, args: Any, kwargs: Any) -> bool:
-        values = find((args, kwargs), Value)
-        return not kwargs and not any(isinstance(v.fake, torch.Tensor) for v in values) and not find((args,), list)
+        return not kwargs and not any(map(self.emit.is_tensor, find(args, torch.fx.Node)))
 
     def _number(self, node: torch.fx.Node, args: tuple[Any, ...], kwargs: Any) -> Any:
         operands = [self._as_scalar(a) for a in args]
-        constants = [None if isinstance(a, Scalar | Value) else a for a in args]
+        constants = [None if isinstance(a, Scalar | torch.fx.Node) else a for a in args]
         types = [o.type if isinstance(o, Scalar) else type(o) for o in operands]
-        if all(t in DTYPE for t in types) and node.op == "call_function":
-            result = scalar_math.result_type(node.target, types, constants)
-        else:
-            result = None
+        known = node.op == "call_function" and all(t in DTYPE for t in types)
+        result = scalar_math.result_type(node.target, types, constants) if known else None
         if result is None:
             return self._operation(node, args, kwargs)
         key = (node.target, *((id(o) if isinstance(o, Scalar) else (type(o), repr(o))) for o in operands))
@@ -222,68 +193,59 @@ class _Lowering:
         any_float = float in types
         kind: ScalarType = float if any_float or result is float else int
 
-        def tensor() -> Value:
-            forms: list[Any] = [self.emit.cast_exact(o, DTYPE[kind]) if isinstance(o, Scalar) else kind(o) for o in operands]
+        def tensor() -> torch.fx.Node:
+            # Python's own conversions (int to float), never hoisted
+            forms = [self.emit.to(o.tensor, DTYPE[kind]) if isinstance(o, Scalar) else kind(o) for o in operands]
             if scalar_math.needs_tensors(node.target):
-                forms = [f if isinstance(f, Value) else self.emit.constant(f, kind) for f in forms]
-            made: Value = scalar_math.tensor_form(self.emit.call, node.target, forms, result, any_float)
+                forms = [f if isinstance(f, torch.fx.Node) else self.emit.constant(f, kind) for f in forms]
+            made: torch.fx.Node = scalar_math.tensor_form(self.emit.call, node.target, forms, result, any_float)
             return made
 
-        def symbol() -> Value:
-            forms = tuple(o.symbol() if isinstance(o, Scalar) else o for o in operands)
+        def symbol() -> torch.fx.Node:
+            forms = (o.symbol if isinstance(o, Scalar) else o for o in operands)
             target: Any = node.target
-            made: Value = self.emit.call(_ON_SYMBOLS.get(target, target), *forms)
-            return made
+            return self.emit.call(_ON_SYMBOLS.get(target, target), *forms)
 
-        cheap = result is int and all(not isinstance(o, Scalar) or o.symbol_is_cheap for o in operands)
-        scalar = Scalar(result, tensor, symbol, symbol_is_cheap=cheap, computed=True)
+        cheap = result is int and all(not isinstance(o, Scalar) or o.make_symbol for o in operands)
+        scalar = Scalar(self.emit, result, tensor, symbol if cheap else None, computed=True)
         if not cheap:
-            scalar.make_symbol = lambda: self._item(scalar)
-            scalar.tensor()  # now: the operands may no longer be available in a later segment of the graph
+            _ = scalar.tensor  # now: the operands may no longer be available in a later segment of the graph
         return scalar
 
     def _as_scalar(self, value: Any) -> Any:
         """A size or other symbol as a Scalar."""
-        if not isinstance(value, Value):
-            return value
-        fake = value.fake
-        if isinstance(fake, bool | int | float):
+        fake = self.emit.fake(value)
+        if not isinstance(value, torch.fx.Node) or isinstance(fake, bool | int | float):
             return fake
         kind: ScalarType = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}[type(fake)]
-        return Scalar(kind, lambda: self.emit.constant(value, kind), lambda: value, symbol_is_cheap=True)
+        return Scalar(self.emit, kind, lambda: self.emit.constant(value, kind), lambda: value)
 
     # --- tensor operations that take numbers ----------------------------------------------------------------------------
 
     def _operation(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
         scalars: list[Scalar] = find((args, kwargs), Scalar)
-        if all(s.symbol_is_cheap for s in scalars):
+        if all(s.make_symbol for s in scalars):
             return self._with_symbols(node, args, kwargs)
         try:
-            expected = self.emit.execute(node.op, node.target, fakes_of(args), fakes_of(kwargs))
+            expected = self.emit.execute(node.op, node.target, args, kwargs)
         except Exception as error:
             raise Unsupported("MP902", f"{node.format_node()} fails on fake tensors: {error}") from error
         try:
-            result = scalar_ops.lower_operation(self.emit, node.op, node.target, args, kwargs, expected)
+            result = scalar_ops.lower_operation(self.emit, node, args, kwargs, expected)
         except scalar_ops.NotLowered:
-            self._allow_symbols(node, args, kwargs, scalars)
-            return self._with_symbols(node, args, kwargs)
+            if all(s.type is int for s in scalars):
+                return self._with_symbols(node, args, kwargs)
+            # Inductor passes a symbolic float to its kernels as float32, so only an int is exact.
+            text = "takes a varying Python float, which the backend can't pass without a recompile"
+            raise Unsupported("MP902", f"{operator_name(node)} {text}") from None
         self._verify(node, expected, result)
         return result
 
     def _with_symbols(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
         def symbols(leaf: Any) -> Any:
-            return leaf.symbol() if isinstance(leaf, Scalar) else leaf
+            return leaf.symbol if isinstance(leaf, Scalar) else leaf
 
         return self._plain(node, map_aggregate(args, symbols), map_aggregate(kwargs, symbols))
-
-    def _allow_symbols(self, node: torch.fx.Node, args: Any, kwargs: Any, scalars: list[Scalar]) -> None:
-        """Inductor passes a symbolic float to its kernels as float32, so only an int is exact."""
-        if any(s.type is not int for s in scalars):
-            raise Unsupported(
-                "MP902",
-                f"{scalar_ops.name_of(node.op, node.target)} takes a varying Python float, "
-                "which the backend can't pass without a recompile",
-            )
 
     def _verify(self, node: torch.fx.Node, expected: Any, result: Any) -> None:
         wanted = list(expected) if isinstance(expected, list | tuple) else [expected]
@@ -291,7 +253,7 @@ class _Lowering:
         for want, have in zip(wanted, got, strict=False):
             if not isinstance(want, torch.Tensor) or have is None:
                 continue
-            fake = have.fake
+            fake = self.emit.fake(have)
             same = fake.dtype == want.dtype and fake.device == want.device and list(fake.shape) == list(want.shape)
             if not same or not _same_strides(want, fake):
                 raise Unsupported(
@@ -303,15 +265,14 @@ class _Lowering:
     def _output(self, node: torch.fx.Node) -> list[tuple[str, Any]]:
         plan: list[tuple[str, Any]] = []
         results: list[Any] = []
-        returned = self._arguments(node.args[0])
-        for value in returned if isinstance(returned, list | tuple) else [returned]:
+        for value in self._arguments(node.args[0]):
             if isinstance(value, Scalar):
                 plan.append(("item", len(results)))
-                results.append(value.tensor().node)
-            elif isinstance(value, Value):
+                results.append(value.tensor)
+            elif isinstance(value, torch.fx.Node):
                 plan.append(("graph", len(results)))
-                results.append(value.node)
-            elif find(value, Value) or find(value, Scalar):
+                results.append(value)
+            elif find(value, (torch.fx.Node, Scalar)):
                 raise Unsupported("MP902", "A graph output must be a tensor or a number, not a container of them")
             else:
                 plan.append(("constant", value))

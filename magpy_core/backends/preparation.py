@@ -13,10 +13,9 @@ import torch.fx
 
 from magpy_core._compat.torch.decompositions import draws_otherwise, is_recurrent
 from magpy_core._compat.torch.fx_targets import device_constructors, printable_targets
-from magpy_core.backends.scalar_ops import name_of
-from magpy_core.backends.sharing import may_overlap, split_views
-from magpy_core.backends.stretches import inference_leaves, written_again
+from magpy_core.backends.sharing import may_overlap, split_views, written_again
 from magpy_core.findings import Unsupported
+from magpy_core.opgraph.functions import operator_name
 
 #: Operations that depend on a tensor's offset in its storage, which a capture does not fix (see `fakes.make_fake_inputs`).
 _SEES_OFFSET = {"as_strided": 3, "as_strided_": 3, "as_strided_copy": 3, "as_strided_scatter": 4}
@@ -48,14 +47,14 @@ def prepare(gm: torch.fx.GraphModule, fakes: Sequence[Any], device: torch.device
 def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
     inputs = dict(zip((n for n in gm.graph.nodes if n.op == "placeholder"), fakes, strict=True))
     for node in gm.graph.nodes:
-        name = name_of(node.op, node.target) if node.op in ("call_function", "call_method") else ""
+        name = operator_name(node)
         position = _SEES_OFFSET.get(name)
         if position is not None:
             offset = node.kwargs.get("storage_offset", node.args[position] if len(node.args) > position else None)
             if offset is not None:
                 raise Unsupported("MP902", f"{name} with a storage offset accesses memory outside its tensor")
-            if isinstance(fake := inputs.get(node.args[0]), torch.Tensor) and not _stays_inside(fake, node, position):
-                raise Unsupported("MP902", f"{name} accesses memory outside the elements of its tensor")
+            if node.args[0] in inputs:
+                raise Unsupported("MP902", f"{name} of a tensor from outside may access memory outside its elements")
         if (
             name == "detach_" and node.args[0] in inputs
         ):  # raises for views, and no guard distinguishes views from other tensors
@@ -75,10 +74,6 @@ def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
     split = split_views(gm.graph, inputs)
     if split is not None:
         raise Unsupported("MP902", split)
-    if inference_leaves(gm.graph):
-        raise Unsupported(
-            "MP902", "tensors of inference mode leave the region, and compiled graphs return ordinary tensors instead"
-        )
     learning = torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in fakes)
     if learning and (written := written_again(gm.graph)) is not None:
         raise Unsupported(
@@ -93,18 +88,6 @@ def _drops_all(node: torch.fx.Node, name: str) -> bool:
     key, position = _RATES.get(name, ("p", 1)) if name in _RATES or "dropout" in name else ("", 0)
     rate: Any = node.kwargs.get(key, node.args[position] if len(node.args) > position else None)
     return bool(key) and type(rate) in (int, float) and rate == 1
-
-
-def _stays_inside(tensor: torch.Tensor, node: torch.fx.Node, position: int) -> bool:
-    """Whether ``as_strided`` with these sizes and strides stays inside the tensor. ``position``: of the offset."""
-    size = node.kwargs.get("size", node.args[position - 2 : position - 1])
-    stride = node.kwargs.get("stride", node.args[position - 1 : position])
-    size, stride = (v[0] if isinstance(v, tuple) and v and isinstance(v[0], list | tuple) else v for v in (size, stride))
-    if not tensor.is_contiguous() or not isinstance(size, list | tuple) or not isinstance(stride, list | tuple):
-        return False
-    if len(size) != len(stride) or not all(type(n) is int for n in (*size, *stride)):
-        return False
-    return bool(sum((n - 1) * s for n, s in zip(size, stride, strict=True)) < tensor.numel())
 
 
 def _has_repeated_tensor(node: torch.fx.Node) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core.backends.sharing import viewed, writes
+from magpy_core.backends.sharing import changed, viewed, written
 from magpy_core.opgraph.functions import silently_written
 
 
@@ -77,28 +77,17 @@ def _copied(fake: Any) -> Any:
 
 def _written(graph: torch.fx.Graph) -> set[torch.fx.Node]:
     """The inputs that operations write, through views too."""
-    return {target for node in graph.nodes for target in map(_root, _targets(node)) if target.op == "placeholder"}
+    return {target for node in graph.nodes for target in map(_root, written(node)) if target.op == "placeholder"}
 
 
 def _used(graph: torch.fx.Graph) -> set[torch.fx.Node]:
     """The inputs whose values operations read other than to write them; a view reads nothing."""
     found = set()
     for node in graph.nodes:
-        if node.op in ("call_function", "call_method") and (writes(node) or next(viewed(node), None) is None):
-            targets = set(_targets(node))
+        if node.op in ("call_function", "call_method") and (changed(node) or next(viewed(node), None) is None):
+            targets = set(written(node))
             found |= {_root(n) for n in node.all_input_nodes if n not in targets}
     return found
-
-
-def _targets(node: torch.fx.Node) -> list[torch.fx.Node]:
-    """What an operation writes."""
-    if node.op not in ("call_function", "call_method"):
-        return []
-    targets = list(silently_written(node.target, node.args, node.kwargs))
-    if writes(node):
-        given = node.kwargs.get("out", node.args[0] if node.args else node.all_input_nodes[:1])
-        targets += given if isinstance(given, list | tuple) else [given]
-    return [n for n in targets if isinstance(n, torch.fx.Node)]
 
 
 def _root(node: torch.fx.Node) -> torch.fx.Node:

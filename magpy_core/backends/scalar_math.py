@@ -17,27 +17,31 @@ import torch
 ScalarType = type[float] | type[int] | type[bool]
 DTYPE: dict[ScalarType, torch.dtype] = {float: torch.float64, int: torch.int64, bool: torch.bool}
 
-_ARITHMETIC = {operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod}
-_COMPARISON = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
-_SAME_TYPE = {operator.neg, operator.pos, operator.abs, builtins.abs}
-_TO_FLOAT = {
+_ARITHMETIC: dict[Any, Any] = {
+    operator.add: torch.add, operator.sub: torch.sub, operator.mul: torch.mul, operator.floordiv: torch.floor_divide,
+    operator.mod: torch.remainder,
+}  # fmt: skip
+_COMPARISON: dict[Any, Any] = {
+    operator.lt: torch.lt, operator.le: torch.le, operator.gt: torch.gt, operator.ge: torch.ge, operator.eq: torch.eq,
+    operator.ne: torch.ne,
+}  # fmt: skip
+_SAME_TYPE: dict[Any, Any] = {
+    operator.neg: torch.neg, operator.pos: torch.positive, operator.abs: torch.abs, builtins.abs: torch.abs,
+}  # fmt: skip
+_TO_FLOAT: dict[Any, Any] = {
     math.sqrt: torch.sqrt, math.exp: torch.exp, math.log: torch.log, math.log2: torch.log2, math.log10: torch.log10,
     math.log1p: torch.log1p, math.expm1: torch.expm1, math.sin: torch.sin, math.cos: torch.cos, math.tan: torch.tan,
-    math.tanh: torch.tanh, math.sinh: torch.sinh, math.cosh: torch.cosh, math.atan: torch.atan, math.fabs: torch.abs,
+    math.tanh: torch.tanh, math.fabs: torch.abs,
 }  # fmt: skip
-_TO_INT = {math.floor: torch.floor, math.ceil: torch.ceil, math.trunc: torch.trunc, builtins.int: torch.trunc}
-
-#: In-place operators create a new Python number, like the plain ones.
-_PLAIN = {
-    operator.iadd: operator.add, operator.isub: operator.sub, operator.imul: operator.mul, operator.ipow: operator.pow,
-    operator.itruediv: operator.truediv, operator.ifloordiv: operator.floordiv, operator.imod: operator.mod,
-    math.pow: operator.pow, builtins.pow: operator.pow,
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    **_ARITHMETIC, **_COMPARISON, **_SAME_TYPE, **_TO_FLOAT, operator.truediv: torch.true_divide, operator.pow: torch.pow,
 }  # fmt: skip
+_TO_INT = {math.floor: torch.floor, math.ceil: torch.ceil, builtins.int: torch.trunc}
 
 
 def plain(target: Any) -> Any:
-    """The operation that ``target`` performs on Python numbers, without in-place and spelling variants."""
-    return _PLAIN.get(target, target)
+    """The operator that does the same on Python numbers."""
+    return operator.pow if target in (math.pow, builtins.pow) else target
 
 
 def needs_tensors(target: Any) -> bool:
@@ -90,24 +94,8 @@ def tensor_form(call: Callable[..., Any], target: Any, operands: Sequence[Any], 
     caller has converted all of them to float64.
     """
     target = plain(target)
-    if target is operator.pow:
-        return call(torch.pow, *operands)
-    if target in _ARITHMETIC or target is operator.truediv:
-        function = {
-            operator.add: torch.add, operator.sub: torch.sub, operator.mul: torch.mul, operator.truediv: torch.true_divide,
-            operator.floordiv: torch.floor_divide, operator.mod: torch.remainder,
-        }[target]  # fmt: skip
-        return call(function, *operands)
-    if target in _COMPARISON:
-        return call(getattr(torch, target.__name__), *operands)
-    if target in (operator.abs, builtins.abs):
-        return call(torch.abs, *operands)
-    if target is operator.neg:
-        return call(torch.neg, *operands)
-    if target is operator.pos:
-        return operands[0]
-    if target in _TO_FLOAT:
-        return call(_TO_FLOAT[target], *operands)
+    if target in _FUNCTIONS:
+        return call(_FUNCTIONS[target], *operands)
     if target in _TO_INT:
         whole = call(_TO_INT[target], *operands) if any_float else operands[0]
         return call(torch.Tensor.to, whole, torch.int64)

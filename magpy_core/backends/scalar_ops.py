@@ -12,8 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.fx
 
-from magpy_core.backends.emitter import Emitter, Scalar, Value
+from magpy_core.backends.emitter import Emitter, Scalar
+from magpy_core.opgraph.functions import operator_name
 
 _HALF = (torch.float16, torch.bfloat16)
 _COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
@@ -41,36 +43,26 @@ class NotLowered(Exception):
     """No rewrite exists for this operation with a number at this position."""
 
 
-def name_of(op: str, target: Any) -> str:
-    """The operation's name without dunders: ``add``, ``add_``, ``iadd``, ``rsub``, ``_foreach_add_``."""
-    name = target if op == "call_method" else getattr(target, "__name__", "")
-    if name.startswith("__") and name.endswith("__"):
-        name = name[2:-2]
-    return str(name)
-
-
-def lower_operation(
-    emit: Emitter, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], expected: Any
-) -> Any:
-    """The operation with its Scalars as tensors: a Value, or a list of them for a foreach operation.
+def lower_operation(emit: Emitter, node: torch.fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], expected: Any) -> Any:
+    """The operation with its Scalars as tensors: a node, or a list of them for a foreach operation.
 
     ``expected`` is the original operation's result on fakes. Raises NotLowered.
     """
-    name = name_of(op, target)
+    name = operator_name(node)
     if name in _TAKES_TENSOR:
-        return _takes_tensor(emit, target, args, kwargs)
+        return _takes_tensor(emit, node.target, args, kwargs)
     if name.startswith("_foreach_"):
         return _foreach(emit, name.removeprefix("_foreach_"), args, kwargs, expected)
     if name == "setitem":
         self, index, value = args
-        if not isinstance(value, Scalar) or not isinstance(self, Value):
+        if not isinstance(value, Scalar) or not emit.is_tensor(self):
             raise NotLowered
-        emit.call(operator.setitem, self, index, emit.cast(value, self.fake.dtype))
+        emit.call(operator.setitem, self, index, emit.cast(value, emit.fake(self).dtype))
         return None
     return _one(emit, name, args, kwargs, expected)
 
 
-def _one(emit: Emitter, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], expected: Any) -> Value:
+def _one(emit: Emitter, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], expected: Any) -> torch.fx.Node:
     if "out" in kwargs or not isinstance(expected, torch.Tensor):
         raise NotLowered
     in_place = name in _IN_PLACE_OPERATORS or (name.endswith("_") and not name.startswith("_"))
@@ -86,12 +78,8 @@ def _one(emit: Emitter, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     rewrite = _REWRITES.get(name) or (_binary if name in _BINARY else None)
     if rewrite is None:
         raise NotLowered
-    result = rewrite(_Operation(emit, name, args, kwargs, expected))
-    if result.fake.dtype != expected.dtype:
-        result = emit.call(torch.Tensor.to, result, expected.dtype)
-    if target_tensor is not None:
-        return emit.call(torch.Tensor.copy_, target_tensor, result)  # type: ignore[no-any-return]
-    return result
+    result = emit.to(rewrite(_Operation(emit, name, args, kwargs, expected)), expected.dtype)
+    return result if target_tensor is None else emit.method("copy_", target_tensor, result)
 
 
 class _Operation:
@@ -103,7 +91,7 @@ class _Operation:
         self.emit, self.name, self.args, self.kwargs, self.expected = emit, name, args, kwargs, expected
         dtype = expected.dtype
         if name in _COMPARISONS:
-            known = [a.fake if isinstance(a, Value) else a.stand_in() if isinstance(a, Scalar) else a for a in args[:2]]
+            known = [a.type(1) if isinstance(a, Scalar) else emit.fake(a) for a in args[:2]]
             dtype = torch.result_type(*known)
         self.dtype = torch.float32 if dtype in _HALF else dtype
         self.rounds_to = dtype if dtype in _HALF and name in _ROUNDS and expected.device.type == "cpu" else None
@@ -118,114 +106,100 @@ class _Operation:
 
     def operand(self, value: Any) -> Any:
         """A tensor or number in the computing dtype; a constant stays a Python number."""
-        if isinstance(value, Scalar) and self.rounds_to is not None:
-            return self.emit.call(torch.Tensor.to, self.emit.cast(value, self.rounds_to), self.dtype)
         if isinstance(value, Scalar):
-            return self.emit.cast(value, self.dtype)
-        if isinstance(value, Value) and isinstance(value.fake, torch.Tensor) and value.fake.dtype != self.dtype:
-            return self.emit.call(torch.Tensor.to, value, self.dtype)
-        return value
+            return self.emit.to(self.emit.cast(value, self.rounds_to or self.dtype), self.dtype)
+        return self.emit.to(value, self.dtype) if self.emit.is_tensor(value) else value
 
     def scaled(self, value: Any, factor: Any) -> Any:
         """``value * factor``, with nothing emitted for a factor of one."""
         value = self.operand(value)
-        if factor is None or (not isinstance(factor, Scalar | Value) and factor == 1):
+        if factor is None or (not isinstance(factor, Scalar | torch.fx.Node) and factor == 1):
             return value
         return self.emit.call(torch.mul, value, self.operand(factor))
 
 
-def _binary(o: _Operation) -> Value:
+def _binary(o: _Operation) -> torch.fx.Node:
     if o.name in ("add", "sub"):
         left, right, alpha = o.take("input", "other", "alpha") if "input" in o.kwargs else o.take("self", "other", "alpha")
-        result: Value = o.emit.call(_BINARY[o.name], o.operand(left), o.scaled(right, alpha))
-        return result
+        return o.emit.call(_BINARY[o.name], o.operand(left), o.scaled(right, alpha))
     extra = dict(o.kwargs)
     args = (*o.args, extra.pop("other")) if "other" in extra else o.args
     rounding = {"rounding_mode": extra.pop("rounding_mode")} if "rounding_mode" in extra else {}
     if extra or len(args) != 2 or (rounding and o.name != "div"):
         raise NotLowered
     left, right = (o.operand(a) for a in args)
-    result = o.emit.call(_BINARY[o.name], left, right, **rounding)
-    return result
+    return o.emit.call(_BINARY[o.name], left, right, **rounding)
 
 
-def _addcmul(o: _Operation) -> Value:
+def _addcmul(o: _Operation) -> torch.fx.Node:
     base, one, two, value = o.take("self", "tensor1", "tensor2", "value")
     combine = torch.mul if o.name == "addcmul" else torch.div
     # The kernels compute self + value * t1 / t2 in this order.
     product = o.emit.call(combine, o.scaled(one, value), o.operand(two))
-    result: Value = o.emit.call(torch.add, o.operand(base), product)
-    return result
+    return o.emit.call(torch.add, o.operand(base), product)
 
 
-def _lerp(o: _Operation) -> Value:
+def _lerp(o: _Operation) -> torch.fx.Node:
     start, end, weight = o.take("self", "end", "weight")
     if not isinstance(weight, Scalar):
         raise NotLowered
-    on_device = o.emit.call(torch.Tensor.to, o.operand(weight), o.expected.device)
-    result: Value = o.emit.call(torch.lerp, o.operand(start), o.operand(end), on_device)
-    return result
+    on_device = o.emit.method("to", o.operand(weight), o.expected.device)
+    return o.emit.call(torch.lerp, o.operand(start), o.operand(end), on_device)
 
 
-def _clamp(o: _Operation) -> Value:
-    if o.name == "clamp":
-        value, low, high = o.take("self", "min", "max")
-    elif o.name == "clamp_min":
-        (value, low), high = o.take("self", "min"), None
-    else:
-        (value, high), low = o.take("self", "max"), None
-    result: Value = o.operand(value)
-    for bound, function, by_number in ((low, torch.maximum, torch.clamp_min), (high, torch.minimum, torch.clamp_max)):
-        if isinstance(bound, Scalar | Value):
+def _clamp(o: _Operation) -> torch.fx.Node:
+    names = {"clamp": ("min", "max"), "clamp_min": ("min",), "clamp_max": ("max",)}[o.name]
+    value, *given = o.take("self", *names)
+    bounds = dict(zip(names, given, strict=True))
+    result: torch.fx.Node = o.operand(value)
+    for key, function, by_number in (("min", torch.maximum, torch.clamp_min), ("max", torch.minimum, torch.clamp_max)):
+        bound = bounds.get(key)
+        if isinstance(bound, Scalar | torch.fx.Node):
             result = o.emit.call(function, result, o.operand(bound))
         elif bound is not None:
             result = o.emit.call(by_number, result, bound)
     return result
 
 
-def _where(o: _Operation) -> Value:
+def _where(o: _Operation) -> torch.fx.Node:
     condition, left, right = o.take("condition", "input", "other")
-    result: Value = o.emit.call(torch.where, condition, o.operand(left), o.operand(right))
-    return result
+    return o.emit.call(torch.where, condition, o.operand(left), o.operand(right))
 
 
-def _masked_fill(o: _Operation) -> Value:
+def _masked_fill(o: _Operation) -> torch.fx.Node:
     value, mask, number = o.take("self", "mask", "value")
     if not isinstance(number, Scalar):
         raise NotLowered
     # Without arithmetic, float32 has no benefit: the number is rounded to the tensor's own dtype.
-    result: Value = o.emit.call(torch.masked_fill, value, mask, o.emit.cast(number, o.expected.dtype))
-    return result
+    return o.emit.call(torch.masked_fill, value, mask, o.emit.cast(number, o.expected.dtype))
 
 
-def _filled(o: _Operation) -> Value:
+def _filled(o: _Operation) -> torch.fx.Node:
     """full, full_like, new_full, fill and 0-d constructors: an empty tensor of the expected kind, filled."""
     numbers = [a for a in (*o.args, *o.kwargs.values()) if isinstance(a, Scalar)]
     if len(numbers) != 1 or o.kwargs.get("requires_grad"):
         raise NotLowered
-    value = o.emit.call(torch.Tensor.to, o.emit.cast(numbers[0], o.expected.dtype), o.expected.device)
-    like = next((a for a in o.args if isinstance(a, Value) and isinstance(a.fake, torch.Tensor)), None)
+    value = o.emit.method("to", o.emit.cast(numbers[0], o.expected.dtype), o.expected.device)
+    like = next(filter(o.emit.is_tensor, o.args), None)
     if o.name in ("tensor", "scalar_tensor", "as_tensor"):
-        result: Value = o.emit.call(torch.clone, value)
-        return result
-    if o.name in ("full_like", "fill") and like is not None and like.fake.dtype == o.expected.dtype:
+        return o.emit.call(torch.clone, value)
+    if o.name in ("full_like", "fill") and like is not None and o.emit.fake(like).dtype == o.expected.dtype:
         result = o.emit.call(torch.empty_like, like)
     elif o.name == "full":
         result = o.emit.call(torch.empty, o.args[0], dtype=o.expected.dtype, device=o.expected.device)
     else:
         raise NotLowered
-    result = o.emit.call(torch.Tensor.copy_, result, value)
-    return result
+    return o.emit.method("copy_", result, value)
 
 
-_REWRITES: dict[str, Callable[[_Operation], Value]] = {
+_REWRITES: dict[str, Callable[[_Operation], torch.fx.Node]] = {
     "addcmul": _addcmul, "addcdiv": _addcmul, "lerp": _lerp, "clamp": _clamp, "clamp_min": _clamp, "clamp_max": _clamp,
     "where": _where, "masked_fill": _masked_fill, "full": _filled, "full_like": _filled, "fill": _filled, "tensor": _filled,
     "scalar_tensor": _filled, "as_tensor": _filled,
 }  # fmt: skip
 
 
-def _takes_tensor(emit: Emitter, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
+def _takes_tensor(emit: Emitter, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.fx.Node:
     lowered = dict(kwargs)
     for key, value in kwargs.items():
         if isinstance(value, Scalar):
@@ -234,11 +208,10 @@ def _takes_tensor(emit: Emitter, target: Any, args: tuple[Any, ...], kwargs: dic
             lowered[key] = emit.cast(value, torch.float64)
     if any(isinstance(a, Scalar) for a in args):
         raise NotLowered
-    result: Value = emit.call(target, *args, **lowered)
-    return result
+    return emit.call(target, *args, **lowered)
 
 
-def _foreach(emit: Emitter, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], expected: Any) -> list[Value]:
+def _foreach(emit: Emitter, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], expected: Any) -> list[torch.fx.Node]:
     """One operation per tensor, since numbers next to lists of tensors have no tensor overload in general."""
     in_place = name.endswith("_")
     lists = [a for a in args if isinstance(a, list | tuple)]
@@ -246,22 +219,15 @@ def _foreach(emit: Emitter, name: str, args: tuple[Any, ...], kwargs: dict[str, 
         raise NotLowered
     count = len(lists[0])
     results = []
-    plain = name.removesuffix("_")
-    if plain in ("addcmul", "addcdiv") and len(args) == 4:
-        *lists_only, factor = args
-        args, kwargs = tuple(lists_only), {**kwargs, "value": factor}
-    if "scalars" in kwargs:
-        kwargs = {**kwargs, "value" if plain in ("addcmul", "addcdiv") else "other": kwargs["scalars"]}
-        del kwargs["scalars"]
-    if plain in ("add", "sub", "mul", "div", "pow", "maximum", "minimum", "clamp_min", "clamp_max"):
-        for key in ("scalar", "exponent", "other"):
-            if key in kwargs:
-                args = (*args, kwargs[key])
-                kwargs = {k: v for k, v in kwargs.items() if k != key}
+    kwargs = dict(kwargs)
+    args += tuple(kwargs.pop(key) for key in ("scalars", "scalar", "exponent", "other") if key in kwargs)
+    if name.removesuffix("_") in ("addcmul", "addcdiv") and len(args) == 4:
+        *given, kwargs["value"] = args
+        args = tuple(given)
     for i in range(count):
         mine = tuple(_pick(a, i, count) for a in args)
         named = {key: _pick(value, i, count) for key, value in kwargs.items()}
-        wanted = mine[0].fake if in_place else expected[i]
+        wanted = emit.fake(mine[0]) if in_place else expected[i]
         results.append(_one(emit, name, mine, named, wanted))
     return results
 

@@ -1,8 +1,9 @@
-"""Detects memory shared by inputs and outputs that compilers would separate. Key functions: `may_overlap`, `split_views`.
+"""What the operations of a graph write and view, and where compilers would separate memory that eager mode shares.
 
 AOTAutograd recreates outputs that are views of an input, outside the compiled graph. It does not do so for several views
 that one operation creates of an input that is written in the graph and takes part in autograd, and it gets their strides
-wrong if the input shares its storage with another one.
+wrong if the input shares its storage with another one. It runs the writes of a checkpointed part only once: its backward
+graph recomputes values, but does not repeat writes. Key functions: `may_overlap`, `split_views`, `written_again`, `written`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch.views import many_views, views
-from magpy_core.backends.scalar_ops import name_of
-from magpy_core.opgraph.functions import IN_PLACE
+from magpy_core.opgraph.checkpoints import CHECKPOINT
+from magpy_core.opgraph.functions import IN_PLACE, operator_name, silently_written
 
 
 def may_overlap(tensors: Sequence[torch.Tensor]) -> bool:
@@ -35,21 +36,22 @@ def may_overlap(tensors: Sequence[torch.Tensor]) -> bool:
     return False
 
 
-def writes(node: torch.fx.Node) -> bool:
-    """Whether an operation writes to one of its arguments."""
-    if node.op not in ("call_function", "call_method"):
-        return False
-    name = name_of(node.op, node.target)
-    operator = f"__{name}__" in IN_PLACE or name in ("setitem", "set")  # the latter: `x.real = y`
-    return (
-        "out" in node.kwargs or operator or (name.endswith("_") and not name.endswith("__")) or _has_inplace_argument(node)
-    )
+def changed(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """What an operation writes by its name or its arguments; the first is what its result is."""
+    name = operator_name(node)
+    in_place = f"__{name}__" in IN_PLACE or name in ("setitem", "set")  # the latter: `x.real = y`
+    if not (in_place or "out" in node.kwargs or (name.endswith("_") and not name.endswith("__"))):
+        # a function of `torch.nn.functional` that is called with ``inplace=True``, by name or by position
+        at = _inplace_position(node.target) if node.op == "call_function" else None
+        if node.kwargs.get("inplace", at is not None and len(node.args) > at and node.args[at]) is not True:
+            return []
+    given = node.kwargs.get("out", node.args[0] if node.args else node.all_input_nodes[:1])
+    return [n for n in (given if isinstance(given, list | tuple) else [given]) if isinstance(n, torch.fx.Node)]
 
 
-def _has_inplace_argument(node: torch.fx.Node) -> bool:
-    """Whether a function of `torch.nn.functional` is called with ``inplace=True``, by name or by position."""
-    at = _inplace_position(node.target) if node.op == "call_function" else None
-    return node.kwargs.get("inplace", at is not None and len(node.args) > at and node.args[at]) is True
+def written(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """What an operation writes, running statistics included."""
+    return [*changed(node), *silently_written(node.target, node.args, node.kwargs)]
 
 
 @functools.cache
@@ -61,14 +63,25 @@ def _inplace_position(target: Any) -> int | None:
     return names.index("inplace") if "inplace" in names else None
 
 
+def viewed(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
+    """The chain of nodes that a node is a view of, or the in-place result of."""
+    while given := changed(node) or (node.all_input_nodes if _stem(node) in views() else []):
+        node = given[0]
+        yield node
+
+
+def _stem(node: torch.fx.Node) -> str:
+    return operator_name(node).strip("_")
+
+
 def split_views(graph: torch.fx.Graph, inputs: dict[torch.fx.Node, Any]) -> str | None:
     """Why an output would not share an input's memory as in eager mode; None if all outputs would."""
-    if not any(writes(node) for node in graph.nodes):
+    if not any(changed(node) for node in graph.nodes):
         return None
     tensors = [t for t in inputs.values() if isinstance(t, torch.Tensor)]
     storages = [t.untyped_storage()._cdata for t in {id(t): t for t in tensors}.values()]
     learning = any(t.requires_grad for t in tensors)
-    for output in next(n for n in graph.nodes if n.op == "output").all_input_nodes:
+    for output in graph.output_node().all_input_nodes:
         chain = [output, *viewed(output)]
         given = inputs.get(chain[-1])
         if not isinstance(given, torch.Tensor) or len(chain) == 1:
@@ -80,13 +93,11 @@ def split_views(graph: torch.fx.Graph, inputs: dict[torch.fx.Node, Any]) -> str 
     return None
 
 
-def _stem(node: torch.fx.Node) -> str:
-    return name_of(node.op, node.target).strip("_") if node.op in ("call_function", "call_method") else ""
-
-
-def viewed(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
-    """The chain of nodes that a node is a view of, or the in-place result of."""
-    while (_stem(node) in views() or writes(node)) and node.all_input_nodes:
-        given = node.kwargs.get("out")
-        node = given if isinstance(given, torch.fx.Node) else node.all_input_nodes[0]
-        yield node
+def written_again(graph: torch.fx.Graph) -> str | None:
+    """The first operation in a checkpointed part that writes to a tensor from outside it."""
+    for node in graph.nodes:
+        number = node.meta.get(CHECKPOINT)
+        for target in written(node) if number is not None else ():
+            if any(n.meta.get(CHECKPOINT) != number for n in (target, *viewed(target))):
+                return operator_name(node)
+    return None

@@ -13,7 +13,6 @@ import torch
 import torch.fx
 
 from magpy_core.capture.code import CodeWriter
-from magpy_core.capture.examples import Examples
 from magpy_core.capture.fast_guard import FastGuard
 from magpy_core.capture.graphs import CompiledGraphs
 from magpy_core.capture.parts import Guards, Replay
@@ -34,7 +33,6 @@ class Capture:
         self.guard_seconds: deque[float] = deque(maxlen=64)  # of checks that held, while a region measures
         self.title = f"magpy capture of {settings.region_id}"
         self._structure = Structure.of(trace)
-        self._examples = Examples(trace, live, self._structure.placeholders)
         code = CodeWriter(trace, live, self._structure, settings)
         self.namespace = code.names
         self._graphs = CompiledGraphs(trace, self._structure, settings, self.namespace, code.undo.kept)
@@ -75,15 +73,13 @@ class Capture:
 
     @property
     def operator_graph(self) -> torch.fx.GraphModule:
-        """The whole operator graph (one segment after the other); placeholders carry ``meta["example_value"]``."""
+        """The whole operator graph (one segment after the other)."""
         graph = torch.fx.Graph()
         mapping: dict[torch.fx.Node, torch.fx.Node] = {}
         for node in self.trace.graph.nodes:
             if node not in self._structure.ahead:
                 mapping[node] = graph.node_copy(node, lambda n: mapping[n])
         graph.output(tuple(mapping[n] for n in self.trace.plan.outputs))
-        for node, fake in zip(self._structure.placeholders, self._examples.fakes, strict=True):
-            mapping[node].meta["example_value"] = fake
         graph.lint()
         return torch.fx.GraphModule(torch.nn.Module(), graph)
 

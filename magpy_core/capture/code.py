@@ -177,7 +177,7 @@ class CodeWriter:
                 for k, node in enumerate(segment.outputs):
                     values[node] = f"g{i}_{k}"
                     w.lines.append(f"g{i}_{k} = out{i}[{k}]")
-            elif segment.has_work:
+            elif segment.nodes:
                 w.lines.append(call)
             for decision in structure.assertions if i == last else structure.cuts[i : i + 1]:
                 note = _note(decision.site)

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 import torch.fx
 
+from magpy_core._compat.torch.fake import guard_namespace
+from magpy_core.backends import get_backend
 from magpy_core.backends.base import CompiledGraph
-from magpy_core.backends.fakes import guard_namespace, make_fake_inputs
-from magpy_core.backends.registry import get_backend
+from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.capture.compilers import compiled_wrongly
-from magpy_core.capture.examples import dynamic_dims
 from magpy_core.capture.first_run import first_run
 from magpy_core.capture.outcome import CaptureFailed
 from magpy_core.capture.settings import Settings
@@ -67,7 +67,7 @@ class CompiledGraphs:
     @property
     def is_ready(self) -> bool:
         """Whether every segment has been compiled."""
-        return all(i in self._bare for i, s in enumerate(self._structure.segments) if s.outputs or s.has_work)
+        return all(i in self._bare for i, s in enumerate(self._structure.segments) if s.outputs or s.nodes)
 
     def compile_and_call(self, index: int, inputs: list[Any]) -> Any:
         """The first call of segment ``index``: compiled, it takes its stub's place."""
@@ -96,36 +96,30 @@ class CompiledGraphs:
 
     def _run_backend(self, segment: Segment, inputs: tuple[Any, ...]) -> CompiledGraph:
         gm = segment.module()
-        placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
-        backend, dims = self._settings.backend, self._dims(segment, placeholders, inputs)
+        backend, dims = self._settings.backend, self._dims(segment, inputs)
         try:
-            fakes = make_fake_inputs(inputs, dims or None).fakes
-            for node, value, fake in zip(placeholders, inputs, fakes, strict=True):
-                node.meta["example_value"] = fake
+            for node, value in zip(gm.graph.find_nodes(op="placeholder"), inputs, strict=True):
                 if not is_a(value, torch.Tensor):
                     node.meta["magpy_scalar"] = type(value)
-            dynamic, same_random = bool(self._trace.dims), self._settings.same_random
-            return get_backend(backend).compile(gm, fakes, dynamic=dynamic, same_random=same_random)
+            fakes = make_fake_inputs(inputs, dims or None)
+            return get_backend(backend).compile(gm, fakes, same_random=self._settings.same_random)
         except Unsupported as error:
             raise CaptureFailed(error.code, error.message) from error
         except Exception as error:  # whatever a compiler trips over, the program goes on in plain Python
             what = f"{type(error).__name__}: {str(error)[:160]}"
             raise CaptureFailed("MP902", f"The backend {backend} failed to compile the region ({what}).") from error
 
-    def _dims(self, segment: Segment, placeholders: Sequence[torch.fx.Node], inputs: tuple[Any, ...]) -> dict[int, set[int]]:
+    def _dims(self, segment: Segment, inputs: tuple[Any, ...]) -> dict[int, set[int]]:
         """Per input of a segment the dimensions that may vary: of another segment's result, all that aren't 1 now."""
         dims: dict[int, set[int]] = {}
-        for i, (node, value) in enumerate(zip(placeholders, inputs, strict=True)):
+        for i, (node, value) in enumerate(zip(segment.inputs, inputs, strict=True)):
             if self._trace.dims and is_a(value, torch.Tensor):
-                inner = segment.inputs[i].op != "placeholder"
-                varying = (
-                    {d for d, n in enumerate(value.shape) if n > 1} if inner else dynamic_dims(self._trace, node, value)
-                )
-                if varying:
-                    dims[i] = varying
-        return dims
+                inner = node.op != "placeholder"
+                known = () if inner else self._trace.dims.get(node.meta["magpy_source"].path, ())
+                dims[i] = {d for d, n in enumerate(value.shape) if (n > 1 if inner else d in known)}
+        return {i: varying for i, varying in dims.items() if varying}
 
-    def _add_check(self, segment: Segment, guards: Sequence[Any]) -> None:
+    def _add_check(self, segment: Segment, guards: Sequence[str]) -> None:
         position = {n: i for i, n in enumerate(self._structure.placeholders)}
         if not all(n in position for n in segment.inputs):
             raise CaptureFailed("MP902", "The backend specialised a later part of the region on sizes that no guard checks.")
@@ -133,10 +127,10 @@ class CompiledGraphs:
         self._names["shapes_ok"] = shape_check(self._checks)
 
 
-def shape_check(checks: Sequence[tuple[Sequence[Any], list[int]]]) -> Callable[[Any], bool]:
+def shape_check(checks: Sequence[tuple[Sequence[str], list[int]]]) -> Callable[[Any], bool]:
     """One function of all inputs for the expressions of each segment's backend guards, whose inputs are at ``positions``."""
     compiled = [
-        (eval(f"lambda L: {' and '.join(f'({g.expression})' for g in guards)}", dict(guard_namespace())), positions)
+        (eval(f"lambda L: {' and '.join(f'({g})' for g in guards)}", dict(guard_namespace())), positions)
         for guards, positions in checks
     ]
 

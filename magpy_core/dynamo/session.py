@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from magpy_core._compat.torch import dynamo_watch as watch
-from magpy_core.backends.registry import UnknownBackend
+from magpy_core.backends import UnknownBackend
 from magpy_core.dynamo import explain
 from magpy_core.dynamo.region import DynamoRegion
 from magpy_core.dynamo.wording import read_reason

@@ -37,7 +37,7 @@ class Arguments:
         if is_a(value, torch.Tensor):
             return self.ops.inputs.node(value)
         if type(value) in (int, float):
-            sym = self.ops.scalars.operand(value)
+            sym = self.ops.scalars.get(value)
             if sym is None:
                 return value
             self.varying.append((sym, value))

@@ -20,48 +20,35 @@ _EARLY = named(Fact.EARLY)
 _AUTOCAST = {"_enter_autocast": 1, "_exit_autocast": -1}
 
 
-def _may_run_early(node: torch.fx.Node) -> bool:
-    return node_name(node) in _EARLY and "out" not in node.kwargs
-
-
 def condition(
     decided_by: Iterable[torch.fx.Node], graph: torch.fx.Graph, unchanged: Callable[[torch.fx.Node], bool]
 ) -> tuple[torch.fx.Node, ...] | None:
     """The operations that lead from the graph's inputs to the values of ``decided_by``, in order; None if they belong in
     the graph. ``unchanged``: whether a value's memory has not been written to so far."""
-    wanted: set[torch.fx.Node] = set()
-    waiting = list(decided_by)
-    while waiting:
-        node = waiting.pop()
-        if node in wanted:
+    wanted = set(decided_by)
+    order: list[torch.fx.Node] = []
+    autocast = sum(_AUTOCAST.get(node_name(node), 0) for node in graph.nodes)
+    for node in reversed(graph.nodes):
+        autocast -= _AUTOCAST.get(node_name(node), 0)
+        if node not in wanted:
             continue
         if not unchanged(node):
             return None
         if node.op == "placeholder":
             continue
-        if node.op not in ("call_function", "call_method") or not _may_run_early(node) or len(wanted) == _LIMIT:
+        early = node.op in ("call_function", "call_method") and node_name(node) in _EARLY and "out" not in node.kwargs
+        if not early or autocast or len(order) == _LIMIT:  # under autocast, it would be computed in other types ahead of it
             return None
-        wanted.add(node)
-        waiting.extend(node.all_input_nodes)
-    order: list[torch.fx.Node] = []
-    autocast = 0
-    for node in graph.nodes:
-        autocast += _AUTOCAST.get(getattr(node.target, "__name__", ""), 0)
-        if node in wanted:
-            if autocast:
-                return None  # ahead of the graph it would be computed in other types
-            order.append(node)
-    return tuple(order)
+        order.append(node)
+        wanted.update(node.all_input_nodes)
+    return tuple(reversed(order))
 
 
 def only_for(conditions: Iterable[tuple[torch.fx.Node, ...]], used: Iterable[torch.fx.Node]) -> set[torch.fx.Node]:
     """The operations of these conditions that nothing else needs: neither the rest of the graph nor what is ``used``."""
     kept = set(used)
     dropped: set[torch.fx.Node] = set()
-    order = {node: None for nodes in conditions for node in nodes}
-    changed = True
-    while changed:
-        found = {n for n in order if n not in dropped and n not in kept and all(user in dropped for user in n.users)}
-        changed = bool(found)
-        dropped |= found
+    for node in sorted({node for nodes in conditions for node in nodes} - kept, reverse=True):  # users first
+        if all(user in dropped for user in node.users):
+            dropped.add(node)
     return dropped

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.torch.tensor_guards import is_tensor_base
-from magpy_core.findings import HERE
+from magpy_core.findings import HERE, Unsupported
 from magpy_core.knowledge.operators import Fact, named
 from magpy_core.refgraph.kinds import is_number_of_numpy
 
@@ -55,6 +55,9 @@ _SILENT_WRITES: dict[Any, tuple[tuple[str, ...], str]] = {
     torch.instance_norm: ((*_NATIVE_NORM, "use_input_stats"), "use_input_stats"),
 }
 
+
+#: In a node's ``meta``: what no guard watches decides whether it raises.
+MAY_RAISE = "magpy_may_raise"
 
 _PYTHON_DTYPES: dict[Any, torch.dtype] = {
     bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128,
@@ -115,6 +118,12 @@ def node_name(node: torch.fx.Node) -> str:
     return target if isinstance(target, str) else str(getattr(target, "__name__", target))
 
 
+def operator_name(node: torch.fx.Node) -> str:
+    """The same without dunders: ``add``, ``add_``, ``iadd``, ``rsub``, ``_foreach_add_``; empty for what is no call."""
+    name = node_name(node) if node.op in ("call_function", "call_method") else ""
+    return name[2:-2] if name.startswith("__") and name.endswith("__") else name
+
+
 def reads_value(node: torch.fx.Node) -> bool:
     """Whether Python waits for a value that this node computes."""
     return node.op in ("call_function", "call_method") and node_name(node) in HOST_READS
@@ -146,6 +155,15 @@ def opaque_hint(name: str) -> str:
 
 OUTSIDE_ARRAY = f"{HERE} uses an array from outside, whose memory can change without a trace."
 OUTSIDE_ARRAY_HINT = "Make the tensor once, outside the region: a buffer (`register_buffer`) or an argument."
+
+
+def own_code(cls: type, method: str) -> Unsupported:
+    """For a tensor subclass whose operations are Python code of its own: what that reads and does is not recorded, and no
+    kernel would do it again."""
+    hint = "Take its plain tensor outside the region: `x.as_subclass(torch.Tensor)`, or what the class keeps inside."
+    return Unsupported("MP106", f"{HERE} takes a `{cls.__name__}`, whose `{method}` is Python code.", hint=hint)
+
+
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 

@@ -1,4 +1,4 @@
-"""The operator recorder's view of the recording that it is a part of. Key types: Host, Pending."""
+"""The operator recorder's view of the recording that it is a part of. Key types: Host, Finish."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from magpy_core.opgraph.operator_graph import OperatorGraph
 
 
-class Pending(Protocol):
-    """A torch call that is about to run, its arguments converted while they have their entry state."""
-
-    def finish(self, result: Any) -> Any:
-        """Record the call, which gave ``result``; returns what the program gets."""
+#: Records a torch call that was about to run, its arguments converted while they had their entry state: takes the call's
+#: result, and returns what the program gets.
+Finish = Callable[[Any], Any]
 
 
 class Host(Protocol):
@@ -44,10 +42,10 @@ class Host(Protocol):
     def is_plain_array(self, value: Any, /) -> bool: ...
     def share_array(self, array: Any, /) -> None: ...
     def refuse(self, code: str, message: str, *, hint: str = "", site: Any = None) -> None: ...
-    def begin(self, step: Callable[..., Pending], *args: Any) -> Pending | None:
+    def begin(self, step: Callable[..., Finish], *args: Any) -> Finish | None:
         """What ``step`` prepares; None where it failed, which refuses the capture."""
 
-    def finish(self, pending: Pending | None, result: Any) -> Any:
+    def finish(self, pending: Finish | None, result: Any) -> Any:
         """What the program gets of ``result``: ``result`` itself where a step failed."""
 
     def torch_call_started(self) -> None: ...
@@ -63,8 +61,4 @@ class Host(Protocol):
     def guard_offset(self, source: Source, value: int) -> None: ...
     def tensor_written(self, tensor: torch.Tensor, source: Source) -> None: ...
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None: ...
-
-    def size_read(self, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any: ...
-    def layout_read(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None: ...
-    def hold_sizes(self, tensors: list[torch.Tensor]) -> None: ...
-    def guard_shape_path(self, node: torch.fx.Node) -> None: ...
+    def tensor_length(self, number: Any) -> Any: ...

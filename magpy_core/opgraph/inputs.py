@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.tensor_guards import version_of
-from magpy_core.opgraph import subclasses
-from magpy_core.opgraph.entry_state import EntryState
-from magpy_core.opgraph.functions import note
+from magpy_core._compat.torch.tensor_guards import has_own_kernels, version_of
+from magpy_core.opgraph.autograd import EntryState
+from magpy_core.opgraph.functions import MAY_RAISE, note, own_code
 from magpy_core.opgraph.host import Host
-from magpy_core.opgraph.scalars import Sym
+from magpy_core.opgraph.scalars import Sym, may_raise_in_graph
 from magpy_core.opgraph.values import Values
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
@@ -51,7 +50,8 @@ class GraphInputs:
         found = self.values.node(tensor)
         if found is not None:
             return found
-        subclasses.refuse_own_kernels(type(tensor))
+        if has_own_kernels(type(tensor)):
+            raise own_code(type(tensor), "__torch_dispatch__")
         source = self.guard(tensor)
         name = "".join(c if c.isalnum() else "_" for c in source.describe()).strip("_") or "x"
         node = self._placeholder(name[-60:] if not name[-60:][0].isdigit() else "t_" + name[-58:])
@@ -79,18 +79,14 @@ class GraphInputs:
             source = sym.payload
             tensor = next(t for t, s in self.guarded.values() if s is source.base)
             return self.graph.call_method("size", (self.node(tensor), source.key))
-        args = tuple(self.number(a) if is_a(a, Sym) else a for a in sym.args)
-        return self.graph.call_function(sym.payload, args)
+        node = self.graph.call_function(sym.payload, tuple(self.number(a) if is_a(a, Sym) else a for a in sym.args))
+        if may_raise_in_graph(sym.payload, sym.args):
+            node.meta[MAY_RAISE] = True
+        return node
 
     def _placeholder(self, name: str) -> torch.fx.Node:
         """A placeholder behind all others, and before every operation."""
-        first = next(iter(self.graph.nodes), None)
-        if self._last is not None:
-            with self.graph.inserting_after(self._last):
-                self._last = self.graph.placeholder(name)
-        elif first is None or first.op == "root":
+        last = self._last
+        with self.graph.inserting_before() if last is None else self.graph.inserting_after(last):
             self._last = self.graph.placeholder(name)
-        else:
-            with self.graph.inserting_before(first):
-                self._last = self.graph.placeholder(name)
         return self._last

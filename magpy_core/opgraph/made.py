@@ -1,6 +1,6 @@
 """What a graph node runs where the program's own call can't be a node: constructors whose operators torch's dispatch hides.
 
-Each does exactly what the call does. Key functions: make_variable, from_array.
+Key functions: make_variable, from_array.
 """
 
 from __future__ import annotations
@@ -28,10 +28,3 @@ def array_parts(array: Any) -> tuple[list[Any], tuple[int, ...], torch.dtype]:
     """What :func:`from_array` makes a tensor of equal content from. Raises TypeError for a dtype that torch lacks."""
     tensor = torch.from_numpy(array)
     return tensor.reshape(-1).tolist(), tuple(tensor.shape), tensor.dtype
-
-
-def as_it_is(tensor: torch.Tensor, requires_grad: bool) -> torch.Tensor:
-    """A tensor that guards take for ``tensor`` as it is now, on the same memory; but for whether it requires a gradient."""
-    if type(tensor) is torch.nn.Parameter:
-        return torch.nn.Parameter(tensor.detach(), requires_grad)
-    return tensor.detach().requires_grad_(requires_grad)

@@ -10,14 +10,12 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core.findings import HERE, Unsupported
+from magpy_core.findings import HERE
 from magpy_core.knowledge.operators import Fact, named
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph.arguments import Arguments
 from magpy_core.opgraph.data_shapes import masked, numbers_among, shaped_by_data, sizes_among, sparse
-from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array
 from magpy_core.opgraph.operator_graph import OperatorGraph
-from magpy_core.opgraph.raising import MAY_RAISE
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.opgraph.values import tensors_in
 from magpy_core.refgraph.kinds import is_a
@@ -53,9 +51,9 @@ class Operation:
         name = fns.function_name(target)
         tensors = tensors_in(args, kwargs)
         out = frozenset(id(t) for t in tensors_in(kwargs.get("out")))
-        numbers = [t for t in numbers_among(name, tensors) if id(t) not in out and ops.is_data(t)]
+        numbers = [t for t in numbers_among(name, tensors) if id(t) not in out]
         versions = [(t, -1 if id(t) in out else t._version) for t in tensors if not t.is_inference()]
-        takes_number = any(map(ops.is_data, sizes_among(name, args, kwargs)))
+        takes_number = bool(sizes_among(name, args, kwargs))
         given = Arguments(ops)
         fx_args = tuple(given.convert(a) for a in args)
         fx_kwargs = {k: given.convert(v) for k, v in kwargs.items()}
@@ -77,14 +75,15 @@ class Operation:
         """Whether the second recorder sees what runs inside: which tensors are read as numbers."""
         return bool(self.numbers) and not self.out
 
-    def finish(self, result: Any) -> Any:
+    def __call__(self, result: Any) -> Any:
+        """Records the call, which gave ``result``; returns what the program gets."""
         ops, name = self.ops, self.name
         if result is NotImplemented:  # ``x == "text"``: Python goes on to the other side, or to identity
             return result
         node = self._node()
         ops.host.annotate(node, result)
         if self.writes_view:
-            node.meta[MAY_RAISE] = True
+            node.meta[fns.MAY_RAISE] = True
         ops.values.note_made(result)
         self._guard_numbers()
         self._guard_identity(node, result)
@@ -95,7 +94,7 @@ class Operation:
         if name in fns.NUMBER_READS and type(result) in (int, float):
             return self._number_read(node, result)
         if name in fns.HOST_READS or (type(result) is bool and self.tensors):
-            ops.host.branch(ops.scalars.node(node, result), result, name)
+            ops.host.branch(Sym("node", node, (), result), result, name)
         elif not self._gave_back(result):
             ops.values.bind(result, node, ops.inputs.guarded, from_data)
         return result
@@ -127,7 +126,7 @@ class Operation:
         if fns.writes_in_place(name):
             return
         if name in _INPUT_BY_LAYOUT or "memory_format" in node.kwargs or fns.gives_parts(name, result):
-            host.guard_shape_path(node)
+            self.ops.shapes.guard_path(node)
         drops = "dropout" in name
         if not (drops or name in _INPUT_BY_NUMBER or any(result is t for t in self.tensors)):
             return
@@ -143,7 +142,7 @@ class Operation:
         if (self.takes_number or self.ops.values.is_shaped_by_data(first)) and type(result) in (tuple, list):
             text = f"{HERE} gives as many parts as a shape that depends on tensor data says."
             host.refuse("MP109", text, site=host.site)
-        host.hold_sizes(first)
+        self.ops.shapes.hold(first)
 
     def _is_shaped_by_data(self, result: Any) -> bool:
         return (
@@ -163,7 +162,7 @@ class Operation:
 
     def _number_read(self, node: torch.fx.Node, result: Any) -> Any:
         ops = self.ops
-        sym = ops.scalars.node(node, result)
+        sym = Sym("node", node, (), result)
         if self.name != "__index__" and ops.host.gives_number_to_program(self.tensors[0]):
             return ops.scalars.bind(result, sym)
         ops.host.branch(sym, result, "item")
@@ -175,27 +174,3 @@ class Operation:
         if fns.writes_in_place(self.name) or is_a(self.target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
             return False
         return any(result is t and t._version == version for t, version in self.versions)
-
-
-@dataclass(slots=True)
-class FromArray:
-    """``torch.tensor(array, dtype=..., device=...)`` of an array that the region made: its numbers are constants."""
-
-    ops: OperatorGraph
-    node: torch.fx.Node
-
-    @staticmethod
-    def prepare(ops: OperatorGraph, args: tuple[Any, ...], kwargs: dict[str, Any], share: bool) -> FromArray:
-        array = args[0]
-        if len(args) > 1 or array.size > LARGEST_ARRAY:
-            raise Unsupported("MP106", f"{HERE} makes a tensor of a NumPy array in a way that a graph can't hold.")
-        if share:
-            ops.host.share_array(array)
-        node = ops.graph.call_function(from_array, array_parts(array))
-        node.meta["magpy_site"] = ops.host.site
-        given = {k: Arguments(ops).convert(v) for k, v in kwargs.items() if v is not None}
-        return FromArray(ops, ops.graph.call_method("to", (node,), given) if given else node)
-
-    def finish(self, result: Any) -> Any:
-        self.ops.values.bind(result, self.node, self.ops.inputs.guarded)
-        return result

@@ -8,12 +8,12 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch.tensor_guards import no_torch_function
+from magpy_core.opgraph.autograd import EntryState
 from magpy_core.opgraph.conditions import condition
-from magpy_core.opgraph.data_shapes import is_constant
-from magpy_core.opgraph.entry_state import EntryState
 from magpy_core.opgraph.host import Host
 from magpy_core.opgraph.inputs import GraphInputs
 from magpy_core.opgraph.scalars import ScalarTable, Sym
+from magpy_core.opgraph.shapes import ShapeTracker
 from magpy_core.opgraph.values import Values
 from magpy_core.opgraph.writes import Writes
 
@@ -22,7 +22,7 @@ class OperatorGraph:
     """``op_depth``: how many recorded calls are running; what happens inside of one belongs to it.
     ``read_inside``: tensors that native code has read as numbers in the running call."""
 
-    def __init__(self, scalars: ScalarTable, host: Host) -> None:
+    def __init__(self, scalars: ScalarTable, host: Host, dims: dict[str, set[int]]) -> None:
         self.host = host
         self.scalars = scalars
         self.graph = torch.fx.Graph()
@@ -30,22 +30,18 @@ class OperatorGraph:
         self.entry = EntryState()
         self.inputs = GraphInputs(host, self.graph, self.values, self.entry)
         self.writes = Writes(host, self.inputs)
+        self.shapes = ShapeTracker(self, dims)
         self.op_depth = 0
         self.read_inside: list[torch.Tensor] = []
         self.drew_random = False
         self.recorder: Any = None  # the function mode and the dispatch mode that are at work
         self.shadow: Any = None
 
-    def is_data(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor may differ at each call: not one that the region made of plain numbers."""
-        node = self.values.node(tensor)
-        return node is None or self.writes.has_touched(tensor) or not is_constant(node)
-
     def read_number(self, node: torch.fx.Node, number: Any) -> Sym:
         """The symbol of ``number``, read from the tensor of ``node`` where the program is now."""
         read = self.graph.call_method("item", (node,))
         read.meta["magpy_site"] = self.host.site
-        return self.scalars.node(read, number)
+        return Sym("node", read, (), number)
 
     def condition(self, sym: Sym) -> tuple[torch.fx.Node, ...] | None:
         """The operations that a decision takes if it follows from the graph's inputs as they are when the region begins."""

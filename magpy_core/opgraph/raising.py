@@ -5,30 +5,23 @@ Everything that is not known to be safe can. Key functions: ``can_raise``, ``und
 
 from __future__ import annotations
 
-import math
-import operator
-
 import torch.fx
 
 from magpy_core._compat.torch.autograd import switches_modes
 from magpy_core.knowledge.operators import Fact, named
-from magpy_core.opgraph.functions import node_name
-from magpy_core.opgraph.scalars import cannot_overflow, is_decay
+from magpy_core.opgraph.functions import MAY_RAISE, node_name
+from magpy_core.opgraph.scalars import cannot_overflow
 
 _SAFE = named(Fact.SAFE)
 _PLAIN_INDEX = (int, slice, type(None), type(Ellipsis))
-
-#: In a node's ``meta``: what no guard watches decides whether it raises.
-MAY_RAISE = "magpy_may_raise"
 
 
 def can_raise(node: torch.fx.Node) -> bool:
     """Whether a call may raise for some data."""
     if MAY_RAISE in node.meta:
         return True
-    target = node.target
     name = node_name(node)
-    if name == "getattr" or switches_modes(target) or name.startswith("_foreach_"):
+    if name == "getattr" or switches_modes(node.target) or name.startswith("_foreach_"):
         return False
     if name in ("getitem", "setitem", "__getitem__", "__setitem__"):
         index = node.args[1]
@@ -38,22 +31,10 @@ def can_raise(node: torch.fx.Node) -> bool:
         # copying every parameter of an optimizer at each step, in case the step count were hugely negative, would cost more
         # than compiling it wins
         return not isinstance(node.args[1], (int, float)) and not cannot_overflow(node.args[0])
-    if target in (operator.truediv, math.sqrt, math.log):  # on Python's numbers
-        number = node.args[-1]
-        return isinstance(number, torch.fx.Node) and not _is_bias_correction(number)
-    if getattr(target, "__module__", "") == "math":
-        return target is not math.fabs
     if "rounding_mode" in node.kwargs:
         return True
     plain = name.removesuffix("_") if name not in _SAFE else name
     return plain.removeprefix("i") not in _SAFE and plain not in _SAFE
-
-
-def _is_bias_correction(node: torch.fx.Node) -> bool:
-    """``1 - beta ** step``: an optimizer's, which is not 0 from the first step on."""
-    if node.target is not operator.sub or node.args[0] != 1 or not isinstance(node.args[1], torch.fx.Node):
-        return False
-    return is_decay(node.args[1].target, node.args[1].args)
 
 
 def undo_needed(graph: torch.fx.Graph, first_change: torch.fx.Node | None) -> tuple[bool, bool]:

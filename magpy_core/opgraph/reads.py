@@ -1,12 +1,11 @@
 """What Python reads of a tensor without computing: metadata, sizes, fields, its numbers as a list or as text.
 
-Each type is a pending call (`opgraph.host.Pending`). Key types: MetadataRead, SizeRead, FieldRead, ListRead, TextRead.
+Each function answers the call once it has run (`opgraph.host.Finish`), its arguments but the result bound before.
 """
 
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,131 +24,85 @@ _EMPTY_INSIDE = named(Fact.EMPTY_INSIDE)
 _LONGEST_LIST = 256  # numbers that ``tolist()`` may give
 
 
-class Unrecorded:
-    """A call that reads and changes nothing: a profiler's range."""
+def _guarded(ops: OperatorGraph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor | None:
+    """The tensor that is asked, whose metadata guards cover if it is from outside."""
+    tensor: Any = args[0] if args else next(iter(kwargs.values()), None)
+    if not is_a(tensor, torch.Tensor):
+        return None
+    if not ops.inputs.is_inside(tensor):
+        ops.inputs.guard(tensor)
+    return tensor  # type: ignore[no-any-return]
 
-    def finish(self, result: Any) -> Any:
-        return result
 
-
-@dataclass(slots=True)
-class MetadataRead:
+def metadata(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
     """What guards of the tensor's metadata cover. ``name``: without ``get:``."""
-
-    ops: OperatorGraph
-    name: str
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-
-    def finish(self, result: Any) -> Any:
-        tensor: Any = self.args[0] if self.args else next(iter(self.kwargs.values()), None)
-        if not is_a(tensor, torch.Tensor):
-            return result
-        inside = self.ops.inputs.is_inside(tensor)
-        if not inside:
-            self.ops.inputs.guard(tensor)
-        return self._read(tensor, inside, result)
-
-    def _read(self, tensor: torch.Tensor, inside: bool, result: Any) -> Any:
-        if self.name in _LAYOUT_READS:
-            if self.ops.values.is_shaped_by_data(tensors_in(self.args)):
-                raise Unsupported("MP109", f"{HERE} reads `{self.name}` of a tensor whose shape depends on tensor data.")
-            self.ops.host.layout_read(self.name, self.args, self.kwargs, result)
-        return result
+    if _guarded(ops, args, kwargs) is not None and name in _LAYOUT_READS:
+        if ops.values.is_shaped_by_data(tensors_in(args)):
+            raise Unsupported("MP109", f"{HERE} reads `{name}` of a tensor whose shape depends on tensor data.")
+        ops.shapes.layout_read()
+    return result
 
 
-class SizeRead(MetadataRead):
+def size(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
     """Sizes, which may vary from call to call, and the offset in the storage."""
+    tensor = _guarded(ops, args, kwargs)
+    if tensor is None:
+        return result
+    if name == "storage_offset":
+        if not ops.inputs.is_inside(tensor):
+            ops.host.guard_offset(ops.inputs.guard(tensor), result)
+        elif is_view(tensor) or any(storage_key(t) == storage_key(tensor) for t, _ in ops.inputs.guarded.values()):
+            raise Unsupported("MP106", f"{HERE} reads where a view begins in its storage, which a graph can't give.")
+        return result
+    if ops.values.is_shaped_by_data([tensor]):
+        raise Unsupported("MP109", f"{HERE} gives Python a size that depends on tensor data.")
+    number = ops.shapes.read(tensor, name, result, args[1:])
+    return ops.host.tensor_length(number) if name == "__len__" else number
 
-    __slots__ = ()
 
-    def _read(self, tensor: torch.Tensor, inside: bool, result: Any) -> Any:
-        ops = self.ops
-        if self.name == "storage_offset":
-            if not inside:
-                ops.host.guard_offset(ops.inputs.guard(tensor), result)
-            elif is_view(tensor) or any(storage_key(t) == storage_key(tensor) for t, _ in ops.inputs.guarded.values()):
-                raise Unsupported("MP106", f"{HERE} reads where a view begins in its storage, which a graph can't give.")
-            return result
-        if ops.values.is_shaped_by_data([tensor]):
-            raise Unsupported("MP109", f"{HERE} gives Python a size that depends on tensor data.")
-        return ops.host.size_read(tensor, self.name, result, self.args[1:])
-
-
-@dataclass(slots=True)
-class FieldRead:
+def field(ops: OperatorGraph, tensor: torch.Tensor, name: str, result: Any) -> Any:
     """``x.grad`` and other fields of the tensor object."""
-
-    ops: OperatorGraph
-    tensor: torch.Tensor
-    name: str
-
-    def finish(self, result: Any) -> Any:
-        if not self.ops.inputs.is_inside(self.tensor):
-            self.ops.host.guard_field(self.ops.inputs.guard(self.tensor), self.tensor, self.name, result)
-        elif self.name != "is_leaf" and not (self.name in _EMPTY_INSIDE and result is None):
-            raise Unsupported("MP106", f"{HERE} reads `.{self.name}` of a tensor of the region's own.")
-        return result
+    if not ops.inputs.is_inside(tensor):
+        ops.host.guard_field(ops.inputs.guard(tensor), tensor, name, result)
+    elif name != "is_leaf" and not (name in _EMPTY_INSIDE and result is None):
+        raise Unsupported("MP106", f"{HERE} reads `.{name}` of a tensor of the region's own.")
+    return result
 
 
-@dataclass(slots=True)
-class FieldWrite:
+def field_set(ops: OperatorGraph, tensor: torch.Tensor, name: str, value: Any, result: Any) -> Any:
     """``x.grad = value``; deleted if it is None."""
-
-    ops: OperatorGraph
-    tensor: torch.Tensor
-    name: str
-    value: Any
-
-    def finish(self, result: Any) -> Any:
-        self.ops.host.field_written(self.tensor, self.name, self.value)
-        return result
+    ops.host.field_written(tensor, name, value)
+    return result
 
 
-@dataclass(slots=True)
-class ListRead:
-    """``tensor.tolist()``: each number is a value of the graph."""
+def can_be_listed(ops: OperatorGraph, tensor: Any) -> bool:
+    """Whether ``tolist()`` can be so many numbers read one by one. A bool has no copy that could carry a symbol."""
+    if ops.values.is_shaped_by_data([tensor]) or tensor.layout is not torch.strided or tensor.is_quantized:
+        return False
+    plain = tensor.dtype != torch.bool and not tensor.is_complex()
+    return plain and tensor.numel() <= _LONGEST_LIST and ops.host.gives_number_to_program(tensor)
 
-    ops: OperatorGraph
-    tensor: torch.Tensor
-    node: torch.fx.Node
 
-    @staticmethod
-    def is_possible(ops: OperatorGraph, tensor: Any) -> bool:
-        """Whether the list can be so many numbers read one by one. A bool has no copy that could carry a symbol."""
-        if ops.values.is_shaped_by_data([tensor]) or tensor.layout is not torch.strided or tensor.is_quantized:
-            return False
-        plain = tensor.dtype != torch.bool and not tensor.is_complex()
-        return plain and tensor.numel() <= _LONGEST_LIST and ops.host.gives_number_to_program(tensor)
+def numbers(ops: OperatorGraph, tensor: torch.Tensor, node: torch.fx.Node, result: Any) -> Any:
+    """``tensor.tolist()``: each number is a value of the graph, and carries its symbol."""
 
-    def finish(self, result: Any) -> Any:
-        """The list with the numbers that carry their symbols."""
-        self.ops.host.hold_sizes([self.tensor])
-        return self._carried(result, self.node)
-
-    def _carried(self, value: Any, node: torch.fx.Node) -> Any:
-        ops = self.ops
+    def carried(value: Any, node: torch.fx.Node) -> Any:
         if type(value) is list:
-            parts = ((v, ops.graph.call_function(operator.getitem, (node, i))) for i, v in enumerate(value))
-            return [self._carried(v, part) for v, part in parts]
+            return [carried(v, ops.graph.call_function(operator.getitem, (node, i))) for i, v in enumerate(value)]
         return ops.scalars.bind(value, ops.read_number(node, value))
 
+    ops.shapes.hold([tensor])
+    return carried(result, node)
 
-@dataclass(slots=True)
-class TextRead:
+
+def holds_one_number(tensor: Any) -> bool:
+    plain = type(tensor) is torch.Tensor and tensor.dim() == 0 and tensor.layout is torch.strided
+    return plain and not tensor.dtype.is_complex and not tensor.is_quantized and not tensor.is_meta
+
+
+def text(ops: OperatorGraph, tensor: torch.Tensor, node: torch.fx.Node, result: Any) -> Any:
     """``f"{tensor}"`` of a tensor that holds one number: the text holds for this very number."""
-
-    ops: OperatorGraph
-    tensor: torch.Tensor
-    node: torch.fx.Node
-
-    @staticmethod
-    def is_possible(tensor: Any) -> bool:
-        plain = type(tensor) is torch.Tensor and tensor.dim() == 0 and tensor.layout is torch.strided
-        return plain and not tensor.dtype.is_complex and not tensor.is_quantized and not tensor.is_meta
-
-    def finish(self, result: Any) -> Any:
-        number = self.tensor.detach().item()
-        sym = self.ops.read_number(self.ops.graph.call_method("detach", (self.node,)), number)
-        self.ops.host.branch(sym, number, "item")
-        return result
+    number = tensor.detach().item()
+    sym = ops.read_number(ops.graph.call_method("detach", (node,)), number)
+    ops.host.branch(sym, number, "item")
+    return result

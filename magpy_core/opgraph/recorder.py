@@ -7,6 +7,7 @@ Parameters, buffers and every other tensor from outside are placeholders. Key ty
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,15 +15,16 @@ from torch.overrides import TorchFunctionMode
 
 from magpy_core._compat.torch.eval_frame import never_intercept
 from magpy_core._compat.torch.surroundings import asked_for
+from magpy_core._compat.torch.tensor_guards import has_own_functions
 from magpy_core._compat.torch.torch_state import put_back, set_aside
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.knowledge.operators import REFUSED
 from magpy_core.opgraph import functions as fns
-from magpy_core.opgraph import subclasses
-from magpy_core.opgraph.host import Pending
-from magpy_core.opgraph.operation import FromArray, Operation
+from magpy_core.opgraph import reads
+from magpy_core.opgraph.host import Finish
+from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array
+from magpy_core.opgraph.operation import Operation
 from magpy_core.opgraph.operator_graph import OperatorGraph
-from magpy_core.opgraph.reads import FieldRead, FieldWrite, ListRead, MetadataRead, SizeRead, TextRead, Unrecorded
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 
@@ -67,44 +69,56 @@ def _record(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tupl
     return ops.host.finish(pending, result)
 
 
-def begin(
-    ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Pending:
+def begin(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Finish:
     """What a torch call is to the graph, before it runs; raises Unsupported."""
     host = ops.host
     host.torch_call_started()
-    subclasses.refuse_own_functions(types)
+    for cls in filter(has_own_functions, types):
+        raise fns.own_code(cls, "__torch_function__")
     ops.values.release_unreachable(ops.inputs.guarded)
     ops.read_inside = []
     name = fns.function_name(func)
     if name.startswith(("get:", "set:", "del:")):
         return _attribute(ops, func, name, args)
     if str(getattr(func, "_qualified_op_name", func)).startswith(("profiler::", "profiler.")):
-        return Unrecorded()
+        return lambda result: result  # a profiler's range
     reads_type = name == "type" and len(args) == 1 and not kwargs  # ``x.type()`` names dtype and device
     if reads_type or name in fns.METADATA_CALLS:
-        return MetadataRead(ops, name, args, kwargs)
+        return partial(reads.metadata, ops, name, args, kwargs)
     if name == "requires_grad_":
         return _assignment(ops, args[0], "requires_grad", kwargs.get("requires_grad", (*args, True)[1]))
     if name in fns.SIZE_CALLS:
         if any(is_a(a, torch.Tensor) for a in (*args[1:], *kwargs.values())):
             raise Unsupported("MP102", f"{HERE} takes a tensor for the number of a dimension.", hint="Use `.item()`.")
-        return SizeRead(ops, name, args, kwargs)
+        return partial(reads.size, ops, name, args, kwargs)
     if name in REFUSED:
         raise Unsupported("MP106", f"{HERE} uses `{name}`, which can't be recorded safely yet.", hint=REFUSED[name])
     if name in fns.FROM_DATA and args:
         if host.is_plain_array(args[0]) and set(kwargs) <= {"dtype", "device"}:
-            return FromArray.prepare(ops, args, kwargs, share=name != "tensor")
+            return _of_array(ops, args, kwargs, share=name != "tensor")
         if kwargs.get("dtype") is None and _holds_number_of_numpy(args[0]):
             raise Unsupported("MP106", f"{HERE} takes its dtype from a NumPy number.", hint="Say the dtype.")
-    if name == "tolist" and ListRead.is_possible(ops, args[0]):
-        return ListRead(ops, args[0], ops.inputs.node(args[0]))
-    if name == "__format__" and TextRead.is_possible(args[0]):
-        return TextRead(ops, args[0], ops.inputs.node(args[0]))
+    if name == "tolist" and reads.can_be_listed(ops, args[0]):
+        return partial(reads.numbers, ops, args[0], ops.inputs.node(args[0]))
+    if name == "__format__" and reads.holds_one_number(args[0]):
+        return partial(reads.text, ops, args[0], ops.inputs.node(args[0]))
     if name in fns.OPAQUE_READS:
         host.graph_incomplete = host.graph_incomplete or name in fns.GIVES_ARRAY
         raise Unsupported("MP102", fns.opaque_read(name), hint=fns.opaque_hint(name))
     return Operation.prepare(ops, func, args, kwargs)
+
+
+def _of_array(ops: OperatorGraph, args: tuple[Any, ...], kwargs: dict[str, Any], share: bool) -> Operation:
+    """``torch.tensor(array, dtype=..., device=...)`` of an array that the region made: its numbers are constants."""
+    if len(args) > 1 or args[0].size > LARGEST_ARRAY:
+        raise Unsupported("MP106", f"{HERE} makes a tensor of a NumPy array in a way that a graph can't hold.")
+    if share:
+        ops.host.share_array(args[0])
+    *numbers, dtype = array_parts(args[0])
+    node = ops.graph.call_function(from_array, (*numbers, dtype))
+    node.meta["magpy_site"] = ops.host.site
+    given = {"dtype": dtype} | {k: v for k, v in kwargs.items() if v is not None}
+    return Operation.prepare(ops, torch.Tensor.to, (node,), given)
 
 
 def _holds_number_of_numpy(value: Any) -> bool:
@@ -114,30 +128,30 @@ def _holds_number_of_numpy(value: Any) -> bool:
     return kinds.is_number_of_numpy(value)
 
 
-def _attribute(ops: OperatorGraph, func: Callable[..., Any], name: str, args: tuple[Any, ...]) -> Pending:
+def _attribute(ops: OperatorGraph, func: Callable[..., Any], name: str, args: tuple[Any, ...]) -> Finish:
     """An attribute of a tensor is read, set or deleted."""
     action, attr = name.split(":")
     if action != "get":
         return _assignment(ops, args[0], attr, args[1] if action == "set" else None)
     if attr in fns.METADATA_ATTRIBUTES:
-        return MetadataRead(ops, attr, args, {})
+        return partial(reads.metadata, ops, attr, args, {})
     if attr in fns.SIZE_ATTRIBUTES:
-        return SizeRead(ops, attr, args, {})
+        return partial(reads.size, ops, attr, args, {})
     if attr in fns.FIELDS:
-        return FieldRead(ops, args[0], attr)
+        return partial(reads.field, ops, args[0], attr)
     if attr in fns.OPAQUE_READS:
         raise Unsupported("MP102", f"{HERE} shows Python something of a tensor (`.{attr}`) that no guard can watch.")
     return Operation(ops, func, name, (ops.inputs.node(args[0]), attr), {}, [args[0]])
 
 
-def _assignment(ops: OperatorGraph, tensor: torch.Tensor, attr: str, value: Any) -> Pending:
+def _assignment(ops: OperatorGraph, tensor: torch.Tensor, attr: str, value: Any) -> Finish:
     """An attribute of a tensor is set; deleted if ``value`` is None."""
     if attr == "grad":
-        return FieldWrite(ops, tensor, attr, value)
+        return partial(reads.field_set, ops, tensor, attr, value)
     if attr == "requires_grad" and type(value) is bool:
         ops.inputs.node(tensor)
         if tensor.requires_grad == value:
-            return MetadataRead(ops, attr, (tensor,), {})  # nothing happens, as long as it is as it was
+            return partial(reads.metadata, ops, attr, (tensor,), {})  # nothing happens, as long as it is as it was
         raise Unsupported("MP106", f"{HERE} sets whether a tensor requires a gradient, which no graph can do.")
     if attr == "data" and tensor.requires_grad and is_a(value, torch.Tensor) and tensor.shape != value.shape:
         ops.values.reshaped_leaf = True

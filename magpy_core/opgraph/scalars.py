@@ -12,10 +12,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import torch.fx
-
 from magpy_core._compat.cpython.fresh import fresh_float, fresh_int
-from magpy_core.findings import HERE, Unsupported
 from magpy_core.refgraph.source import Source
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -27,12 +24,6 @@ UNARY: dict[str, Callable[[Any], Any]] = {"-": operator.neg, "+": operator.pos, 
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-
-# C functions of numbers that give a number and read nothing else: a symbolic argument stays symbolic.
-CARRYING: frozenset[Any] = frozenset({
-    float, int, abs, round, min, max, pow, math.sqrt, math.exp, math.log, math.cos, math.sin, math.tan,
-    math.tanh, math.floor, math.ceil, math.pow, math.fabs, math.log2, math.log10, math.log1p, math.expm1,
-})  # fmt: skip
 
 _DIVISIONS = frozenset({operator.truediv, operator.floordiv, operator.mod, operator.lshift, operator.rshift})
 _POWERS = frozenset({operator.pow, pow, math.pow})
@@ -50,6 +41,11 @@ def can_raise(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     if fn in (min, max):
         return len({_type(a) for a in args}) > 1  # whose type it is depends on which one it is
     return getattr(fn, "__module__", "") == "math" and fn is not math.fabs
+
+
+def may_raise_in_graph(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Whether arithmetic on numbers that only the graph knows is taken for such."""
+    return can_raise(fn, args) and not is_bias_correction(fn, args)
 
 
 def cannot_overflow(base: Any) -> bool:
@@ -86,8 +82,7 @@ _TEXT = {f: t for t, f in (BINARY | COMPARE).items()}
 class Sym:
     """One expression: ``fn(*args)`` over other Syms and constants, or a leaf.
 
-    ``kind``: "source" (payload: Source), "node" (payload: fx node whose value is a Python scalar), "call" (payload: fn),
-    "address" (payload: the object whose ``id`` it is; it may be the key of the region's own dicts, and nothing else).
+    ``kind``: "source" (payload: Source), "node" (payload: fx node whose value is a Python scalar), "call" (payload: fn).
     ``hint``: the value in the recorded call.
     """
 
@@ -118,8 +113,6 @@ class Sym:
         if self.kind == "source":
             assert isinstance(self.payload, Source)
             return self.payload.describe()
-        if self.kind == "address":
-            return "id(...)"
         if self.kind == "node":
             return f"%{self.payload.name}"
         args = [a.describe() if isinstance(a, Sym) else repr(a) for a in self.args]
@@ -127,9 +120,6 @@ class Sym:
         if text and len(args) == 2:
             return f"({args[0]} {text} {args[1]})"
         return f"{getattr(self.payload, '__name__', self.payload)}({', '.join(args)})"
-
-    def __repr__(self) -> str:
-        return self.describe()
 
 
 class ScalarTable:
@@ -167,32 +157,6 @@ class ScalarTable:
         sym = self._leaves.get(id(source))
         if sym is None:
             sym = self._leaves[id(source)] = Sym("source", source, (), hint)
-        return sym
-
-    def node(self, node: torch.fx.Node, hint: Any) -> Sym:
-        return Sym("node", node, (), hint)
-
-    def address(self, obj: Any) -> Sym:
-        sym = self._leaves.get(id(obj))
-        if sym is None or sym.kind != "address":
-            sym = self._leaves[id(obj)] = Sym("address", obj, (), id(obj))
-        return sym
-
-    def forget_addresses(self) -> None:
-        """Drop the objects whose addresses the program has read."""
-        for sym in self._leaves.values():
-            if sym.kind == "address":
-                sym.payload = None
-
-    def is_address(self, value: Any) -> bool:
-        sym = self.get(value)
-        return sym is not None and sym.kind == "address"
-
-    def operand(self, value: Any) -> Sym | None:
-        """The symbol of a number that an operation takes."""
-        sym = self.get(value)
-        if sym is not None and any(leaf.kind == "address" for leaf in sym.leaves()):
-            raise Unsupported("MP103", f"{HERE} takes an address (`id(...)`), which differs at every call.")
         return sym
 
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], hint: Any) -> Sym:

@@ -19,10 +19,6 @@ class Segment:
     inputs: list[torch.fx.Node] = field(default_factory=list)
     outputs: list[torch.fx.Node] = field(default_factory=list)
 
-    @property
-    def has_work(self) -> bool:
-        return bool(self.nodes)
-
     def module(self) -> torch.fx.GraphModule:
         """A GraphModule of this segment alone; its placeholders are ``inputs``, in order."""
         graph = torch.fx.Graph()
@@ -59,20 +55,12 @@ def split(
         segments.append(Segment([n for n in nodes[start:end] if n not in without]))
         start = end
     home = {n: i for i, s in enumerate(segments) for n in s.nodes}
-    needed: list[dict[torch.fx.Node, None]] = [{} for _ in segments]
-    for group in wanted:
-        for node in group:
-            if node in home:
-                needed[home[node]].setdefault(node)
+    needed = dict.fromkeys(node for group in wanted for node in group)
     for i, segment in enumerate(segments):
-        uses: dict[torch.fx.Node, None] = {}
-        for node in segment.nodes:
-            for used in node.all_input_nodes:
-                if home.get(used) != i:
-                    uses.setdefault(used)
-                    if used in home:
-                        needed[home[used]].setdefault(used)
+        uses = dict.fromkeys(used for node in segment.nodes for used in node.all_input_nodes if home.get(used) != i)
         segment.inputs = list(uses)
-    for segment, values in zip(segments, needed, strict=True):
-        segment.outputs = list(values)
+        needed |= uses
+    for node in needed:
+        if node in home:
+            segments[home[node]].outputs.append(node)
     return segments

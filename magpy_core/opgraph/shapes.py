@@ -6,9 +6,10 @@ expression says how it depends on the graph inputs' dimensions. Key type: ShapeT
 
 from __future__ import annotations
 
+import functools
 import operator
 import types
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.fx
@@ -17,60 +18,83 @@ from magpy_core._compat.torch.fake import RealLeftAlone, fakify, new_fake_mode, 
 from magpy_core._compat.torch.sym_size import assumptions, hint_of, sym_expression
 from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.findings import HERE, Unsupported
-from magpy_core.opgraph.host import Host
-from magpy_core.opgraph.scalars import ScalarTable, Sym
+from magpy_core.opgraph.scalars import Sym
+from magpy_core.opgraph.values import tensors_in
+
+if TYPE_CHECKING:
+    from magpy_core.opgraph.operator_graph import OperatorGraph
 
 _RELATIONS = {"Equality": operator.eq, "Unequality": operator.ne, "StrictLessThan": operator.lt, "LessThan": operator.le,
               "StrictGreaterThan": operator.gt, "GreaterThan": operator.ge}  # fmt: skip
+_FUNCTIONS = {
+    "Add": operator.add, "Mul": operator.mul, "Pow": operator.pow, "FloorDiv": operator.floordiv, "Mod": operator.mod,
+    "CleanDiv": operator.floordiv, "PythonMod": operator.mod, "Max": max, "Min": min,
+}  # fmt: skip
 
 
 class ShapeTracker:
-    """Symbolic sizes of one recording. ``dims``: access path of a graph input -> dimensions that vary."""
+    """Symbolic sizes of one recording. ``dims``: access path of a graph input -> dimensions that vary; if there are none,
+    nothing is done."""
 
-    def __init__(self, scalars: ScalarTable, dims: dict[str, set[int]]) -> None:
-        self.scalars = scalars
+    def __init__(self, ops: OperatorGraph, dims: dict[str, set[int]]) -> None:
+        self.ops = ops
         self.dims = dims
+        self.vary = bool(dims)
         self._symbols: dict[Any, Sym] = {}  # sympy symbol -> leaf
         self._env: Any = None
         self._fakes: dict[torch.fx.Node, Any] = {}
         self._assumed = 0  # how many of the environment's assumptions are part of the guard
 
-    def read(self, host: Host, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
+    def read(self, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
         """``tensor.shape``, ``.size(d)``, ``len(t)``, ``.numel()`` with the varying sizes as private copies."""
-        expressions = self.expressions(host, tensor)
-        if expressions is None or what in ("stride", "storage_offset"):
-            if expressions is not None and any(isinstance(e, Sym) for e in expressions):
+        expressions = self.expressions(tensor) if self.vary else None
+        if expressions is None:
+            return result
+        if what in ("stride", "storage_offset"):
+            if any(isinstance(e, Sym) for e in expressions):
                 raise Unsupported("MP109", f"{HERE} reads `{what}` of a tensor whose shape varies.")
             return result
         if what == "shape" or (what == "size" and not args):
             return torch.Size([self._number(e, int(n)) for e, n in zip(expressions, result, strict=True)])
-        if what == "size":
-            return self._number(expressions[int(args[0])], result)
-        if what == "__len__":
-            return self._number(expressions[0], result)
-        if what in ("numel", "nelement"):
-            total: Any = 1
-            hint = 1
-            for e, n in zip(expressions, tensor.shape, strict=True):
-                hint *= int(n)
-                total = e if total == 1 else total if e == 1 else self._combine(operator.mul, total, e, hint)
-            return self._number(total, result)
-        return result
+        if what in ("size", "__len__"):
+            return self._number(expressions[int(args[0]) if args else 0], result)
+        total: Any = 1  # numel, nelement
+        hint = 1
+        for e, n in zip(expressions, tensor.shape, strict=True):
+            hint *= int(n)
+            total = e if total == 1 else total if e == 1 else self._combine(operator.mul, total, e, hint)
+        return self._number(total, result)
+
+    def layout_read(self) -> None:
+        """Python reads a layout, which may depend on any size that varies."""
+        self.hold([tensor for tensor, _ in self.ops.inputs.guarded.values()])
+
+    def guard_path(self, node: torch.fx.Node) -> None:
+        """What an operation gave follows from sizes beyond its shape: from whether its input was contiguous, say."""
+        if self.vary and not self._follow(node):
+            self.layout_read()
+
+    def hold(self, tensors: list[torch.Tensor]) -> None:
+        """Python sees something that follows from the sizes of these: they can't vary in this capture."""
+        for tensor in tensors if self.vary else ():
+            for size in self.expressions(tensor) or ():
+                if isinstance(size, Sym):
+                    self.ops.host.escape(size, self.ops.host.site)
 
     def _combine(self, fn: Any, a: Any, b: Any, hint: int) -> Any:
         if not isinstance(a, Sym) and not isinstance(b, Sym):
             return fn(a, b)
-        return self.scalars.call(fn, (a, b), hint)
+        return self.ops.scalars.call(fn, (a, b), hint)
 
     def _number(self, expression: Any, value: int) -> int:
-        return self.scalars.bind(int(value), expression) if isinstance(expression, Sym) else int(value)
+        return self.ops.scalars.bind(int(value), expression) if isinstance(expression, Sym) else int(value)
 
-    def expressions(self, host: Host, tensor: torch.Tensor) -> list[Any] | None:
+    def expressions(self, tensor: torch.Tensor) -> list[Any] | None:
         """One Sym or int for each dimension."""
-        fake = self.fake_of(host, tensor)
+        fake = self._fake_of(tensor)
         if fake is None:
             return None
-        self._assume(host)
+        self._assume()
         out: list[Any] = []
         unlike = Unsupported("MP109", f"{HERE} gives Python a size that can't be followed from a dimension that varies.")
         if len(fake.shape) != tensor.dim():
@@ -79,50 +103,46 @@ class ShapeTracker:
             if hint_of(size) not in (None, int(real)):  # torch's symbolic form of an operation is not the operation
                 raise unlike
             expr = sym_expression(size)
-            out.append(int(real) if expr is None or not expr.free_symbols else self._size(host, expr, int(real)))
+            out.append(int(real) if expr is None or not expr.free_symbols else self._size(expr, int(real)))
         return out
 
-    def _size(self, host: Host, expr: Any, real: int) -> Any:
+    def _size(self, expr: Any, real: int) -> Any:
         """A size as a Sym; one that no Sym can say is a plain int, for the very sizes that it is computed from."""
         if expr.free_symbols - self._symbols.keys():
             raise Unsupported("MP109", f"{HERE} gives Python a size that follows from data.")
         found = self._term(expr, real)
         if found is None:
-            self._hold(host, expr)
+            self._hold(expr)
         return real if found is None else found
 
-    def from_data(self, host: Host, tensor: torch.Tensor) -> bool:
-        """Whether sizes of an operation's result follow from data, or it isn't known what they follow from."""
-        if host.call_keeps_state:
-            host.ops.inputs.node(tensor).meta["magpy_keeps_state"] = True
+    def mark_from_data(self, result: Any) -> None:
+        """Marks tensors of an operation's result whose sizes follow from data, or from what isn't known."""
+        for tensor in tensors_in(result) if self.vary else ():
+            if tensor in self.ops.values and self._is_from_data(tensor):
+                self.ops.values.mark_shaped_by_data(tensor)
+
+    def _is_from_data(self, tensor: torch.Tensor) -> bool:
+        if self.ops.host.call_keeps_state:
+            self.ops.inputs.node(tensor).meta["magpy_keeps_state"] = True
             return True
         try:
-            fake = self.fake_of(host, tensor)
+            fake = self._fake_of(tensor)
         except Exception:  # as below
             return True
         found = [] if fake is None else [sym_expression(size) for size in fake.shape]
         return any(expr is not None and expr.free_symbols - self._symbols.keys() for expr in found)
 
-    def follow(self, host: Host, node: torch.fx.Node) -> bool:
+    def _follow(self, node: torch.fx.Node) -> bool:
         """The path that torch's own functions take up to ``node`` becomes part of the guard. False where it isn't known: an
         operation on the way has no shape function, or one that wants plain numbers."""
         try:
-            self._node_fake(host, node)
+            self._node_fake(node)
         except Exception:  # whatever torch or a custom operation raises there: the answer is to hold the sizes fixed
             return False
-        self._assume(host)
+        self._assume()
         return True
 
-    def contiguous(self, host: Host, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | None:
-        """``args[0].is_contiguous(...)`` by the symbolic sizes, which become part of the guard; None if unknown."""
-        node = host.ops.values.node(args[0])
-        if node is None or not self.follow(host, node):
-            return None
-        found = bool(self._fakes[node].is_contiguous(*args[1:], **kwargs))
-        self._assume(host)
-        return found
-
-    def _assume(self, host: Host) -> None:
+    def _assume(self) -> None:
         """Sizes were computed on a path of torch's own that depends on sizes (a pooling's last window, a transform that
         wants a plain int): they hold where those relations do."""
         found = assumptions(self._env, self._assumed)
@@ -131,48 +151,34 @@ class ShapeTracker:
             sides = [] if len(relation.args) != 2 else [self._term(side) for side in relation.args]
             compare = _RELATIONS.get(type(relation).__name__)
             if compare is not None and None not in sides and any(isinstance(side, Sym) for side in sides):
-                host.branch(self.scalars.call(compare, tuple(sides), True), True, "truth")
+                self.ops.host.branch(self.ops.scalars.call(compare, tuple(sides), True), True, "truth")
             else:
-                self._hold(host, relation)
+                self._hold(relation)
 
-    def _hold(self, host: Host, expr: Any) -> None:
+    def _hold(self, expr: Any) -> None:
         """The sizes in an expression can't vary in this capture."""
         for symbol in expr.free_symbols & self._symbols.keys():
-            host.escape(self._symbols[symbol], host.site)
+            self.ops.host.escape(self._symbols[symbol], self.ops.host.site)
 
     def _term(self, expr: Any, hint: int = 0) -> Any:
-        try:
-            return None if expr.free_symbols - self._symbols.keys() else self.to_sym(expr, hint)
-        except Unsupported:
-            return None
-
-    def to_sym(self, expr: Any, hint: int) -> Any:
-        """A sympy size expression as a Sym over graph-input sizes; raises Unsupported for one it can't write."""
+        """A sympy size expression as a Sym over graph-input sizes, or an int; None for one that it can't write."""
         if expr.is_Symbol:
-            return self._symbols[expr]
+            return self._symbols.get(expr)
         if expr.is_Integer:
             return int(expr)
-        args = [self.to_sym(a, 0) for a in expr.args]
-        ops: dict[str, Any] = {"Add": operator.add, "Mul": operator.mul, "FloorDiv": operator.floordiv, "Mod": operator.mod,
-                               "PythonMod": operator.mod, "CleanDiv": operator.floordiv, "Max": max, "Min": min}  # fmt: skip
-        fn = ops.get(type(expr).__name__)
-        if type(expr).__name__ == "Pow" and len(args) == 2:
-            fn = operator.pow
-        if fn is None:
-            raise Unsupported("MP109", f"{HERE} gives Python a size, computed as {expr} from a dimension that varies.")
-        total = args[0]
-        for a in args[1:]:
-            total = self._combine(fn, total, a, hint)
-        return total
-
-    def fake_of(self, host: Host, tensor: torch.Tensor) -> Any:
-        """The fake of a recorded tensor: an input's own, or the operation repeated on fakes."""
-        inputs = host.ops.inputs
-        if tensor not in host.ops.values and inputs.guard(tensor).path not in self.dims:
+        fn, args = _FUNCTIONS.get(type(expr).__name__), [self._term(a) for a in expr.args]
+        if fn is None or None in args:
             return None
-        return self._node_fake(host, inputs.node(tensor))
+        return functools.reduce(lambda total, a: self._combine(fn, total, a, hint), args)
 
-    def _node_fake(self, host: Host, wanted: torch.fx.Node) -> Any:
+    def _fake_of(self, tensor: torch.Tensor) -> Any:
+        """The fake of a recorded tensor: an input's own, or the operation repeated on fakes."""
+        inputs = self.ops.inputs
+        if tensor not in self.ops.values and inputs.guard(tensor).path not in self.dims:
+            return None
+        return self._node_fake(inputs.node(tensor))
+
+    def _node_fake(self, wanted: torch.fx.Node) -> Any:
         if self._env is None:
             self._mode, self._env = new_fake_mode(dynamic=True)
         order = []
@@ -189,20 +195,20 @@ class ShapeTracker:
                 stack.extend(missing)
             else:
                 order.append(node)
-                self._fakes[node] = self._execute(host, node)
+                self._fakes[node] = self._execute(node)
         return self._fakes[wanted]
 
-    def _execute(self, host: Host, node: torch.fx.Node) -> Any:
+    def _execute(self, node: torch.fx.Node) -> Any:
         if node.op == "placeholder":
-            for n, source, tensor in host.ops.inputs.tensors:
+            for n, source, tensor in self.ops.inputs.tensors:
                 if n is node:
                     dims = {d for d in self.dims.get(source.path, ()) if d < tensor.dim()}
                     fake = fakify(self._mode, tensor, f"x{len(self._fakes)}", dims)
                     for d in dims:
                         expr = sym_expression(fake.shape[d])
                         if expr is not None and expr.is_Symbol and expr not in self._symbols:
-                            size = host.sources.make("size", source, d)
-                            self._symbols[expr] = self.scalars.source(size, int(tensor.shape[d]))
+                            size = self.ops.host.sources.make("size", source, d)
+                            self._symbols[expr] = self.ops.scalars.source(size, int(tensor.shape[d]))
                     return fake
             return node.meta["magpy_hint"]
         fetch: Any = self._fakes.__getitem__

@@ -11,11 +11,13 @@ import torch.fx
 from magpy_core._compat.torch.autograd import is_view
 from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core.findings import HERE, Unsupported
+from magpy_core.knowledge.operators import Fact, named
 from magpy_core.opgraph.host import Host
 from magpy_core.opgraph.inputs import GraphInputs
-from magpy_core.opgraph.layouts import keeps_layout
 from magpy_core.opgraph.values import tensors_in
 from magpy_core.refgraph.source import Source
+
+_KEEPS_LAYOUT = named(Fact.KEEPS_LAYOUT)
 
 
 @dataclass(eq=False)
@@ -67,10 +69,12 @@ class Writes:
                 self.host.tensor_written(t, source)
 
     def check_layout(self, name: str, written: torch.Tensor, tensors: list[torch.Tensor]) -> None:
-        """Refuse a write after which compiled code would go on with other strides."""
+        """Refuse a write after which compiled code would go on with other strides: a compiler makes a new tensor of each
+        write, and everything computed from one with other strides has others too, and draws go to other elements."""
         if written.layout is not torch.strided or written.is_contiguous():
             return
-        masked = any(t.dtype is torch.bool for t in tensors if t is not written)
-        if not keeps_layout(name, masked=masked):
+        plain = name.removeprefix("_foreach_").strip("_")
+        masked = plain in ("setitem", "index_put") and any(t.dtype is torch.bool for t in tensors if t is not written)
+        if plain not in _KEEPS_LAYOUT or masked:
             text = f"{HERE} writes a tensor that isn't contiguous: compiled, what follows would be laid out otherwise."
             self.host.refuse("MP902", text, site=self.host.site)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from magpy_core.findings import HERE, Severity, Value
+from magpy_core.findings import Severity, Value
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.assertions import only_raises
 from magpy_core.opgraph.scalars import Sym
@@ -20,21 +20,8 @@ class Decisions(Tracker):
 
     _settled: dict[int, Sym] = field(default_factory=dict, init=False)  # numbers that branches made so far have fixed, by id
 
-    def address_shown(self, sym: Sym, site: Any) -> None:
-        """The number itself is used: that of an object from outside can be guarded."""
-        for leaf in sym.leaves():
-            node = self.refgraph.node(leaf.payload) if leaf.kind == "address" else None
-            if node is not None:
-                self.refgraph.read(node.source, guard.IDENTITY, leaf.payload, site)
-            else:
-                text = f"{HERE} uses the address of an object created inside the region, which differs at each call."
-                self.journal.refuse("MP103", text, site=site)
-
     def decide(self, sym: Any, outcome: Any, what: str, site: Any) -> None:
         """The program's path from here on depends on ``sym`` having this outcome."""
-        if any(leaf.kind == "address" for leaf in sym.leaves()):
-            self.address_shown(sym, site)
-            return
         if sym.on_host:
             for leaf in sym.leaves():
                 if what == "value" and leaf is sym:

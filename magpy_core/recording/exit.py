@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import Unsupported
 from magpy_core.recording.age import Age
-from magpy_core.recording.arrays import Arrays, memory_owner
+from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.imports import Imports
 from magpy_core.recording.numbers import Numbers
@@ -55,7 +55,6 @@ class Exit(Tracker):
         planner.constants = self.facts.functions.code_constants()
         planner.active_error = self.active_error
         planner.error_leaves = self._error_kept
-        planner.plain_array = self._is_plain
         plan = planner.plan(result, self.facts.contents.whole_again, self.ledger.outputs, self.ledger.field_writes)
         self.numbers.restore_shared_ints()
         return plan
@@ -70,13 +69,6 @@ class Exit(Tracker):
         if self.nodes.one_node.active is not None:
             self.journal.skip_call("a custom function raised")
         self.nodes.modes.left_open()
-
-    def _is_plain(self, value: Any) -> bool:
-        return (
-            type(value).__name__ == "ndarray"
-            and self.arrays.is_plain_array(value)
-            and self.arrays.is_plain_array(memory_owner(value))
-        )
 
     # -- exceptions --------------------------------------------------------------------------------------------
 

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import collections
 import types
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.findings import HERE
-from magpy_core.opgraph.scalars import (
-    Sym,
-    can_raise,
-    is_bias_correction,
-)
+from magpy_core.opgraph.scalars import Sym, can_raise, may_raise_in_graph
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.decisions import Decisions
 from magpy_core.recording.tracker import Tracker
@@ -49,7 +45,6 @@ class Numbers(Tracker):
     """What becomes of numbers that vary from call to call."""
 
     decisions: Decisions
-    addresses_exposed: bool = field(default=False, init=False)
 
     def escape_raising(self, fn: Any, numbers: tuple[Any, ...], site: Any) -> None:
         """Arithmetic that raises (a division by zero) decides the program's path: it holds for these very numbers only."""
@@ -99,17 +94,7 @@ class Numbers(Tracker):
     def escape_hidden(self, site: Any) -> None:
         """Native code gets numbers that no event shows (what an iterator yields, what a callback returns)."""
         for leaf in self.ledger.scalars.leaves():
-            if leaf.kind != "address" or self.addresses_exposed:
-                self.escape(leaf, site)
-
-    def keyed_by_address(self, obj: Any, key: Any) -> bool:
-        """``obj[id(x)]`` of a dict made inside: all that it reveals is which of its objects are one."""
-        return (
-            bool(self.ledger.scalars)
-            and type(obj) is dict
-            and self.ledger.scalars.is_address(key)
-            and id(obj) not in self.refgraph.nodes
-        )
+            self.escape(leaf, site)
 
     def restore_shared_ints(self) -> None:
         """No private copy of a small int stays in the user's world: put the shared object back where one was stored."""
@@ -135,6 +120,6 @@ class Numbers(Tracker):
         """An operation on numbers that vary gives another. Where it would raise instead, it must do so whether or not the
         program uses the number: such a call fails the guard, or the graph."""
         sym = self.ledger.scalars.call(fn, args, result)
-        if can_raise(fn, args) and (sym.on_host or not is_bias_correction(fn, args)):
+        if may_raise_in_graph(fn, args) or (sym.on_host and can_raise(fn, args)):
             self.decisions.decide(self.ledger.scalars.call(type, (sym,), type(result)), type(result), "type", site)
         return self.ledger.scalars.bind(result, sym)

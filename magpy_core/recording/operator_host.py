@@ -15,12 +15,10 @@ import torch.utils.checkpoint
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.monitor.positions import is_user_file
+from magpy_core.opgraph.autograd import out_of_reach
 from magpy_core.opgraph.functions import note
-from magpy_core.opgraph.histories import out_of_reach
-from magpy_core.opgraph.host import Pending
+from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operator_graph import OperatorGraph
-from magpy_core.opgraph.scalars import Sym
-from magpy_core.opgraph.shapes import ShapeTracker
 from magpy_core.opgraph.values import tensors_in
 from magpy_core.recording.age import Age
 from magpy_core.recording.arrays import Arrays
@@ -30,7 +28,6 @@ from magpy_core.recording.journal import FAILED, Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.pauses import Pauses
-from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source, SourceTable
 
 if TYPE_CHECKING:
@@ -62,8 +59,6 @@ class OperatorHost:
         self.is_plain_array = arrays.is_plain_array
         self.share_array = arrays.mark_shared
         self.gives_number_to_program = stack.reads_number_of
-        dims = ledger.learned.dims
-        self._shapes = ShapeTracker(ledger.scalars, dims) if dims else None
         self._written_inside: set[str] = set()
 
     # -- the recording, as the operator recorder and the shape tracker see it ----------------------------------
@@ -101,15 +96,15 @@ class OperatorHost:
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None:
         self.access.writes.field_written(tensor, name, value)
 
-    def begin(self, step: Callable[..., Pending], *args: Any) -> Pending | None:
+    def begin(self, step: Callable[..., Finish], *args: Any) -> Finish | None:
         """What ``step`` prepares; None where it failed, which refuses the capture."""
         prepared = self.journal.contained(step, *args)
         return None if prepared is FAILED else prepared
 
-    def finish(self, pending: Pending | None, result: Any) -> Any:
+    def finish(self, pending: Finish | None, result: Any) -> Any:
         """What the program gets of ``result``: ``result`` itself where a step failed."""
         if pending is not None:
-            given = self.journal.contained(pending.finish, result)
+            given = self.journal.contained(pending, result)
             if given is not FAILED:
                 return given
         self.name_result(result)
@@ -172,13 +167,7 @@ class OperatorHost:
         # whether it raises may depend on data that no guard watches
         self.journal.skip_call(f"`{name}` raised")
 
-    def size_read(self, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
-        if self._shapes is None:
-            return result
-        number = self._shapes.read(self, tensor, what, result, args)
-        return self._tensor_length(number) if what == "__len__" else number
-
-    def _tensor_length(self, number: Any) -> Any:
+    def tensor_length(self, number: Any) -> Any:
         """``len`` makes a number of its own: the program must get the copy that carries the symbol when it returns."""
         sym = self.ledger.scalars.get(number)
         if sym is not None:
@@ -188,39 +177,6 @@ class OperatorHost:
             else:
                 self.escape(sym, self.journal.site)
         return number
-
-    def sizes_vary(self) -> bool:
-        return self._shapes is not None
-
-    def sizes_from_data(self, result: Any) -> None:
-        shapes = self._shapes
-        for tensor in tensors_in(result) if shapes is not None else ():
-            if shapes is not None and tensor in self.ops.values and shapes.from_data(self, tensor):
-                self.ops.values.mark_shaped_by_data(tensor)
-
-    def hold_sizes(self, tensors: list[torch.Tensor]) -> None:
-        """Python sees something that follows from the sizes of these: they can't vary in this capture."""
-        if self._shapes is not None:
-            for tensor in tensors:
-                for size in self._shapes.expressions(self, tensor) or ():
-                    if is_a(size, Sym):
-                        self.escape(size, self.journal.site)
-
-    def guard_shape_path(self, node: torch.fx.Node) -> None:
-        """What an operation gave follows from sizes beyond its shape: from whether its input was contiguous, say."""
-        if self._shapes is not None and not self._shapes.follow(self, node):
-            self._hold_all_sizes()
-
-    def layout_read(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """Python reads a layout, which may depend on sizes that vary."""
-        if name != "is_contiguous":
-            self.hold_sizes(tensors_in(args))
-        elif self._shapes is not None and self._shapes.contiguous(self, args, kwargs) != result:
-            self._hold_all_sizes()
-
-    def _hold_all_sizes(self) -> None:
-        """No size of an input can vary in this capture."""
-        self.hold_sizes([tensor for tensor, _ in self.ops.inputs.guarded.values()])
 
     def free_dims(self, source: Source, tensor: torch.Tensor) -> set[int]:
         """Dimensions of an input that may vary.

@@ -80,7 +80,7 @@ class Recording(Observer):
         self.host = host = OperatorHost(
             ledger, journal, stack, pauses, age, numbers, decisions, arrays, facts, access, calls
         )
-        ledger.ops = OperatorGraph(scalars, host)
+        ledger.ops = OperatorGraph(scalars, host, learned.dims)
         ledger.refgraph.watch = lifetimes.on_snapshot
 
         facts.roots = Roots(ledger, journal, age, facts)

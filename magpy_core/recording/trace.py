@@ -124,7 +124,6 @@ class Live:
     """Objects of the recorded call, for what is made from examples. They die with `Recorded`."""
 
     tensors: list[torch.Tensor] = field(default_factory=list)  # of Trace.tensors
-    inputs: dict[torch.fx.Node, torch.Tensor] = field(default_factory=dict)  # as they were at entry
     objects: dict[int, Any] = field(default_factory=dict)  # by id of their sources
 
 
@@ -147,7 +146,6 @@ def freeze(
     inputs = []
     for node, source, tensor in ops.inputs.tensors:
         at_entry = ops.entry.of(tensor)
-        live.inputs[node] = at_entry
         shares = storage_key(tensor) in memory
         error = None
         try:

@@ -14,7 +14,7 @@ from torch import nn
 
 from magpy_core._compat.torch.eval_frame import hide
 from magpy_core._compat.versions import UnsupportedVersion, check_versions
-from magpy_core.backends.registry import UnknownBackend, get_backend
+from magpy_core.backends import UnknownBackend, get_backend
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Finding, Location, Position, Range
 from magpy_core.regions import provider

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from magpy_core.backends.registry import get_backend
+from magpy_core.backends import get_backend
 from magpy_core.findings import Finding
 from magpy_core.regions.log import Listeners
 from magpy_core.regions.region import Options, Region, busy, line_location

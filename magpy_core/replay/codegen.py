@@ -16,7 +16,6 @@ from typing import Any
 import torch
 
 from magpy_core.guards.codegen import GuardWriter
-from magpy_core.opgraph.arrays import array_like, view_like
 from magpy_core.refgraph import kinds
 from magpy_core.replay.ir import (
     ActiveError,
@@ -84,7 +83,7 @@ HELPERS: dict[str, Any] = {
     "dict_setitem": dict.__setitem__, "dict_pop": dict.pop, "list_extend": list.extend,
     "ordered_setitem": collections.OrderedDict.__setitem__, "tuple_new": tuple.__new__, "Size": torch.Size,
     "set_add": set.add, "set_discard": set.discard, "list_setitem": list.__setitem__, "setattr": setattr,
-    "array_like": array_like, "view_like": view_like, "delattr": delattr, "object_new": object.__new__,
+    "delattr": delattr, "object_new": object.__new__,
 }  # fmt: skip
 
 
@@ -123,7 +122,7 @@ class ReplayWriter:
             return name
         lines, const = self.w.lines, self.w.const
         name = f"o{len(self._built)}"
-        if b.how in ("tuple", "exception", "method", "partial", "call", "frozenset", "array", "array_view"):
+        if b.how in ("tuple", "exception", "method", "partial", "call", "frozenset"):
             self._built[id(b)] = name  # children of immutable values can't refer back to them
             items = [self.expr(i) for i in b.items]
             lines.append(f"{name} = {self.immutable(b, items)}")
@@ -160,10 +159,6 @@ class ReplayWriter:
                 return f"{cls}.__new__({cls}{''.join(', ' + i for i in items)})"
             case "frozenset":
                 return f"{cls}({tuple_text})"
-            case "array":
-                return f"array_like({self.w.const(b.extra)})"
-            case "array_view":
-                return f"view_like({items[0]}, *{self.w.const(b.extra)})"
         if b.type is range:
             return f"{cls}({', '.join(items)})"
         return f"{cls}{tuple_text}"

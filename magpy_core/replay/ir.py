@@ -65,7 +65,7 @@ class Build:
     """An object created by the region: replay creates it empty (``how``), then fills it, to preserve sharing and cycles.
 
     ``how``: ``list dict set deque`` (filled in place), ``tuple`` (items first), ``object`` (``__new__`` then state),
-    ``exception``, ``method``, ``partial``, ``array`` (of plain numbers, a copy of which is ``extra``), ``array_view``.
+    ``exception``, ``method``, ``partial``.
     """
 
     how: str

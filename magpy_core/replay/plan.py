@@ -15,7 +15,6 @@ from typing import Any
 import torch
 
 from magpy_core.findings import Unsupported
-from magpy_core.opgraph.arrays import array_like, view_parts
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.refgraph import kinds, natives
@@ -69,7 +68,6 @@ class Planner:
         self.constants: dict[int, Any] = {}  # tuples and frozen sets that are constants of code
         self.active_error: BaseException | None = None
         self.outputs: dict[torch.fx.Node, None] = {}
-        self.plain_array: Callable[[Any], bool] = lambda value: False  # NumPy arrays made of plain numbers
         self.error_leaves: Callable[[BaseException], None] = lambda error: None  # called per rebuilt exception
 
     # -- values ------------------------------------------------------------------------------------------------
@@ -80,8 +78,6 @@ class Planner:
             sym = self.scalars.get(value)
             if sym is not None:
                 for leaf in sym.leaves():
-                    if leaf.kind == "address":
-                        raise Unsupported("MP103", "An address (`id(...)`) leaves the region; it differs on every call.")
                     if leaf.kind == "node":
                         self.outputs.setdefault(leaf.payload)
                 return Scalar(sym)
@@ -162,9 +158,6 @@ class Planner:
             build.how = "tuple"
             build.items = [self.expression(v) for v in value]
             return build
-        if self.plain_array(value):
-            self.build_array(build, value)
-            return build
         base = kinds.layout_base(tp) if kinds.is_heap_type(tp) else tp
         if tp is types.SimpleNamespace:
             base = object
@@ -193,24 +186,6 @@ class Planner:
             raise Unsupported("MP110", _not_rebuildable(f"A `{tp.__name__}`"))
         build.attrs = self._attrs(value)
         return build
-
-    def build_array(self, build: Build, array: Any) -> None:
-        """Builds a NumPy array of plain numbers that owns its memory or is a view of another such array."""
-        owner = array.base
-        while owner is not None and owner.base is not None:
-            owner = owner.base
-        if owner is None:
-            kept = array_like(array)
-            build.how, build.extra = "array", kept
-            same = kept.strides == array.strides
-        else:
-            parts = view_parts(owner, array)
-            build.how, build.items, build.extra = "array_view", [self.expression(owner)], parts
-            same = parts[2] >= 0
-        if not same or array.dtype.hasobject:
-            raise Unsupported(
-                "MP110", "An array created in the region leaves it, but replay can't rebuild its memory layout."
-            )
 
     def build_error(self, build: Build, error: BaseException) -> None:
         """Builds an exception with its arguments, cause and context."""

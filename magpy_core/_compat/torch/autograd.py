@@ -5,10 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.autograd import grad_mode
-
-enter_inference_mode = grad_mode._enter_inference_mode
-exit_inference_mode = grad_mode._exit_inference_mode
 
 Modes = tuple[bool, bool, torch.dtype, bool, bool, torch.dtype, int]
 
@@ -44,9 +40,7 @@ def switches_modes(target: Any) -> bool:
     return getattr(target, "__name__", "") in _SWITCHES
 
 
-_SWITCHES = frozenset({
-    "_set_grad_enabled", "_enter_autocast", "_exit_autocast", "_enter_inference_mode", "_exit_inference_mode",
-})  # fmt: skip
+_SWITCHES = frozenset({"_set_grad_enabled", "_enter_autocast", "_exit_autocast"})
 
 
 def backward_pass() -> tuple[int, bool]:

@@ -188,13 +188,3 @@ def is_fake(value: object) -> bool:
     from torch._subclasses.fake_tensor import FakeTensor
 
     return isinstance(value, FakeTensor)
-
-
-def fake_mode_of(values: Sequence[object]) -> FakeTensorMode | None:
-    """The mode of the first fake tensor among ``values``."""
-    from torch._subclasses.fake_tensor import FakeTensor
-
-    for value in values:
-        if isinstance(value, FakeTensor):
-            return value.fake_mode
-    return None

@@ -38,8 +38,8 @@ first line of the backend's error. The region runs as plain Python, with correct
 The usual cause is the machine: a missing C++ compiler, missing Python headers, or a Triton version that does not match
 the GPU. Less often the graph contains an operator that the backend does not support.
 
-MagPy also refuses graphs that the backend is known to compile incorrectly (tensors created in inference mode, a
-checkpointed part that writes to external state, negative views, a write to a transposed tensor). The message says which.""",
+MagPy also refuses graphs that the backend is known to compile incorrectly (a checkpointed part
+that writes to external state, negative views, a write to a transposed tensor). The message says which.""",
         hints=(
             "Run `magpy-lsp doctor`: it compiles a tiny graph and reports what is missing.",
             "Try `--backend aot_eager`: if that works, the fault is in the code generator, not in the capture.",

@@ -42,8 +42,7 @@ class Items(Tracker):
     def read(self, obj: Any, key: Any, site: Any) -> None:
         if is_a(obj, torch.Tensor):
             return
-        if not self.numbers.keyed_by_address(obj, key):
-            self.numbers.escape_all(site, key)
+        self.numbers.escape_all(site, key)
         if self.arrays.memory_read(site, obj):
             return
         for part in (key.start, key.stop, key.step) if type(key) is slice else (key,):

@@ -236,8 +236,7 @@ class Writes(Tracker):
         self.journal.site = site
         if is_a(obj, torch.Tensor):
             return
-        if not self.numbers.keyed_by_address(obj, key):
-            self.numbers.escape_all(site, key)
+        self.numbers.escape_all(site, key)
         if kinds.holds_memory(type(obj)):
             self.numbers.escape_all(site, value)  # native memory takes the exact number
             self.arrays.memory_read(site, obj, value)
@@ -268,8 +267,7 @@ class Writes(Tracker):
 
     def item_delete(self, site: Any, obj: Any, key: Any) -> None:
         self.journal.site = site
-        if not self.numbers.keyed_by_address(obj, key):
-            self.numbers.escape_all(site, key)
+        self.numbers.escape_all(site, key)
         node = self.before_write(obj, site)
         if node is not None:
             if node.kind == kinds.DICT:

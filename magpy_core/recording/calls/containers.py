@@ -50,7 +50,7 @@ class ContainerCalls(Tracker):
             self.access.writes.counted(obj)
         node = self.facts.roots.node_for(obj)
         kind = kinds.kind_of(obj)
-        if self.ledger.scalars and not (args and known.by_key and self.numbers.keyed_by_address(obj, args[0])):
+        if self.ledger.scalars:
             self.escape_from_method(site, obj, known.numbers, args, kwargs)
         for a in args:
             if kinds.kind_of(a) == kinds.OBJECT:

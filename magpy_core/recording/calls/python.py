@@ -13,7 +13,6 @@ import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
-from magpy_core.recording.callees import COPYING
 from magpy_core.recording.libraries import TORCH_FOLDER, is_compiler_wrapper, is_library_file, is_one_operation
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.pauses import Pauses
@@ -58,18 +57,14 @@ class PythonCalls(Tracker):
             return
         if fn is copy.deepcopy and len(args) == 1 and not kwargs and self.calls.rules.copies(site, args[0]):
             return
-        if fn in TENSOR_COPIES:
+        if fn is copy.deepcopy or fn in TENSOR_COPIES:
             if not self.ledger.ops.op_depth:
-                hint = "Copy its values: `x.detach().clone()`."
+                text = f"{HERE} deep-copies more than plain data, which no graph can repeat."
                 self.journal.refuse_call(
-                    "MP106", f"{HERE} deep-copies a tensor, which no graph can repeat.", hint=hint, site=site
+                    "MP106", text, hint="Of a tensor, copy the values: `x.detach().clone()`.", site=site
                 )
                 self.pauses.during_call()
             return
-        if (
-            fn is copy.deepcopy and site.code not in COPYING and len(args) + len(kwargs) > 1
-        ) or fn.__name__ == "__deepcopy__":
-            self.numbers.addresses_exposed = True  # the program can read the memo
         if fn.__module__ == "inspect":
             for a in args[:1]:
                 self.access.natives.state_read(a, site)

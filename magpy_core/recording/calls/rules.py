@@ -33,7 +33,6 @@ from magpy_core.opgraph.scalars import (
 )
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack, TensorLength
-from magpy_core.recording.callees import is_copying
 from magpy_core.recording.facts.containers import VaryingLength
 from magpy_core.recording.imports import Imports
 from magpy_core.recording.ledger import Output
@@ -209,19 +208,10 @@ class Rules(Tracker):
             if is_a(raw, types.FunctionType):
                 self.facts.classes.member(type(obj), "__hash__", site)
                 return
-        copying = fn is id and is_copying(site)
-        if node is not None and not copying:
+        if node is not None:
             self.refgraph.read(node.source, guard.IDENTITY, obj, site)
-        elif fn is hash or (kind == kinds.SCALAR and not copying):
-            self.journal.refuse("MP103", f"{HERE} of an object created inside the region differs at each call.", site=site)
         else:
-            if node is not None:
-                node.addressed = True
-            self.numbers.addresses_exposed = self.numbers.addresses_exposed or not copying
-            scalars = self.ledger.scalars
-            self.stack.expect(
-                lambda result: scalars.bind(result, scalars.address(obj)), self.access.callbacks.unobservable(site, fn)
-            )
+            self.journal.refuse("MP103", f"{HERE} of an object created inside the region differs at each call.", site=site)
 
     @rule(repr, ascii, format)
     def rule_repr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:

@@ -1,5 +1,4 @@
-"""Modes: autocast and inference mode entered inside are operations of the graph; other changes to torch's state are
-refused.
+"""Modes: autocast entered inside is an operation of the graph; other changes to torch's state are refused.
 
 Key type: Modes.
 """
@@ -15,7 +14,6 @@ import torch.fx
 import torch.utils.checkpoint
 from torch.amp import autocast_mode
 
-from magpy_core._compat.torch.autograd import enter_inference_mode, exit_inference_mode
 from magpy_core._compat.torch.state_changers import state_changers
 from magpy_core.findings import HERE, Value
 from magpy_core.recording.tracker import Tracker
@@ -31,7 +29,6 @@ class Modes(Tracker):
     """Handlers of torch's context managers."""
 
     calls: Calls
-    _inference: list[torch.fx.Node] = field(default_factory=list, init=False)
     _autocast: list[torch.fx.Node] = field(default_factory=list, init=False)
 
     def state_changed(self, frame: Any) -> bool:
@@ -66,22 +63,12 @@ class Modes(Tracker):
         return False
 
     def inference_enter(self, frame: Any) -> bool:
-        node = self.ledger.ops.graph.call_function(enter_inference_mode, (bool(frame.f_locals["self"].mode),))
-        node.meta["magpy_site"] = self.journal.site
-        self._inference.append(node)
-        return False
-
-    def inference_exit(self, frame: Any) -> bool:
-        if not self._inference:
-            self.journal.refuse("MP106", "An inference mode entered outside the region is left inside it.")
-            return False
-        self.ledger.ops.graph.call_function(exit_inference_mode, (self._inference.pop(),))
+        text = "Inference mode is entered inside the region: a compiled graph would give ordinary tensors."
+        self.journal.refuse("MP106", text, hint="Use `torch.no_grad()`, or enter it around the region.")
         return False
 
     def left_open(self) -> None:
         """At exit: every mode that was entered inside must have been left."""
-        if self._inference:
-            self.journal.refuse("MP106", "An inference mode entered inside the region stays open after it.")
         if self._autocast:
             self.journal.refuse("MP106", "An autocast context entered inside the region stays open after it.")
 
@@ -90,6 +77,5 @@ FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {
     torch.autocast.__enter__: Modes.autocast_enter,
     torch.autocast.__exit__: Modes.autocast_exit,
     torch.inference_mode.__enter__: Modes.inference_enter,
-    torch.inference_mode.__exit__: Modes.inference_exit,
 }
 CODES = dict.fromkeys(_STATE_CHANGERS, Modes.state_changed)

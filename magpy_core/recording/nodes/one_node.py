@@ -17,7 +17,7 @@ import torch.utils.checkpoint
 from magpy_core._compat.torch.function_apply import starts_custom_function
 from magpy_core.findings import HERE
 from magpy_core.opgraph.expected import expecting
-from magpy_core.opgraph.host import Pending
+from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operation import Operation
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.journal import FAILED
@@ -39,7 +39,7 @@ class _Applied:
     """A call that is one node: what was prepared for it, and how many effects there were before it."""
 
     target: Callable[..., Any]
-    operation: Pending | None
+    operation: Finish | None
     args: tuple[Any, ...]
     effects: int
     checked: bool = False  # whether what it gives may follow from data
@@ -122,12 +122,12 @@ class OneNode(Tracker):
         if self._effects() != applied.effects:
             self.journal.refuse("MP107", "The forward of an autograd.Function changes state outside the region.")
         if applied.checked:
-            checked = self.journal.contained(expecting, applied.target, result, not self.host.sizes_vary())
+            checked = self.journal.contained(expecting, applied.target, result, not self.ledger.ops.shapes.vary)
             if checked is not FAILED and type(applied.operation) is Operation:
                 applied.operation.target = checked
         after = self.host.finish(applied.operation, result)
         if applied.checked and not self.journal.refused:
-            self.journal.contained(self.host.sizes_from_data, after)
+            self.journal.contained(self.ledger.ops.shapes.mark_from_data, after)
         self.ledger.ops.op_depth -= 1
         return after
 

@@ -198,7 +198,7 @@ def region(x, index):
     return x * 2
 
 
-# === condition_in_inference_mode
+# === condition_in_inference_mode: refused
 def region(x, mask):
     with torch.inference_mode():
         flags = mask.clone()

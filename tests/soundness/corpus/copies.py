@@ -105,21 +105,21 @@ def region(x):
     return one, x * one.a + len(plain.items)
 
 
-# === copy_object_deeply
+# === copy_object_deeply: refused
 def region(x):
     one = copy.deepcopy(plain)
     one.items.append(x)
     return one, one.again is one.items, x * len(plain.items)
 
 
-# === copy_own_methods
+# === copy_own_methods: refused
 def region(x):
     one, two = copy.deepcopy([own, own]), copy.copy(own)
     one[0].count += 1
     return one, two, one[0] is one[1], x * own.count
 
 
-# === copy_slots_deeply
+# === copy_slots_deeply: refused
 def region(x):
     one = copy.deepcopy(slots)
     one.b.append(5)
@@ -150,7 +150,7 @@ def region(x):
     return copy.deepcopy(x) + 1
 
 
-# === copy_with_memo
+# === copy_with_memo: refused
 def region(x):
     memo = {}
     one = copy.deepcopy(plain, memo)
@@ -236,7 +236,7 @@ def region(x):
     return one["a"][0] + two["a"][0]
 
 
-# === address_in_own_dict
+# === address_in_own_dict: refused
 def region(x):
     a, b = [x], [x]
     seen = {}

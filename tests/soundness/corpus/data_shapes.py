@@ -387,7 +387,7 @@ def args(i):
     return (torch.full((2,), float((2, 3, 4, 5, 1, 0, 2, 1, 3, 4)[i])),)
 
 
-# === dimensions_by_a_tensor_in_inference_mode: nograd calls=10
+# === dimensions_by_a_tensor_in_inference_mode: refused nograd calls=10
 big = torch.arange(24.0).view(2, 3, 4)
 
 

@@ -207,7 +207,7 @@ def change_clear():
     scaled.cache_clear()
 
 
-# === deepcopy_of_objects
+# === deepcopy_of_objects: refused
 import copy
 
 
@@ -276,7 +276,7 @@ def region(x):
     return x * own.size, len(memo), sorted(memo) == sorted(memo)
 
 
-# === deepcopy_memo_shown
+# === deepcopy_memo_shown: refused
 import copy
 
 shown = []
@@ -302,7 +302,7 @@ def region(x):
     return x * len(own), own[0] is own[2]
 
 
-# === deepcopy_by_reduce
+# === deepcopy_by_reduce: refused
 import copy
 
 

@@ -62,7 +62,7 @@ def region(x):
     return x * 3
 
 
-# === inference_inside
+# === inference_inside: refused
 w = nn.Parameter(torch.ones(3))
 
 

@@ -1113,7 +1113,7 @@ def region(x):
     return f"{x}", f"{x[None]}", "%s" % x[0]
 
 
-# === tensor_number_encoded: nograd calls=8
+# === tensor_number_encoded: nograd calls=8, refused
 import json
 
 

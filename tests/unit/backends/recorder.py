@@ -15,7 +15,10 @@ import torch.fx
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from magpy_core.backends import CompiledGraph, get_backend, make_fake_inputs
+from magpy_core._compat.torch.fake import guard_namespace
+from magpy_core.backends import get_backend
+from magpy_core.backends.base import CompiledGraph
+from magpy_core.backends.fakes import make_fake_inputs
 
 
 class TrackedFloat(float):
@@ -147,7 +150,8 @@ def record(function: Callable[..., Any], *args: Any) -> tuple[torch.fx.GraphModu
 
 def compile_recorded(gm: torch.fx.GraphModule, inputs: list[Any], backend: str, **options: Any) -> CompiledGraph:
     """Compiles with fakes of ``inputs``."""
-    made = make_fake_inputs(inputs, options.pop("dynamic_dims", None))
-    for node, fake in zip((n for n in gm.graph.nodes if n.op == "placeholder"), made.fakes, strict=True):
-        node.meta["example_value"] = fake
-    return get_backend(backend).compile(gm, made.fakes, dynamic=False, **options)
+    return get_backend(backend).compile(gm, make_fake_inputs(inputs, options.pop("dynamic_dims", None)), **options)
+
+
+def guards_hold(compiled: CompiledGraph, *inputs: Any) -> bool:
+    return all(eval(guard, guard_namespace(), {"L": inputs}) for guard in compiled.guards)

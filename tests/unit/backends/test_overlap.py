@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import magpy_core
-from magpy_core.backends.sharing import writes
+from magpy_core.backends.sharing import changed
 
 PLACES = [(0, 2), (0, 2), (0, 2), (0, 4), (2, 0), (1, 3), (0, 1), (0, 1), (1, 2), (4, 4), (0, 0), (3, 2)]
 
@@ -137,8 +137,8 @@ def test_views_share_memory_with_what_a_function_wrote(region: Callable[..., Any
 def test_an_assigned_part_is_a_write() -> None:
     graph = torch.fx.Graph()
     given = graph.placeholder("x")
-    assert writes(graph.call_function(torch.Tensor.real.__set__, (given, given)))
-    assert writes(graph.call_method("add_", (given, 1))) and not writes(graph.call_method("add", (given, 1)))
+    assert changed(graph.call_function(torch.Tensor.real.__set__, (given, given)))
+    assert changed(graph.call_method("add_", (given, 1))) and not changed(graph.call_method("add", (given, 1)))
 
 
 def test_detach_of_a_view_raises_after_another_tensor_did_not() -> None:

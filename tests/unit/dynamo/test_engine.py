@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from magpy_core._compat.torch import dynamo_watch
-from magpy_core.backends.registry import UnknownBackend
+from magpy_core.backends import UnknownBackend
 from magpy_core.dynamo.session import DynamoSession
 from magpy_core.dynamo.wording import parse_break, read_reason, value_text
 from magpy_core.findings import Finding, Severity

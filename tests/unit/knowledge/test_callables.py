@@ -21,11 +21,10 @@ from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import CALLABLES, Reads, entry
 from magpy_core.knowledge.methods import METHODS, Fate, container_method
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.opgraph.scalars import CARRYING
 from magpy_core.recording.calls.rules import RULES
 
-# The rules register themselves; the operator graph's own table is held to the entries by a test below.
-OTHER_TABLES = (RULES, CARRYING)
+# The rules register themselves.
+OTHER_TABLES = (RULES,)
 # How a graph computes what a callable computes is said by its operators and their lowering, not by the entry.
 GRAPH_STAGES = ("magpy_core.opgraph.", "magpy_core.backends.")
 
@@ -60,10 +59,6 @@ def test_nothing_stands_in_two_tables_of_a_recording() -> None:
 
 def test_each_rule_has_an_entry() -> None:
     assert [fn for fn in RULES if fn not in CALLABLES] == []
-
-
-def test_numbers_are_computed_where_the_graph_can_follow() -> None:
-    assert {fn for fn, known in CALLABLES.items() if known.computes} == CARRYING
 
 
 def test_an_entry_is_found_by_identity() -> None:

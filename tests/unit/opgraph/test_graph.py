@@ -164,7 +164,7 @@ def test_a_cut_before_the_first_operation() -> None:
     x = graph.placeholder("x")
     a = graph.call_function(torch.relu, (x,))
     first, second = split(graph, [x], [[], [a]])
-    assert not first.has_work and second.nodes == [a]
+    assert not first.nodes and second.nodes == [a]
 
 
 def test_a_graph_with_two_cuts_runs_segment_by_segment() -> None:

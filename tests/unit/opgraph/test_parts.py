@@ -9,14 +9,14 @@ import torch
 import torch.fx
 
 from magpy_core.findings import Unsupported
+from magpy_core.opgraph import reads
 from magpy_core.opgraph.arguments import Arguments
-from magpy_core.opgraph.entry_state import EntryState
-from magpy_core.opgraph.host import Pending
+from magpy_core.opgraph.autograd import EntryState
+from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operation import Operation
 from magpy_core.opgraph.operator_graph import OperatorGraph
-from magpy_core.opgraph.reads import FieldRead, FieldWrite, MetadataRead, SizeRead
 from magpy_core.opgraph.recorder import OpRecorder, begin
-from magpy_core.opgraph.scalars import ScalarTable
+from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.opgraph.values import Values, tensors_in
 from magpy_core.refgraph.source import Source, SourceTable
 
@@ -41,12 +41,8 @@ class FakeHost:
     def begin(self, step: Any, *args: Any) -> Any:
         return step(*args)
 
-    def finish(self, pending: Pending, result: Any) -> Any:
-        return pending.finish(result)
-
-    def size_read(self, tensor: torch.Tensor, what: str, result: Any, args: Any) -> Any:
-        self.told.append(("size_read", what))
-        return result
+    def finish(self, pending: Finish, result: Any) -> Any:
+        return pending(result)
 
     def source_of_outside(self, tensor: torch.Tensor) -> Source:
         return self.sources.arg(len(self.told), "x")
@@ -55,7 +51,7 @@ class FakeHost:
 @pytest.fixture
 def ops() -> OperatorGraph:
     host: Any = FakeHost()
-    return OperatorGraph(ScalarTable(), host)
+    return OperatorGraph(ScalarTable(), host, {})
 
 
 def targets(ops: OperatorGraph) -> list[str]:
@@ -81,7 +77,7 @@ def test_a_number_that_varies_is_an_input_or_arithmetic_on_what_is_read(ops: Ope
     rate = table.source(ops.host.sources.arg(0, "rate"), 0.5)
     node = ops.inputs.number(rate)
     assert node is ops.inputs.number(rate) and ops.inputs.numbers == [(node, rate)]
-    read = table.node(ops.graph.call_method("item", (ops.inputs.node(torch.ones(1)),)), 1.0)
+    read = Sym("node", ops.graph.call_method("item", (ops.inputs.node(torch.ones(1)),)), (), 1.0)
     total = table.call(max, (rate, read), 1.0)
     assert ops.inputs.number(total).args == (node, read.payload)
 
@@ -139,16 +135,17 @@ def test_arguments_note_numbers_that_vary(ops: OperatorGraph) -> None:
 
 
 @pytest.mark.parametrize(("func", "args", "kind"), [
-    (torch.Tensor.dtype.__get__, (torch.ones(1),), MetadataRead),
-    (torch.Tensor.dim, (torch.ones(1),), MetadataRead),
-    (torch.Tensor.shape.__get__, (torch.ones(1),), SizeRead),
-    (torch.Tensor.numel, (torch.ones(1),), SizeRead),
-    (torch.Tensor.grad.__get__, (torch.ones(1),), FieldRead),
-    (torch.Tensor.grad.__set__, (torch.ones(1), None), FieldWrite),
+    (torch.Tensor.dtype.__get__, (torch.ones(1),), reads.metadata),
+    (torch.Tensor.dim, (torch.ones(1),), reads.metadata),
+    (torch.Tensor.shape.__get__, (torch.ones(1),), reads.size),
+    (torch.Tensor.numel, (torch.ones(1),), reads.size),
+    (torch.Tensor.grad.__get__, (torch.ones(1),), reads.field),
+    (torch.Tensor.grad.__set__, (torch.ones(1), None), reads.field_set),
     (torch.add, (torch.ones(1), 1), Operation),
 ])  # fmt: skip
-def test_what_a_call_is_to_the_graph(ops: OperatorGraph, func: Any, args: Any, kind: type) -> None:
-    assert type(begin(ops, func, (), args, {})) is kind
+def test_what_a_call_is_to_the_graph(ops: OperatorGraph, func: Any, args: Any, kind: Any) -> None:
+    finish = begin(ops, func, (), args, {})
+    assert getattr(finish, "func", type(finish)) is kind
 
 
 @pytest.mark.parametrize("name", ["backward", "resize_", "numpy", "data_ptr"])

@@ -72,7 +72,7 @@ class World:
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.above: Any = StandIn(self.calls)
         facts.texts = self.above.texts
-        self.ledger.ops = OperatorGraph(scalars, self.above)
+        self.ledger.ops = OperatorGraph(scalars, self.above, {})
 
     def argument(self, index: int = 0, name: str = "x") -> Source:
         return self.ledger.sources.arg(index, name)

@@ -21,22 +21,10 @@ def frame(**values: Any) -> Any:
     return SimpleNamespace(f_locals=values, f_code=torch.inference_mode.__enter__.__code__)
 
 
-@pytest.mark.parametrize(
-    ("events", "nodes", "codes"),
-    [
-        (["enter", "exit"], ["_enter_inference_mode", "_exit_inference_mode"], []),
-        (["enter"], ["_enter_inference_mode"], ["MP106"]),
-        (["exit"], [], ["MP106"]),
-        (["enter", "enter", "exit", "exit"], ["_enter_inference_mode"] * 2 + ["_exit_inference_mode"] * 2, []),
-    ],
-)
-def test_inference_mode(events: list[str], nodes: list[str], codes: list[str]) -> None:
+def test_inference_mode_is_refused() -> None:
     world = World()
-    modes = Modes(world.ledger, world.journal, world.above)
-    for event in events:
-        getattr(modes, f"inference_{event}")(frame(self=torch.inference_mode(True)))
-    modes.left_open()
-    assert (names(world), world.codes) == (nodes, codes)
+    Modes(world.ledger, world.journal, world.above).inference_enter(frame(self=torch.inference_mode(True)))
+    assert (names(world), world.codes) == ([], ["MP106"])
 
 
 @pytest.mark.parametrize("left", [True, False])

@@ -1,4 +1,4 @@
-"""EntryState: tensors from outside as they were when the region began, for guards and undo. Key type: EntryState."""
+"""How tensors from outside stand with autograd. Key type: EntryState; key function: `out_of_reach`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch
 from magpy_core._compat.torch.autograd import is_view
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import Unsupported
-from magpy_core.opgraph.made import as_it_is
 
 
 class EntryState:
-    """By id of tensors from outside: whether each required a gradient and what had computed it."""
+    """Tensors from outside as they were when the region began, for guards and undo; by id: whether each required a gradient
+    and what had computed it."""
 
     def __init__(self) -> None:
         self._history: dict[int, tuple[bool, Any]] = {}
@@ -31,7 +31,11 @@ class EntryState:
             for tensor in tensors:
                 required = self._history[id(tensor)][0]
                 if tensor.requires_grad != required and id(tensor) not in self._changed:
-                    self._changed[id(tensor)] = as_it_is(tensor, required)
+                    was = tensor.detach()  # on the same memory
+                    parameter = type(tensor) is torch.nn.Parameter
+                    self._changed[id(tensor)] = (
+                        torch.nn.Parameter(was, required) if parameter else was.requires_grad_(required)
+                    )
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor that guards take for ``tensor`` as it was."""
@@ -50,3 +54,23 @@ class EntryState:
             "A tensor from outside that autograd follows is changed in place, which could not be undone if it had to be.",
             hint="Change a copy of it (`x = x.clone()`), or use the operation that is not in place.",
         )
+
+
+def out_of_reach(inputs: Iterable[torch.Tensor], made: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """Those of ``inputs`` that take part in autograd, while nothing in ``made`` has them in its history."""
+    tracked = [t for t in inputs if t.requires_grad]
+    ends = {t.grad_fn for t in tracked if t.grad_fn is not None}
+    left: list[Any] = [t.grad_fn for t in made if tracked and t.grad_fn is not None and t.grad_fn not in ends]
+    seen, met = set(left), set()  # ``met``: what is reached of ``ends``, and leaves by their id
+    while left:
+        for node, _ in left.pop().next_functions:
+            if node is None or node in seen:
+                continue
+            seen.add(node)
+            if type(node).__name__ == "AccumulateGrad":
+                met.add(id(node.variable))
+            elif node in ends:
+                met.add(node)
+            else:
+                left.append(node)
+    return [t for t in tracked if (id(t) if t.grad_fn is None else t.grad_fn) not in met]
