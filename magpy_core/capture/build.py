@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from magpy_core._compat.torch.tensor_guards import tensor_check
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.examples import Examples
 from magpy_core.capture.fast_guard import FastGuard
@@ -20,6 +21,7 @@ from magpy_core.capture.parts import Guards, Replay
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure
 from magpy_core.findings import Finding, Location
+from magpy_core.guards.first_level import FirstLevel
 from magpy_core.opgraph.segments import Segment
 from magpy_core.recording.trace import Live, Trace
 from magpy_core.refgraph.graph import RefGraph
@@ -35,8 +37,11 @@ class Capture:
         self.title = f"magpy capture of {settings.region_id}"
         self._structure = Structure.of(trace)
         self._examples = Examples(trace, live, self._structure.placeholders)
-        code = CodeWriter(trace, live, self._structure, settings)
+        self._settings = settings
+        code = self.code()
+        self.may_specialise = bool(code.lines.shapes)
         self.namespace = code.names
+        self.namespace["tensors"] = tensor_check(live.tensors, [tensor.dims for tensor in trace.tensors])
         self._graphs = CompiledGraphs(trace, self._structure, settings, self.namespace, code.undo.kept)
         exec(compile(code.lines.functions(), f"<{self.title}>", "exec"), self.namespace)
         self.guards = Guards(trace, "\n".join(code.lines.short_guard), code.checks)
@@ -48,7 +53,11 @@ class Capture:
         self.full_run = self.run  # without the fast guard
         take("run_drawing", None)
         take("gather_drawing", None)
-        self.fast_guard = FastGuard(self, code)
+        self.fast_guard = FastGuard(self)
+
+    def code(self, level: FirstLevel | None = None) -> CodeWriter:
+        """The statements of the capture's functions, or of those with a fast guard."""
+        return CodeWriter(self.trace, self._structure, self._settings, level)
 
     # -- the operator graph ------------------------------------------------------------------------------------
 

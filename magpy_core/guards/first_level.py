@@ -19,7 +19,6 @@ import torch
 from magpy_core._compat.cpython import dict_tags
 from magpy_core._compat.cpython.dict_tags import Watch, instance_dict, names_of, type_is_fixed
 from magpy_core._compat.cpython.slot_words import slot
-from magpy_core.guards.codegen import GuardWriter, drop_unused
 from magpy_core.guards.helpers import HOOK_DICTS
 from magpy_core.guards.kinds import TENSOR, Is, is_plain_key
 from magpy_core.refgraph import kinds
@@ -90,33 +89,13 @@ class FirstLevel:
         own, tables = watch.changed()
         return {self._own_paths[i] for i in own} | {self._table_paths[i] for i in tables}
 
-    def write(self, writer: GuardWriter, lines: list[str], used_later: list[str]) -> tuple[list[str], dict[str, Any]] | None:
-        """The lines of a guard that are left, and the values of its fixed variables; None when it isn't worth it."""
-        if len(self.covered) < (1 if dict_tags.eagerly() else _ENOUGH):
-            return None
-        left = writer.without(lines, self.covered, self.stays)
-        fixed: dict[str, Any] = {}
-        for source, table in self.fixed:
-            name = writer.name_of(source)
-            if name is not None and not name.startswith("C"):
-                fixed[name] = table
-        out: list[str] = []
-        checks = {name: address for source, address in self._roots if (name := writer.name_of(source)) is not None}
-        if len(checks) != len(self._roots):
-            return None
-        for line in left:
-            assigned = line.partition(" = ")[0]
-            if assigned in fixed:
-                continue
-            out.append(line)
-            for name in assigned.split(", "):
-                if name in checks:
-                    out.append(f"if id({name}) != {checks.pop(name)}: return CHANGED")
-        if checks:
-            return None
-        # after the shape of the call and torch's global state
-        out.insert(2, "if not unchanged(): return CHANGED")
-        return drop_unused(out, used_later), fixed
+    @property
+    def is_worth_it(self) -> bool:
+        return len(self.covered) >= (1 if dict_tags.eagerly() else _ENOUGH)
+
+    def roots(self) -> dict[int, tuple[Source, int]]:
+        """Where the paths to what is watched begin: these must lead to the same objects, whose addresses these are."""
+        return {id(source): (source, address) for source, address in self._roots}
 
     # -- what the tags cover ---------------------------------------------------------------------------------
 

@@ -323,7 +323,7 @@ class PlainModule(GuardKind):
     def code(self, writer: GuardWriter, read: Read) -> None:
         def entries() -> None:
             for test in (*(f"d[{name!r}]" for name in HOOK_DICTS), "'forward' in d"):
-                writer.entries.add(writer.dict_of(read.source), test, read)
+                writer.entry(writer.dict_of(read.source), test)
             writer.checks += 1
 
         writer.at_end.append(entries)

@@ -125,7 +125,6 @@ class Live:
 
     tensors: list[torch.Tensor] = field(default_factory=list)  # of Trace.tensors
     inputs: dict[torch.fx.Node, torch.Tensor] = field(default_factory=dict)  # as they were at entry
-    objects: dict[int, Any] = field(default_factory=dict)  # by id of their sources
 
 
 def freeze(
@@ -134,7 +133,7 @@ def freeze(
 ) -> tuple[Trace, Live]:  # fmt: skip
     """The trace of a run that can be captured, and the objects it was made from."""
     ops = ledger.ops
-    live = Live(objects={id(node.source): node.obj for node in ledger.refgraph.nodes.values()})
+    live = Live()
     tensors = []
     for tensor, source in ops.inputs.guarded.values():
         at_entry = ops.entry.of(tensor)  # as it was, if its `.data` was assigned

@@ -7,6 +7,7 @@ At the end of a recording every guard on what the region did not write must hold
 from __future__ import annotations
 
 import os
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import instance_dict
 from magpy_core.refgraph.graph import Node, Read, RefGraph
+from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
 from magpy_core.refgraph.source_kinds import Root
 
@@ -57,7 +59,7 @@ def verify(
             if not source.step_kind.may_follow(base, key):
                 raise _CannotTell
             value = source.step_kind.read(base, key)
-        for state in (value, instance_dict(value)):
+        for state in (value, value.__dict__ if is_a(value, types.FunctionType) else instance_dict(value)):
             node = graph.node(state)
             if node is not None and node.snapshot is not None:
                 raise _CannotTell

@@ -82,6 +82,7 @@ HELPERS: dict[str, Any] = {
     "replace_list": replace_list, "replace_dict": replace_dict, "replace_content": replace_content, "print": print,
     "MethodType": types.MethodType, "partial": functools.partial, "deque": collections.deque,
     "dict_setitem": dict.__setitem__, "dict_pop": dict.pop, "list_extend": list.extend,
+    "ordered_pop": collections.OrderedDict.pop, "deque_extend": collections.deque.extend,
     "ordered_setitem": collections.OrderedDict.__setitem__, "tuple_new": tuple.__new__, "Size": torch.Size,
     "set_add": set.add, "set_discard": set.discard, "list_setitem": list.__setitem__, "setattr": setattr,
     "array_like": array_like, "view_like": view_like, "delattr": delattr, "object_new": object.__new__,
@@ -94,6 +95,7 @@ class ReplayWriter:
     def __init__(self, writer: GuardWriter, outputs: dict[Any, str]) -> None:
         self.w = writer
         self.w.table.update(HELPERS)
+        self.lines: list[str] = []  # what is computed before the first effect; the writer has what is fetched from outside
         self.outputs = outputs  # fx node -> variable holding its value
         self._built: dict[int, str] = {}
         self._scalars: dict[int, str] = {}
@@ -111,7 +113,7 @@ class ReplayWriter:
             name = self._scalars.get(id(e.sym))
             if name is None:
                 name = self._scalars[id(e.sym)] = f"n{len(self._scalars)}"
-                self.w.lines.append(f"{name} = {self.w.scalar(e.sym, lambda node: self.outputs[node])}")
+                self.lines.append(f"{name} = {self.w.scalar(e.sym, lambda node: self.outputs[node])}")
             return name
         if isinstance(e, ActiveError):
             return "active_error()"
@@ -121,7 +123,7 @@ class ReplayWriter:
         name = self._built.get(id(b))
         if name is not None:
             return name
-        lines, const = self.w.lines, self.w.const
+        lines, const = self.lines, self.w.const
         name = f"o{len(self._built)}"
         if b.how in ("tuple", "exception", "method", "partial", "call", "frozenset", "array", "array_view"):
             self._built[id(b)] = name  # children of immutable values can't refer back to them
@@ -183,7 +185,7 @@ class ReplayWriter:
         return f"{cls}.__new__({cls})" if b.type not in (list, dict, set) else f"{cls}()"
 
     def fill(self, b: Build, name: str) -> None:
-        lines = self.w.lines
+        lines = self.lines
         if b.how == "list" and b.items:
             lines.append(f"list_extend({name}, [{', '.join(self.expr(i) for i in b.items)}])")
         elif b.how == "dict":
@@ -238,52 +240,30 @@ class ReplayWriter:
             case "set_item":
                 return [f"{self.setter(e)}({target}, {self.expr(e.key)}, {self.expr(e.value)})"]
             case "del_item":
-                return [f"{self.popper(e)}({target}, {self.expr(e.key)}, None)"]
+                pop = "ordered_pop" if issubclass(e.target_type, collections.OrderedDict) else "dict_pop"
+                return [f"{pop}({target}, {self.expr(e.key)}, None)"]
             case "extend":
-                return [f"{self.extender(e)}({target}, [{', '.join(self.expr(v) for v in e.value)}])"]
-            case "replace" if isinstance(e.value, list) and all(isinstance(v, tuple) for v in e.value) and self._is_dict(e):
+                extend = "deque_extend" if issubclass(e.target_type, collections.deque) else "list_extend"
+                return [f"{extend}({target}, [{', '.join(self.expr(v) for v in e.value)}])"]
+            case "replace" if issubclass(e.target_type, dict):
                 return [f"replace_dict({target}, [{', '.join(f'({self.expr(k)}, {self.expr(v)})' for k, v in e.value)}])"]
             case "replace":
-                how = "replace_list" if self._is(e, list) else "replace_content"
+                how = "replace_list" if issubclass(e.target_type, list) else "replace_content"
                 return [f"{how}({target}, [{', '.join(self.expr(v) for v in e.value)}])"]
         raise AssertionError(f"unknown effect {e.op!r}")
 
     def member(self, e: Effect) -> str:
         """The slot's descriptor, because ``setattr`` would run a user-defined ``__setattr__`` again."""
-        return self.w.const(_member(type(self._obj(e)), e.key))
+        return self.w.const(_member(e.target_type, e.key))
 
     def dict_var(self, e: Effect) -> str:
         assert isinstance(e.target, Outside)
         return self.w.dict_of(e.target.source)
 
-    targets: dict[int, Any]
-
-    def _obj(self, e: Effect) -> Any:
-        assert isinstance(e.target, Outside)
-        return self.targets[id(e.target.source)]
-
-    def _is(self, e: Effect, cls: type) -> bool:
-        return isinstance(self._obj(e), cls)
-
-    def _is_dict(self, e: Effect) -> bool:
-        return self._is(e, dict)
-
     def setter(self, e: Effect) -> str:
-        if self._is(e, list):
+        if issubclass(e.target_type, list):
             return "list_setitem"
-        return "ordered_setitem" if self._is(e, collections.OrderedDict) else "dict_setitem"
-
-    def popper(self, e: Effect) -> str:
-        if self._is(e, collections.OrderedDict):
-            self.w.table["ordered_pop"] = collections.OrderedDict.pop
-            return "ordered_pop"
-        return "dict_pop"
-
-    def extender(self, e: Effect) -> str:
-        if self._is(e, collections.deque):
-            self.w.table["deque_extend"] = collections.deque.extend
-            return "deque_extend"
-        return "list_extend"
+        return "ordered_setitem" if issubclass(e.target_type, collections.OrderedDict) else "dict_setitem"
 
 
 def _member(tp: type, name: str) -> Any:

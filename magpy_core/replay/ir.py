@@ -89,6 +89,7 @@ class Effect:
     value: Any  # an expression, or a list of them
     describe: str
     sites: list[Any] = field(default_factory=list)
+    target_type: type = object
 
 
 @dataclass

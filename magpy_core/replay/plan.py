@@ -291,7 +291,7 @@ class Planner:
         else:
             value = self.expression(change.value)
         key = self.expression(change.key) if change.op in ("set_item", "del_item") else change.key
-        return Effect(change.op, target, key, value, describe(node, change), list(node.written_at))
+        return Effect(change.op, target, key, value, describe(node, change), list(node.written_at), type(node.obj))
 
     def calls(self, items: Iterable[Any]) -> list[Effect]:
         """The effects of prints, warnings and log records, in order."""

@@ -253,7 +253,7 @@ BUGS = [
 if dict_tags.supported():  # asked before any of these is planted: it tries the tags out
     BUGS += [
         Bug("tags that never change", (_EAGERLY, (dict_tags.Watch, "holds", _always(True))), ("watched_settings",)),
-        Bug("roots that are never looked at", (_EAGERLY, (FirstLevel, "write", _after("_roots"))), ("watched_elements",)),
+        Bug("roots that are never looked at", (_EAGERLY, (FirstLevel, "roots", _after("_roots"))), ("watched_elements",)),
         Bug("tables' tags not looked at", (_EAGERLY, (FirstLevel, "watch", _after("_tables"))), ("watched_settings",)),
         Bug("words of functions not looked at", (_EAGERLY, (FirstLevel, "watch", _after("_slots"))), ("defaults_changed",)),
         Bug("names of modules not looked at", (_EAGERLY, (FirstLevel, "watch", _after("_names"))), ("getattr_default",)),
