@@ -22,7 +22,6 @@ from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Decision, Ledger
 from magpy_core.recording.places import Places
 from magpy_core.refgraph.graph import RefGraph
-from magpy_core.refgraph.iterators import PEEKABLE
 from magpy_core.refgraph.lookup import MODULE_TABLES
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Plan
@@ -198,9 +197,7 @@ def _distinct(refgraph: RefGraph) -> list[tuple[Source, ...]]:
             groups.setdefault(type(node.obj), []).append(node)
     found = []
     for tp, nodes in groups.items():
-        if len(nodes) > 1 and (
-            tp in PEEKABLE or any((n.snapshot is not None and tp is not tuple) or n.addressed for n in nodes)
-        ):
+        if len(nodes) > 1 and any((n.snapshot is not None and tp is not tuple) or n.addressed for n in nodes):
             sources = [n.source for n in nodes if not (n.source.kind == "attr" and n.source.key in MODULE_TABLES)]
             if len(sources) > 1:
                 found.append(tuple(sources))

@@ -74,7 +74,7 @@ class Node:
 
 @dataclass(repr=False)
 class RefGraph:
-    """All that one recording learned about the world outside the region. ``str()`` prints it, ``to_dot()`` draws it."""
+    """All that one recording learned about the world outside the region. ``str()`` prints it."""
 
     sources: SourceTable = field(default_factory=SourceTable)
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -137,9 +137,6 @@ class RefGraph:
         self.reads.clear()
         self.assumed_internal.clear()
         self.guarded.clear()
-
-    def to_dot(self) -> str:
-        return printer.to_dot(self)
 
     def __str__(self) -> str:
         return printer.to_text(self)

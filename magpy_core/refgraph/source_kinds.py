@@ -14,7 +14,6 @@ import torch
 
 from magpy_core._compat.cpython.slot_words import slot
 from magpy_core.refgraph import natives
-from magpy_core.refgraph.iterators import peek
 from magpy_core.refgraph.lookup import MODULE_TABLES, overrides
 
 if TYPE_CHECKING:
@@ -308,6 +307,5 @@ SOURCE_KINDS: dict[str, SourceKind] = {
     "cache_state": SourceKind(lambda b, k: cache_state(b), "cache_state({b})", lambda s, b: f"{b}.cache_info()"),
     "logs": SourceKind(lambda b, k: b.isEnabledFor(k), "{b}.isEnabledFor({k})", lambda s, b: f"{b}.isEnabledFor({s.key})"),
     "context": SourceKind(lambda b, k: b.get(k), "{b}.get({k})", lambda s, b: f"{b}.get()"),
-    "peek": SourceKind(peek, "peek({b}, {k})", lambda s, b: f"next({b})"),
     "draw": Draw(lambda b, k: _not_twice(k), "draw({b}, {k}, before)", lambda s, b: _called(f"{b}.{s.key[1]}", s.key[2])),
 }

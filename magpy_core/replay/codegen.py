@@ -6,9 +6,7 @@ Everything is computed before the first effect (law: compute first). Key type: R
 from __future__ import annotations
 
 import collections
-import functools
 import logging
-import sys
 import types
 import warnings
 from typing import Any
@@ -16,14 +14,11 @@ from typing import Any
 import torch
 
 from magpy_core.guards.codegen import GuardWriter
-from magpy_core.opgraph.arrays import array_like, view_like
 from magpy_core.refgraph import kinds
 from magpy_core.replay.ir import (
-    ActiveError,
     Build,
     Const,
     Effect,
-    ErrorLinks,
     Expr,
     GraphValue,
     Outside,
@@ -50,14 +45,6 @@ def fill_object(obj: Any, attrs: dict[str, Any]) -> None:
     obj.__dict__.update(attrs)
 
 
-def link_error(error: BaseException, cause: Any, context: Any, suppress: bool, fields: dict[str, Any]) -> None:
-    error.__cause__ = cause
-    error.__context__ = context
-    error.__suppress_context__ = suppress
-    for name, value in fields.items():
-        setattr(error, name, value)
-
-
 def replace_list(target: Any, items: list[Any]) -> None:
     list.__setitem__(target, slice(None), items)
 
@@ -78,14 +65,13 @@ def replace_dict(target: Any, pairs: list[tuple[Any, Any]]) -> None:
 
 HELPERS: dict[str, Any] = {
     "write_log": write_log, "give_warning": give_warning,
-    "link_error": link_error, "active_error": sys.exception, "fill_object": fill_object,
+    "fill_object": fill_object,
     "replace_list": replace_list, "replace_dict": replace_dict, "replace_content": replace_content, "print": print,
-    "MethodType": types.MethodType, "partial": functools.partial, "deque": collections.deque,
     "dict_setitem": dict.__setitem__, "dict_pop": dict.pop, "list_extend": list.extend,
     "ordered_pop": collections.OrderedDict.pop, "deque_extend": collections.deque.extend,
     "ordered_setitem": collections.OrderedDict.__setitem__, "tuple_new": tuple.__new__, "Size": torch.Size,
     "set_add": set.add, "set_discard": set.discard, "list_setitem": list.__setitem__, "setattr": setattr,
-    "array_like": array_like, "view_like": view_like, "delattr": delattr, "object_new": object.__new__,
+    "object_new": object.__new__,
 }  # fmt: skip
 
 
@@ -115,8 +101,6 @@ class ReplayWriter:
                 name = self._scalars[id(e.sym)] = f"n{len(self._scalars)}"
                 self.lines.append(f"{name} = {self.w.scalar(e.sym, lambda node: self.outputs[node])}")
             return name
-        if isinstance(e, ActiveError):
-            return "active_error()"
         return self.build(e)
 
     def build(self, b: Build) -> str:
@@ -125,7 +109,7 @@ class ReplayWriter:
             return name
         lines, const = self.lines, self.w.const
         name = f"o{len(self._built)}"
-        if b.how in ("tuple", "exception", "method", "partial", "call", "frozenset", "array", "array_view"):
+        if b.how in ("tuple", "frozenset", "call"):
             self._built[id(b)] = name  # children of immutable values can't refer back to them
             items = [self.expr(i) for i in b.items]
             lines.append(f"{name} = {self.immutable(b, items)}")
@@ -133,10 +117,6 @@ class ReplayWriter:
             self._built[id(b)] = name
             lines.append(f"{name} = {self.shell(b)}")
             self.fill(b, name)
-        if isinstance(b.extra, ErrorLinks):
-            links = f"{self.expr(b.extra.cause)}, {self.expr(b.extra.context)}, {b.extra.suppress}"
-            fields = ", ".join(f"{k!r}: {self.expr(v)}" for k, v in b.extra.fields)
-            lines.append(f"link_error({name}, {links}, {{{fields}}})")
         if b.attrs:
             pairs = ", ".join(f"{k!r}: {self.expr(v)}" for k, v in b.attrs)
             lines.append(f"fill_object({name}, {{{pairs}}})")
@@ -147,28 +127,13 @@ class ReplayWriter:
     def immutable(self, b: Build, items: list[str]) -> str:
         tuple_text = f"({', '.join(items)}{',' if len(items) == 1 else ''})"
         cls = self.w.const(b.type)
-        match b.how:
-            case "tuple" if b.type is tuple:  # a tuple of literals would be the same object at every call
-                return f"(*{tuple_text},)" if items and all(isinstance(i, Const) for i in b.items) else tuple_text
-            case "tuple" if hasattr(b.type, "n_sequence_fields") or b.type is torch.Size:
-                return f"{cls}({tuple_text})"
-            case "tuple":
-                return f"tuple_new({cls}, {tuple_text})"
-            case "method":
-                return f"MethodType({items[0]}, {items[1]})"
-            case "partial":
-                return f"partial({items[0]}, *{items[1]}, **{items[2]})"
-            case "exception":
-                return f"{cls}.__new__({cls}{''.join(', ' + i for i in items)})"
-            case "frozenset":
-                return f"{cls}({tuple_text})"
-            case "array":
-                return f"array_like({self.w.const(b.extra)})"
-            case "array_view":
-                return f"view_like({items[0]}, *{self.w.const(b.extra)})"
-        if b.type is range:
+        if b.how == "call":
             return f"{cls}({', '.join(items)})"
-        return f"{cls}{tuple_text}"
+        if b.type is tuple:  # a tuple of literals would be the same object at every call
+            return f"(*{tuple_text},)" if items and all(isinstance(i, Const) for i in b.items) else tuple_text
+        if b.how == "frozenset" or hasattr(b.type, "n_sequence_fields") or b.type is torch.Size:
+            return f"{cls}({tuple_text})"
+        return f"tuple_new({cls}, {tuple_text})"
 
     def shell(self, b: Build) -> str:
         cls = self.w.const(b.type)
@@ -219,8 +184,6 @@ class ReplayWriter:
         assert e.target is not None
         target = self.expr(e.target)
         match e.op:
-            case "advance":
-                return [f"next({target})"]
             case "set_field":
                 return [f"{target}.{e.key} = {self.expr(e.value)}"]
             case "set_attr":

@@ -12,7 +12,6 @@ import torch
 
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import ABSENT
-from magpy_core.refgraph.iterators import peek
 from magpy_core.refgraph.kinds import bounded_repr, kind_of, same_scalar
 from magpy_core.refgraph.lookup import resolve
 from magpy_core.refgraph.snapshot import Change, take
@@ -69,13 +68,6 @@ def test_evaluating_a_path_that_is_gone_raises_what_the_access_raises() -> None:
         t.attr(t.arg(0, "x"), "missing").evaluate((Thing(),), {})
     with pytest.raises(IndexError):
         t.arg(3, "x").evaluate((), {})
-
-
-def test_peek_advances_nothing() -> None:
-    it = iter([1, 2, 3])
-    assert [peek(it, 0), peek(it, 1), next(it)] == [1, 2, 1]
-    with pytest.raises(IndexError):
-        peek(it, 5)
 
 
 # -- kinds ----------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import torch
 
 import magpy_core
 from magpy_core.guards import kinds as guard
-from magpy_core.refgraph import printer
 from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.source import Source
 from magpy_core.refgraph.verify import RefGraphError, enabled, verify
@@ -174,21 +173,5 @@ def test_text_shows_nodes_reads_and_writes_with_their_places() -> None:
     assert f"written # test_verify.py:{line + 1}" in lines
 
 
-def test_dot_is_well_formed_and_quotes_what_it_shows() -> None:
-    g = captured()
-    next(r for r in g.reads if r.kind is guard.EQUAL).expected = 'a "quoted" \\ text'
-    text = g.to_dot()
-    assert text.startswith("digraph refgraph {") and text.rstrip().endswith("}")
-    assert '[label=".items"]' in text
-    assert 'style="bold"' in text
-    for line in text.splitlines()[1:-1]:
-        unescaped = line.replace("\\\\", "").replace('\\"', "")
-        assert unescaped.count('"') % 2 == 0 and line.endswith(";")
-
-
 def test_repr_is_short() -> None:
     assert repr(captured()).startswith("<RefGraph: ") and "\n" not in repr(captured())
-
-
-def test_places_are_empty_for_what_the_entry_read() -> None:
-    assert printer.place(None) == ""
