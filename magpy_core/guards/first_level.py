@@ -32,6 +32,20 @@ CHANGED: Any = type("CHANGED", (), {"__repr__": lambda self: "CHANGED"})()
 """The result of a function with a fast guard when a tag or root has changed."""
 
 
+def _once(find: Callable[[FirstLevel, Source], bool]) -> Callable[[FirstLevel, Source], bool]:
+    """The answer is found once for each source; a path that leads back to itself gives False."""
+
+    def found(level: FirstLevel, source: Source) -> bool:
+        key = (find.__name__, id(source))
+        known = level._known.get(key)
+        if known is None:
+            level._known[key] = False
+            known = level._known[key] = find(level, source)
+        return known
+
+    return found
+
+
 class FirstLevel:
     """Which of ``reads`` the tags cover, given the objects as they are now (``args`` and ``kwargs`` of a call whose full
     guard holds). ``volatile``: paths of namespaces, tables and roots that have changed too often."""
@@ -120,19 +134,9 @@ class FirstLevel:
         except _UNREACHABLE:
             return False
 
-    def _once(self, find: Callable[[Source], bool], source: Source) -> bool:
-        key = (find.__name__, id(source))
-        known = self._known.get(key)
-        if known is None:
-            self._known[key] = False  # a path that leads back to itself
-            known = self._known[key] = find(source)
-        return known
-
+    @_once
     def held(self, source: Source) -> bool:
         """Whether this is one and the same value while the tags are unchanged."""
-        return self._once(self._held_now, source)
-
-    def _held_now(self, source: Source) -> bool:
         return (source.kind == "const" or is_plain_key(source.key)) and source.step_kind.held(self, source)
 
     def slot(self, source: Source) -> bool:
@@ -153,7 +157,7 @@ class FirstLevel:
         """Whether what is at ``source`` is one object while the tags, and the roots found so far, are unchanged."""
         if source.kind == "dict":
             return id(source.base) in self._namespaces
-        return self.held(source) or self._known.get(("_watched_now", id(source)), False)
+        return self.held(source) or self._known.get(("watched", id(source)), False)
 
     def contents(self, source: Source) -> bool:
         """Whether the contents of the dict at ``source`` are fixed."""
@@ -161,11 +165,9 @@ class FirstLevel:
             return source.base is not None and self.namespace(source.base)
         return self.table(source)
 
+    @_once
     def watched(self, source: Source) -> bool:
         """Whether the object at ``source`` keeps its class."""
-        return self._once(self._watched_now, source)
-
-    def _watched_now(self, source: Source) -> bool:
         root = not self.held(source)
         if root and (not source.step_kind.watchable or source.path in self._volatile):
             return False
@@ -183,11 +185,9 @@ class FirstLevel:
     def namespace(self, source: Source) -> bool:
         return (self.watched(source) and id(source) in self._namespaces) or self.fixed_names(source)
 
+    @_once
     def fixed_names(self, source: Source) -> bool:
         """Whether this is a class, a module, or the dict of a module's names, and the names in it are fixed."""
-        return self._once(self._names_now, source)
-
-    def _names_now(self, source: Source) -> bool:
         path = source.path + _NAMESPACE
         own = names_of(source.key) if source.kind == "const" else None
         if own is None or path in self._volatile:
@@ -198,9 +198,10 @@ class FirstLevel:
     def table(self, source: Source, *, keys: bool = True) -> bool:
         """Whether the dict at ``source`` is directly in a fixed namespace, and its contents are fixed. ``keys``: so is their
         order, which an OrderedDict can change without a new tag."""
-        return self._once(self._table_now, source) and (not keys or type(self.value(source)) is dict)
+        return self._is_table(source) and (not keys or type(self.value(source)) is dict)
 
-    def _table_now(self, source: Source) -> bool:
+    @_once
+    def _is_table(self, source: Source) -> bool:
         return source.step_kind.table(self, source)
 
     def add_table(self, path: str, table: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from magpy_core.refgraph import kinds, printer
 from magpy_core.refgraph.guard_kind import GuardKind
-from magpy_core.refgraph.snapshot import Snapshot, take
+from magpy_core.refgraph.snapshot import Snapshot
 from magpy_core.refgraph.source import Source, SourceTable
 
 
@@ -110,7 +110,7 @@ class RefGraph:
         """The node's state now, taken once, before its first write."""
         if node.snapshot is None:
             node.was_written = True
-            taken = take(node.obj, node.kind)
+            taken = Snapshot(node.obj, node.kind)
             if self.watch is not None:
                 self.watch(taken)
             node.snapshot = taken
