@@ -16,8 +16,7 @@ from magpy_core.capture.build import Capture
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.conditions import evaluator
 from magpy_core.capture.examples import Examples, dynamic_dims
-from magpy_core.capture.first_run import first_run
-from magpy_core.capture.graphs import CompiledGraphs, shape_check
+from magpy_core.capture.graphs import CompiledGraphs, first_run, shape_check
 from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure, decided_by
