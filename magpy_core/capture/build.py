@@ -5,6 +5,7 @@ Key types: Capture, Guards, Replay.
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -21,7 +22,6 @@ from magpy_core.capture.parts import Guards, Replay
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure
 from magpy_core.findings import Finding, Location
-from magpy_core.guards.first_level import FirstLevel
 from magpy_core.opgraph.segments import Segment
 from magpy_core.recording.trace import Live, Trace
 from magpy_core.refgraph.graph import RefGraph
@@ -37,9 +37,8 @@ class Capture:
         self.title = f"magpy capture of {settings.region_id}"
         self._structure = Structure.of(trace)
         self._examples = Examples(trace, live, self._structure.placeholders)
-        self._settings = settings
-        code = self.code()
-        self.may_specialise = bool(code.lines.shapes)
+        write = functools.partial(CodeWriter, trace, self._structure, settings)
+        code = write()
         self.namespace = code.names
         self.namespace["tensors"] = tensor_check(live.tensors, [tensor.dims for tensor in trace.tensors])
         self._graphs = CompiledGraphs(trace, self._structure, settings, self.namespace, code.undo.kept)
@@ -53,11 +52,7 @@ class Capture:
         self.full_run = self.run  # without the fast guard
         take("run_drawing", None)
         take("gather_drawing", None)
-        self.fast_guard = FastGuard(self)
-
-    def code(self, level: FirstLevel | None = None) -> CodeWriter:
-        """The statements of the capture's functions, or of those with a fast guard."""
-        return CodeWriter(self.trace, self._structure, self._settings, level)
+        self.fast_guard = FastGuard(self, write, may_specialise=bool(code.lines.shapes))
 
     # -- the operator graph ------------------------------------------------------------------------------------
 

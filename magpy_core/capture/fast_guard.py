@@ -20,6 +20,7 @@ from magpy_core.guards.first_level import CHANGED, FirstLevel
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
+    from magpy_core.capture.code import CodeWriter
 
 _SERVED = 16  # calls after which a fast guard has paid for itself
 _LONGEST = 1024  # calls to wait at most before the next attempt
@@ -29,7 +30,8 @@ _MOST_MOVED = 64  # more namespaces than this at once are a switch (``model.eval
 class FastGuard:
     """The fast guard of one capture. Holds no reference to the capture, nor to what the user's objects hold."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: Capture, write: Callable[[FirstLevel], CodeWriter], *, may_specialise: bool) -> None:
+        self._write, self._may_specialise = write, may_specialise
         self._capture = weakref.ref(capture)
         self._reads = capture.trace.refgraph.reads
         self._full, self._matches = capture.run, capture.matches
@@ -88,7 +90,7 @@ class FastGuard:
         capture = self._capture()
         if capture is None or mode_depth() != (0, 0) or dict_tags.profiling():
             return None
-        if not capture.is_ready and (capture.may_specialise or not dict_tags.eagerly()):
+        if not capture.is_ready and (self._may_specialise or not dict_tags.eagerly()):
             return None  # the backend may still add checks
         if not self._matches(args, kwargs):
             return None
@@ -96,7 +98,7 @@ class FastGuard:
         if not level.is_worth_it:
             self._never()
             return None
-        code = capture.code(level)
+        code = self._write(level)
         me = weakref.ref(self)
 
         def on_death() -> None:

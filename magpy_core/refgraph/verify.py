@@ -34,6 +34,28 @@ class _CannotTell(Exception):
     """The region has written what is on the way, or going there would run code of the program's."""
 
 
+class _Now:
+    """What is at a source, where the region has written nothing on the way there."""
+
+    def __init__(self, graph: RefGraph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._graph, self._args, self._kwargs = graph, args, kwargs
+
+    def __call__(self, source: Source) -> Any:
+        if source.base is None:
+            value = source.evaluate(self._args, self._kwargs)
+        else:
+            base = self(source.base)
+            key = self(source.key) if isinstance(source.key, Source) else source.key
+            if not source.step_kind.may_follow(base, key):
+                raise _CannotTell
+            value = source.step_kind.read(base, key)
+        for state in (value, value.__dict__ if is_a(value, types.FunctionType) else instance_dict(value)):
+            node = self._graph.node(state)
+            if node is not None and node.snapshot is not None:
+                raise _CannotTell
+        return value
+
+
 def enabled() -> bool:
     """Whether recordings verify their graph (environment variable ``MAGPY_VERIFY``)."""
     return os.environ.get("MAGPY_VERIFY", "") not in ("", "0")
@@ -50,21 +72,7 @@ def verify(
     ``is_young(obj)`` tells whether the region made an object: such an object is internal and must have no node.
     """
 
-    def now(source: Source) -> Any:
-        if source.base is None:
-            value = source.evaluate(args, kwargs)
-        else:
-            base = now(source.base)
-            key = now(source.key) if isinstance(source.key, Source) else source.key
-            if not source.step_kind.may_follow(base, key):
-                raise _CannotTell
-            value = source.step_kind.read(base, key)
-        for state in (value, value.__dict__ if is_a(value, types.FunctionType) else instance_dict(value)):
-            node = graph.node(state)
-            if node is not None and node.snapshot is not None:
-                raise _CannotTell
-        return value
-
+    now = _Now(graph, args, kwargs)
     problems: list[str] = []
     with no_torch_function():
         for key, node in graph.nodes.items():
