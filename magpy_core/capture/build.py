@@ -5,6 +5,7 @@ Key types: Capture, Guards, Replay.
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from magpy_core._compat.torch.tensor_guards import tensor_check
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.fast_guard import FastGuard
 from magpy_core.capture.graphs import CompiledGraphs
@@ -33,8 +35,10 @@ class Capture:
         self.guard_seconds: deque[float] = deque(maxlen=64)  # of checks that held, while a region measures
         self.title = f"magpy capture of {settings.region_id}"
         self._structure = Structure.of(trace)
-        code = CodeWriter(trace, live, self._structure, settings)
+        write = functools.partial(CodeWriter, trace, self._structure, settings)
+        code = write()
         self.namespace = code.names
+        self.namespace["tensors"] = tensor_check(live.tensors, [tensor.dims for tensor in trace.tensors])
         self._graphs = CompiledGraphs(trace, self._structure, settings, self.namespace, code.undo.kept)
         exec(compile(code.lines.functions(), f"<{self.title}>", "exec"), self.namespace)
         self.guards = Guards(trace, "\n".join(code.lines.short_guard), code.checks)
@@ -46,7 +50,7 @@ class Capture:
         self.full_run = self.run  # without the fast guard
         take("run_drawing", None)
         take("gather_drawing", None)
-        self.fast_guard = FastGuard(self, code)
+        self.fast_guard = FastGuard(self, write, may_specialise=bool(code.lines.shapes))
 
     # -- the operator graph ------------------------------------------------------------------------------------
 

@@ -10,47 +10,47 @@ from typing import Any
 import torch.fx
 
 from magpy_core._compat.torch.autograd import get_modes, set_modes
-from magpy_core._compat.torch.tensor_guards import storage_key, tensor_check
+from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core._compat.torch.torch_state import random_streams, restore_streams
 from magpy_core.capture.conditions import evaluator
 from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure, decided_by
 from magpy_core.capture.text import Lines
-from magpy_core.capture.undo import Undo, restore_history, restore_input, write_undo
+from magpy_core.capture.undo import restore_history, restore_input, write_undo
 from magpy_core.guards.codegen import GuardWriter
+from magpy_core.guards.first_level import FirstLevel
 from magpy_core.guards.kinds import TENSOR
 from magpy_core.opgraph.expected import OtherResult
 from magpy_core.recording.ledger import Decision
-from magpy_core.recording.trace import GuardedTensor, Live, Trace
+from magpy_core.recording.trace import GuardedTensor, Trace
 from magpy_core.refgraph.draws import put_back
 from magpy_core.replay.codegen import ReplayWriter
-from magpy_core.replay.ir import Outside
-from magpy_core.replay.prefetch import prefetch
 
 
 class CodeWriter:
-    """Writes one capture's statements. Afterwards ``lines`` has them, ``names`` what they refer to (except the graphs),
-    ``w`` the guard's variables, and ``undo`` what is put back."""
+    """Writes one capture's statements. Afterwards ``lines`` has them, ``names`` what they refer to (except the graphs and
+    the check of tensors), and ``undo`` what is put back. With ``level``, the guard leaves out what that covers."""
 
-    def __init__(self, trace: Trace, live: Live, structure: Structure, settings: Settings) -> None:
-        self._trace, self._live, self._structure, self._settings = trace, live, structure, settings
-        self.w = GuardWriter(where=_note)
+    def __init__(self, trace: Trace, structure: Structure, settings: Settings, level: FirstLevel | None = None) -> None:
+        self._trace, self._structure, self._settings, self._level = trace, structure, settings, level
+        if level is None:
+            self.w = GuardWriter(_note)
+        else:
+            self.w = GuardWriter(_note, covered=level.covered, roots=level.roots(), fixed=level.fixed)
         self.names: dict[str, Any] = {}
-        self.undo = Undo()
-        guard, values = self._guard()
-        self.checks = self.w.checks
+        values = self._guard()
         inputs = [values[n] for n in structure.placeholders]
+        graph, replay = self._graph_and_replay(values)
+        guard = self.w.lines
+        self.checks = self.w.checks
         # a size that the backend or a dynamic graph turns out to depend on is only known when it has been compiled
         shapes = [f"if not shapes_ok(({', '.join(inputs)})): return MISS"] if self.may_specialise else []
-        graph, replay = self._graph_and_replay(values)
         self.lines = Lines(guard, inputs, shapes, graph, replay, bool(trace.draws))
         self.names |= self.w.table
         self.names.update(
-            MISS=MISS, global_state=trace.globals_hold,
-            tensors=tensor_check(live.tensors, [tensor.dims for tensor in trace.tensors]),
-            storage_key=storage_key, restore_input=restore_input, restore_history=restore_history,
-            random_streams=random_streams, restore_streams=restore_streams,
+            MISS=MISS, global_state=trace.globals_hold, storage_key=storage_key, restore_input=restore_input,
+            restore_history=restore_history, random_streams=random_streams, restore_streams=restore_streams,
             get_modes=get_modes, set_modes=set_modes, put_back=put_back,
             CaptureFailed=CaptureFailed, OtherResult=OtherResult, RERUN_PLAIN=RERUN_PLAIN,
         )  # fmt: skip
@@ -62,34 +62,27 @@ class CodeWriter:
 
     # -- guard -------------------------------------------------------------------------------------------------
 
-    def _guard(self) -> tuple[list[str], dict[torch.fx.Node, str]]:
-        """The guard's statements, and the variables of the graph's inputs."""
-        trace, w = self._trace, self.w
+    def _guard(self) -> dict[torch.fx.Node, str]:
+        """The guard's statements; the variables of the graph's inputs."""
+        trace, w, level = self._trace, self.w, self._level
         w.lines += [self._call_shape(), "if not global_state(): return MISS"]
+        if level is not None:
+            w.lines.append("if not unchanged(): return CHANGED")
         for source in trace.draws:  # all of them, in order, whatever becomes of the numbers
             w.var(source)
         w.write(trace.refgraph.reads)
         for group in trace.distinct:
-            w.distinct(list(group))
+            if level is None or not all(map(level.stays, group)):
+                w.distinct(list(group))
         self._tensors()
         self._storages()
-        numbers = {n: w.scalar(sym) for n, sym in trace.numbers}
-        values = {i.node: w.var(i.source) for i in trace.inputs} | numbers
-        for source in {id(s): s for s in self._targets()}.values():
-            w.var(source)
-        prefetch(w, trace.plan)
-        self._write_conditions(values)
-        return w.take(), values
+        return {n: w.scalar(sym) for n, sym in trace.numbers} | {i.node: w.var(i.source) for i in trace.inputs}
 
     def _call_shape(self) -> str:
         wanted = self._settings.kwarg_names
         if wanted:
             return f"if len(args) != {self._settings.n_args} or tuple(kwargs) != {self.w.const(wanted)}: return MISS"
         return f"if kwargs or len(args) != {self._settings.n_args}: return MISS"
-
-    def _targets(self) -> list[Any]:
-        """The sources of the objects that effects change."""
-        return [e.target.source for e in self._trace.plan.effects if isinstance(e.target, Outside)]
 
     def _tensors(self) -> None:
         trace, w = self._trace, self.w
@@ -144,44 +137,46 @@ class CodeWriter:
     # -- graph and replay --------------------------------------------------------------------------------------
 
     def _graph_and_replay(self, inputs: dict[torch.fx.Node, str]) -> tuple[list[str], list[str]]:
+        """What they need of the outside is fetched by the guard, while the paths still lead there."""
         w, structure, plan = self.w, self._structure, self._trace.plan
         values = dict(inputs)
+        guard, w.lines = w.lines, []
         compiled = self._settings.backend != "eager"
         self.undo = write_undo(w, self._trace, inputs, may_undo=structure.may_undo, compiled=compiled)
-        undo, before = self.undo.statements, w.take()
-        self._segments(values)
+        before, w.lines = w.lines, guard
+        undo, graph = self.undo.statements, self._segments(values)
         if plan.raises and not (structure.cuts or structure.assertions):
             # nothing else decides whether it raises: the graph need not run
-            before, undo = [], ""
-            w.take()
+            before, undo, graph = [], "", []
         writer = ReplayWriter(w, values)
-        writer.targets = {id(source): self._live.objects[id(source)] for source in self._targets()}
         result, effects = writer.values(plan)
+        self._write_conditions(inputs)
         # nothing outside has changed yet: whatever goes wrong, plain Python can still run the call from its beginning
         failed = ["except CaptureFailed:", f"    {undo}raise", "except OtherResult:", f"    {undo}return MISS"]
         failed += ["except Exception:", f"    {undo}return RERUN_PLAIN"]
         failed += ["except BaseException:", f"    {undo}raise"] if undo else []
-        graph = [*before, "try:", *(f"    {line}" for line in w.take() or ["pass"]), *failed]
+        graph = [*before, "try:", *(f"    {line}" for line in [*graph, *writer.lines] or ["pass"]), *failed]
         replay = [line for lines in effects for line in lines]
         # plain Python raises with a traceback of its own frames
         return graph, [*replay, f"{undo}return RERUN_PLAIN" if plan.raises else f"return {result}"]
 
-    def _segments(self, values: dict[torch.fx.Node, str]) -> None:
+    def _segments(self, values: dict[torch.fx.Node, str]) -> list[str]:
         """The calls of the compiled segments, whose results go into ``values``, and the tests of the decisions on them."""
-        w, structure = self.w, self._structure
+        structure, lines = self._structure, []
         last = len(structure.segments) - 1
         for i, segment in enumerate(structure.segments):
             call = f"graph{i}([{', '.join(values[n] for n in segment.inputs)}])"
             if segment.outputs:
-                w.lines.append(f"out{i} = {call}")
+                lines.append(f"out{i} = {call}")
                 for k, node in enumerate(segment.outputs):
                     values[node] = f"g{i}_{k}"
-                    w.lines.append(f"g{i}_{k} = out{i}[{k}]")
+                    lines.append(f"g{i}_{k} = out{i}[{k}]")
             elif segment.nodes:
-                w.lines.append(call)
+                lines.append(call)
             for decision in structure.assertions if i == last else structure.cuts[i : i + 1]:
                 note = _note(decision.site)
-                w.lines.append(f"if {self._differs(decision, values)}: {self.undo.statements}return MISS  # {note}")
+                lines.append(f"if {self._differs(decision, values)}: {self.undo.statements}return MISS  # {note}")
+        return lines
 
 
 def _note(site: Any) -> str:

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any
 from magpy_core._compat.cpython import dict_tags
 from magpy_core._compat.cpython.dict_tags import Unwatchable, Watch, supported
 from magpy_core._compat.torch.tensor_guards import mode_depth
-from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.outcome import MISS
-from magpy_core.capture.text import Lines
-from magpy_core.guards.codegen import GuardWriter
 from magpy_core.guards.first_level import CHANGED, FirstLevel
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
+    from magpy_core.capture.code import CodeWriter
 
 _SERVED = 16  # calls after which a fast guard has paid for itself
 _LONGEST = 1024  # calls to wait at most before the next attempt
@@ -32,17 +30,17 @@ _MOST_MOVED = 64  # more namespaces than this at once are a switch (``model.eval
 class FastGuard:
     """The fast guard of one capture. Holds no reference to the capture, nor to what the user's objects hold."""
 
-    def __init__(self, capture: Capture, code: CodeWriter) -> None:
+    def __init__(self, capture: Capture, write: Callable[[FirstLevel], CodeWriter], *, may_specialise: bool) -> None:
+        self._write, self._may_specialise = write, may_specialise
         self._capture = weakref.ref(capture)
         self._reads = capture.trace.refgraph.reads
-        self._parts: tuple[GuardWriter, Lines] | None = (code.w, code.lines)
         self._full, self._matches = capture.run, capture.matches
         self._volatile: frozenset[str] = frozenset()
         self._wait = self._left = 0 if dict_tags.eagerly() else 2
         self._level: FirstLevel | None = None
         self._watch: Watch | None = None
         self._hits_before = 0
-        if not code.lines.draws and supported():  # random numbers are drawn before anything is checked
+        if not capture.trace.draws and supported():  # random numbers are drawn before anything is checked
             capture.run = self._waiting
 
     # -- what stands in for the capture's ``run`` ----------------------------------------------------------------
@@ -83,25 +81,24 @@ class FastGuard:
             capture.run, capture.matches = self._waiting, self._matches
 
     def _never(self) -> None:
-        capture, self._parts = self._capture(), None
+        capture = self._capture()
         if capture is not None:
             capture.run, capture.matches = self._full, self._matches
 
     def _arm(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
         """The function with the short guard, if the full guard holds now and the tags cover enough of it."""
         capture = self._capture()
-        if capture is None or self._parts is None or mode_depth() != (0, 0) or dict_tags.profiling():
+        if capture is None or mode_depth() != (0, 0) or dict_tags.profiling():
             return None
-        writer, parts = self._parts
-        if not capture.is_ready and (parts.shapes or not dict_tags.eagerly()):
+        if not capture.is_ready and (self._may_specialise or not dict_tags.eagerly()):
             return None  # the backend may still add checks
         if not self._matches(args, kwargs):
             return None
         level = FirstLevel(self._reads, args, kwargs, self._volatile)
-        written = level.write(writer, parts.guard, parts.used_later)
-        if written is None:
+        if not level.is_worth_it:
             self._never()
             return None
+        code = self._write(level)
         me = weakref.ref(self)
 
         def on_death() -> None:
@@ -118,10 +115,9 @@ class FastGuard:
         if not self._matches(args, kwargs) or not watch.holds():
             self._left = self._wait
             return None
-        lines, fixed = written
-        names = {**capture.names, **fixed, "unchanged": watch.holds, "CHANGED": CHANGED}
+        names = {**capture.names, **code.names, "unchanged": watch.holds, "CHANGED": CHANGED}
         names.update(changed=self._changed, matches_full=self._matches)
-        exec(compile(parts.fast_functions(lines), f"<{capture.title}>", "exec"), names)
+        exec(compile(code.lines.fast_functions(), f"<{capture.title}>", "exec"), names)
         # taken out of their own namespace: no cycle may keep the fixed tables alive
         capture.run, capture.matches, _, _ = (names.pop(name) for name in ("run", "matches", "run_short", "check"))
         self._level, self._watch, self._hits_before = level, watch, capture.hits

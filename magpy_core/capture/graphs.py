@@ -17,10 +17,10 @@ from magpy_core.backends import get_backend
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.capture.compilers import compiled_wrongly
-from magpy_core.capture.first_run import first_run
 from magpy_core.capture.outcome import CaptureFailed
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure
+from magpy_core.capture.undo import restore_input
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph.segments import Segment
 from magpy_core.recording.trace import Trace
@@ -138,3 +138,21 @@ def shape_check(checks: Sequence[tuple[Sequence[str], list[int]]]) -> Callable[[
         return all(fn([inputs[p] for p in positions]) for fn, positions in compiled)
 
     return check
+
+
+def first_run(fn: Callable[[list[Any]], Any], inputs: list[Any], written: Sequence[torch.Tensor]) -> Any:
+    """``fn(inputs)``. If it raises, ``written`` hold again what they held, and CaptureFailed (MP902) is raised.
+
+    Recorded operations that raise only for what a guard checks need no copies of what they change. Compiled code does: where
+    torch's wrapper around it raises (it can't rebuild a view of an output, say), the inputs have been changed already."""
+    try:
+        saved = [(tensor, tensor.detach().clone()) for tensor in written]
+    except torch.OutOfMemoryError:
+        saved = []  # memory is short and the graph hardly ever raises: no copies, as in every later run
+    try:
+        return fn(inputs)
+    except Exception as error:
+        for tensor, backup in saved:
+            restore_input(tensor, backup)
+        what = f"{type(error).__name__}: {str(error)[:160]}"
+        raise CaptureFailed("MP902", f"The compiled graph of the region failed in its first run ({what}).") from error

@@ -47,13 +47,8 @@ class Lines:
         return [f"return ({', '.join(self.inputs)}{',' if self.inputs else ''})"]
 
     @property
-    def used_later(self) -> list[str]:
-        """What uses the variables of the guard."""
-        return [*self.graph, *self.replay, *self.gather]
-
-    @property
     def short_guard(self) -> list[str]:
-        return inline_single_uses(self.guard, self.used_later)
+        return inline_single_uses(self.guard, [*self.graph, *self.replay, *self.gather])
 
     def functions(self) -> str:
         """``run``, the whole call; ``gather``, the graph's inputs of a call that fits; ``matches``, whether it fits.
@@ -68,10 +63,10 @@ class Lines:
             + "\ndef matches(args, kwargs, gather=gather):\n    return gather(args, kwargs) is not MISS\n"
         )  # fmt: skip
 
-    def fast_functions(self, guard: list[str]) -> str:
+    def fast_functions(self) -> str:
         """``run`` and ``matches`` with the first level of the guard; ``changed`` and ``matches_full`` decide where it can't.
         None of them is looked up by name in their namespace, which need not keep them."""
-        guard = inline_single_uses(guard, self.used_later)
+        guard = self.short_guard
         return (
             _guarded("run_short", guard, _body(self.shapes, 8)) + _body([*self.graph, *self.replay], 4)
             + "\ndef run(args, kwargs, run_short=run_short):\n"

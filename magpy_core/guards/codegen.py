@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import FunctionType
 from typing import Any
 
-from magpy_core.guards.entry_loop import EntryLoop
 from magpy_core.guards.helpers import HELPERS
 from magpy_core.guards.kinds import KEYS, TYPE
 from magpy_core.opgraph.scalars import Sym
@@ -25,13 +24,6 @@ MISS = "return MISS"
 
 _ASSIGN = re.compile(r"(v\d+) = (.+)")
 _NAME = re.compile(r"\bv\d+\b")
-_TARGETS = re.compile(r"((?:[vd]\d+_*(?:, )?)+) = (.+)")
-_ANY_NAME = re.compile(r"\b[vd]\d+_*\b")
-# Steps along a path: without an effect, so they may be left out if nothing uses the value.
-_STEP = re.compile(
-    r"\w+(\.__dict__|\.cell_contents|\[[^\[\]]*\])*|"
-    r"(namespace|dict_getitem|dict_entry|list_getitem|len)\([^()]*\)|values = tuple\(\w+\.values\(\)\)"
-)
 
 
 def inline_single_uses(lines: list[str], used_later: list[str]) -> list[str]:
@@ -55,38 +47,35 @@ def inline_single_uses(lines: list[str], used_later: list[str]) -> list[str]:
     return out
 
 
-def drop_unused(lines: list[str], used_later: list[str]) -> list[str]:
-    """Drop the steps to values that nothing uses any more."""
-    used = {name for line in used_later for name in _ANY_NAME.findall(line)}
-    out: list[str] = []
-    for line in reversed(lines):
-        assigned = _TARGETS.fullmatch(line)
-        if assigned is not None and used.isdisjoint(_ANY_NAME.findall(assigned[1])) and _STEP.fullmatch(assigned[2]):
-            continue
-        used.update(_ANY_NAME.findall(line))
-        out.append(line)
-    return out[::-1]
-
-
 class GuardWriter:
-    """Writes statements into ``lines``; a check that fails returns MISS. ``where`` gives the comment for a site."""
+    """Writes statements into ``lines``; a check that fails returns MISS. ``where`` gives the comment for a site.
 
-    def __init__(self, where: Callable[[Any], str] | None = None) -> None:
+    What a first level stands for: ``covered`` reads (by id) are not checked, the sources in ``fixed`` hold these tables, and
+    those in ``roots`` (by id, with the address) lead to the same object as before, or CHANGED is returned."""
+
+    def __init__(
+        self,
+        where: Callable[[Any], str] = lambda site: "",
+        *,
+        covered: Collection[int] = (),
+        roots: Mapping[int, tuple[Source, int]] | None = None,
+        fixed: Iterable[tuple[Source, Any]] = (),
+    ) -> None:
         self.lines: list[str] = []
         self.table: dict[str, Any] = dict(HELPERS)
-        self.where = where or (lambda site: "")
+        self.where = where
+        self._covered, self._roots = covered, roots or {}
         self._vars: dict[int, str] = {}
         self._dicts: dict[int, str] = {}
         self._consts: dict[int, str] = {}
         self._keep: list[Any] = []
         self.checks = 0
         self.at_end: list[Callable[[], None]] = []  # adds tests of entries, once all else is written
-        self.entries = EntryLoop()
-        self.reads_of: dict[int, Sequence[Read]] = {}  # index of a line in ``lines`` -> the reads that it checks
-        self._reading: Sequence[Read] = ()
-        self._distinct: dict[int, list[Source]] = {}  # index of a line -> what must be different objects there
+        self._entries: dict[str, dict[str, None]] = {}  # variable of a dict -> what must not hold of it: tests of ``d``
         self._types: dict[int, type] = {}  # what ``type`` checks have fixed so far: source -> type
         self._bulk: dict[int, list[Read]] = {}  # types of all values of one dict, by its source
+        for source, table in fixed:
+            self._vars[id(source)] = self.const(table)
 
     # -- names -------------------------------------------------------------------------------------------------
 
@@ -134,9 +123,13 @@ class GuardWriter:
         name = self._vars.get(id(source))
         if name is not None:
             return name
-        name = source.step_kind.code(self, source)
+        return self._found(source, source.step_kind.code(self, source))
+
+    def _found(self, source: Source, name: str) -> str:
         self._vars[id(source)] = name
         self._keep.append(source)
+        if id(source) in self._roots:
+            self.lines.append(f"if id({name}) != {self._roots[id(source)][1]}: return CHANGED")
         return name
 
     def key(self, source: Source) -> str:
@@ -166,23 +159,28 @@ class GuardWriter:
 
     def fail_if(self, condition: str, site: Any) -> None:
         note = self.where(site)
-        if self._reading:
-            self.reads_of[len(self.lines)] = self._reading
         self.lines.append(f"if {condition}: {MISS}" + (f"  # {note}" if note else ""))
         self.checks += 1
 
     def write(self, reads: list[Read]) -> None:
         """All checks, in the order the values were read."""
         self._types = {id(r.source): r.expected for r in reads if r.kind is TYPE}
-        reads = self._bulk_types(reads)
-        for read in reads:
+        for read in self._bulk_types([r for r in reads if id(r) not in self._covered]):
             if not self._defer_to_entry_loop(read):
-                self._reading = (read,)
                 self.check(read)
-        self._reading = ()
+        for source, _ in self._roots.values():
+            self.var(source)
         for add in self.at_end:
             add()
-        self.entries.write(self.lines, MISS)
+        alike: dict[tuple[str, ...], list[str]] = {}  # code that runs only once is slower than the tests that a loop makes
+        for name, tests in self._entries.items():
+            alike.setdefault(tuple(tests), []).append(name)
+        for shared, names in alike.items():
+            self.lines += [f"for d in ({', '.join(names)},):", f"    if {' or '.join(shared)}: {MISS}"]
+
+    def entry(self, name: str, test: str) -> None:
+        """Have ``test`` fail for the dict ``d`` in variable ``name``. Dicts with the same tests share a loop."""
+        self._entries.setdefault(name, {})[test] = None
 
     def _defer_to_entry_loop(self, read: Read) -> bool:
         """Whether the read is of a single entry of an object's namespace or of a module's tables, whose value nothing else
@@ -194,30 +192,9 @@ class GuardWriter:
         test = read.kind.entry_test(self, read, own)
         if test is None:
             return False
-        self.entries.add(self.var(base), test, read)
+        self.entry(self.var(base), test)
         self.checks += 1
         return True
-
-    def without(self, lines: list[str], covered: Container[int], stays: Callable[[Source], bool]) -> list[str]:
-        """The guard's ``lines``, once written, without the checks of ``covered`` reads (by id) alone, and of objects that
-        stay the same ones."""
-        loops = self.entries.span
-        out: list[str] = []
-        for i, line in enumerate(lines):
-            reads = self.reads_of.get(i)
-            if reads is not None and all(id(r) in covered for r in reads):
-                continue
-            if i in self._distinct and all(map(stays, self._distinct[i])):
-                continue
-            if i == loops.start:
-                out += self.entries.lines(MISS, covered)
-            if i not in loops:
-                out.append(line)
-        return out
-
-    def name_of(self, source: Source) -> str | None:
-        """The variable or constant that holds a source's value, if one was written."""
-        return self._dicts.get(id(source.base)) if source.kind == "dict" else self._vars.get(id(source))
 
     def _bulk_types(self, reads: list[Read]) -> list[Read]:
         """Types of all values of one dict (a ModuleList, a Sequential) are compared at once, after its keys."""
@@ -239,18 +216,15 @@ class GuardWriter:
         group = self._bulk.get(id(source))
         if group is None:
             return
-        names = []
-        for read in group:
-            name = self._vars[id(read.source)] = f"v{len(self._vars)}"
-            self._keep.append(read.source)
-            names.append(name)
+        names = [f"v{len(self._vars) + i}" for i in range(len(group))]
         held = f"{self.var(source)}.values()"
         if overrides(self.type_of(source), "values"):
             held = f"native_values({self.var(source)})"
         self.lines.append(f"{', '.join(names)} = values = tuple({held})")
-        self._reading = group
         self.fail_if(f"tuple(map(type, values)) != {self.const(tuple(r.expected for r in group))}", group[0].site)
         self.checks += len(group) - 1
+        for read, name in zip(group, names, strict=True):
+            self._found(read.source, name)
 
     def check(self, read: Read) -> None:
         read.kind.code(self, read)
@@ -258,7 +232,6 @@ class GuardWriter:
     def distinct(self, sources: list[Source]) -> None:
         """No two of these are one object."""
         names = [self.var(s) for s in sources]
-        self._distinct[len(self.lines)] = sources
         self.fail_if(f"len({{{', '.join(f'id({n})' for n in names)}}}) != {len(names)}", None)
 
     # -- scalars -----------------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ import torch
 from magpy_core._compat.cpython import dict_tags
 from magpy_core._compat.cpython.dict_tags import Watch, instance_dict, names_of, type_is_fixed
 from magpy_core._compat.cpython.slot_words import slot
-from magpy_core.guards.codegen import GuardWriter, drop_unused
 from magpy_core.guards.helpers import HOOK_DICTS
 from magpy_core.guards.kinds import TENSOR, Is, is_plain_key
 from magpy_core.refgraph import kinds
@@ -31,6 +30,20 @@ _NAMESPACE = ".__dict__"
 _UNREACHABLE = (AttributeError, LookupError, TypeError, ValueError, ReferenceError)
 CHANGED: Any = type("CHANGED", (), {"__repr__": lambda self: "CHANGED"})()
 """The result of a function with a fast guard when a tag or root has changed."""
+
+
+def _once(find: Callable[[FirstLevel, Source], bool]) -> Callable[[FirstLevel, Source], bool]:
+    """The answer is found once for each source; a path that leads back to itself gives False."""
+
+    def found(level: FirstLevel, source: Source) -> bool:
+        key = (find.__name__, id(source))
+        known = level._known.get(key)
+        if known is None:
+            level._known[key] = False
+            known = level._known[key] = find(level, source)
+        return known
+
+    return found
 
 
 class FirstLevel:
@@ -90,33 +103,13 @@ class FirstLevel:
         own, tables = watch.changed()
         return {self._own_paths[i] for i in own} | {self._table_paths[i] for i in tables}
 
-    def write(self, writer: GuardWriter, lines: list[str], used_later: list[str]) -> tuple[list[str], dict[str, Any]] | None:
-        """The lines of a guard that are left, and the values of its fixed variables; None when it isn't worth it."""
-        if len(self.covered) < (1 if dict_tags.eagerly() else _ENOUGH):
-            return None
-        left = writer.without(lines, self.covered, self.stays)
-        fixed: dict[str, Any] = {}
-        for source, table in self.fixed:
-            name = writer.name_of(source)
-            if name is not None and not name.startswith("C"):
-                fixed[name] = table
-        out: list[str] = []
-        checks = {name: address for source, address in self._roots if (name := writer.name_of(source)) is not None}
-        if len(checks) != len(self._roots):
-            return None
-        for line in left:
-            assigned = line.partition(" = ")[0]
-            if assigned in fixed:
-                continue
-            out.append(line)
-            for name in assigned.split(", "):
-                if name in checks:
-                    out.append(f"if id({name}) != {checks.pop(name)}: return CHANGED")
-        if checks:
-            return None
-        # after the shape of the call and torch's global state
-        out.insert(2, "if not unchanged(): return CHANGED")
-        return drop_unused(out, used_later), fixed
+    @property
+    def is_worth_it(self) -> bool:
+        return len(self.covered) >= (1 if dict_tags.eagerly() else _ENOUGH)
+
+    def roots(self) -> dict[int, tuple[Source, int]]:
+        """Where the paths to what is watched begin: these must lead to the same objects, whose addresses these are."""
+        return {id(source): (source, address) for source, address in self._roots}
 
     # -- what the tags cover ---------------------------------------------------------------------------------
 
@@ -141,19 +134,9 @@ class FirstLevel:
         except _UNREACHABLE:
             return False
 
-    def _once(self, find: Callable[[Source], bool], source: Source) -> bool:
-        key = (find.__name__, id(source))
-        known = self._known.get(key)
-        if known is None:
-            self._known[key] = False  # a path that leads back to itself
-            known = self._known[key] = find(source)
-        return known
-
+    @_once
     def held(self, source: Source) -> bool:
         """Whether this is one and the same value while the tags are unchanged."""
-        return self._once(self._held_now, source)
-
-    def _held_now(self, source: Source) -> bool:
         return (source.kind == "const" or is_plain_key(source.key)) and source.step_kind.held(self, source)
 
     def slot(self, source: Source) -> bool:
@@ -174,7 +157,7 @@ class FirstLevel:
         """Whether what is at ``source`` is one object while the tags, and the roots found so far, are unchanged."""
         if source.kind == "dict":
             return id(source.base) in self._namespaces
-        return self.held(source) or self._known.get(("_watched_now", id(source)), False)
+        return self.held(source) or self._known.get(("watched", id(source)), False)
 
     def contents(self, source: Source) -> bool:
         """Whether the contents of the dict at ``source`` are fixed."""
@@ -182,11 +165,9 @@ class FirstLevel:
             return source.base is not None and self.namespace(source.base)
         return self.table(source)
 
+    @_once
     def watched(self, source: Source) -> bool:
         """Whether the object at ``source`` keeps its class."""
-        return self._once(self._watched_now, source)
-
-    def _watched_now(self, source: Source) -> bool:
         root = not self.held(source)
         if root and (not source.step_kind.watchable or source.path in self._volatile):
             return False
@@ -204,11 +185,9 @@ class FirstLevel:
     def namespace(self, source: Source) -> bool:
         return (self.watched(source) and id(source) in self._namespaces) or self.fixed_names(source)
 
+    @_once
     def fixed_names(self, source: Source) -> bool:
         """Whether this is a class, a module, or the dict of a module's names, and the names in it are fixed."""
-        return self._once(self._names_now, source)
-
-    def _names_now(self, source: Source) -> bool:
         path = source.path + _NAMESPACE
         own = names_of(source.key) if source.kind == "const" else None
         if own is None or path in self._volatile:
@@ -219,9 +198,10 @@ class FirstLevel:
     def table(self, source: Source, *, keys: bool = True) -> bool:
         """Whether the dict at ``source`` is directly in a fixed namespace, and its contents are fixed. ``keys``: so is their
         order, which an OrderedDict can change without a new tag."""
-        return self._once(self._table_now, source) and (not keys or type(self.value(source)) is dict)
+        return self._is_table(source) and (not keys or type(self.value(source)) is dict)
 
-    def _table_now(self, source: Source) -> bool:
+    @_once
+    def _is_table(self, source: Source) -> bool:
         return source.step_kind.table(self, source)
 
     def add_table(self, path: str, table: Any) -> bool:

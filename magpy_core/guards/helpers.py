@@ -8,7 +8,6 @@ from typing import Any
 
 from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.draws import draw
-from magpy_core.refgraph.iterators import peek
 from magpy_core.refgraph.kinds import same_scalar
 from magpy_core.refgraph.source_kinds import cache_state, dict_entry, namespace, slot_filled, slot_of
 from magpy_core.refgraph.weak import is_object
@@ -60,7 +59,7 @@ def nth(container: Any, index: int) -> Any:
 HELPERS: dict[str, Any] = {
     "same": same_scalar, "is_object": is_object,
     "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
-    "nth": nth, "peek": peek, "slot_of": slot_of, "slot_filled": slot_filled,
+    "nth": nth, "slot_of": slot_of, "slot_filled": slot_filled,
     "draw": draw, "cache_state": cache_state, "namespace": namespace,
     "dict_getitem": dict.__getitem__, "dict_entry": dict_entry, "dict_has": dict.__contains__,
     "native_len": natives.length, "native_item": natives.item, "native_values": natives.values,

@@ -19,7 +19,6 @@ from magpy_core._compat.cpython.dict_tags import type_is_fixed
 from magpy_core.guards.explain import Failure
 from magpy_core.guards.helpers import HOOK_DICTS, same_elements, same_keys, same_names
 from magpy_core.opgraph.scalars import Sym
-from magpy_core.refgraph.fields import ABSENT as NOTHING
 from magpy_core.refgraph.guard_kind import GuardKind
 from magpy_core.refgraph.kinds import SCALAR, bounded_repr, is_a, kind_of, released, same_scalar
 from magpy_core.refgraph.lookup import MODULE_TABLES, overrides
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from magpy_core.guards.codegen import GuardWriter
     from magpy_core.guards.first_level import FirstLevel
     from magpy_core.refgraph.graph import Read
-    from magpy_core.refgraph.verify import Entry
 
 Now = Callable[[Source], Any]
 
@@ -54,9 +52,6 @@ class _OfValue(GuardKind):
     @abstractmethod
     def fits(self, value: Any, expected: Any) -> bool: ...
 
-    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
-        return self.fits(value, expected)
-
     def failure(self, read: Read, now: Now) -> Failure | None:
         value = now(read.source)
         return None if self.fits(value, read.expected) else _failure(read, bounded_repr(value))
@@ -73,9 +68,6 @@ class Absent(GuardKind):
 
     def text(self, read: Read) -> str:
         return f"{read.source.describe()} is absent"
-
-    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
-        return value is NOTHING
 
     def code(self, writer: GuardWriter, read: Read) -> None:
         source = read.source
@@ -233,9 +225,6 @@ class Truth(GuardKind):
     def text(self, read: Read) -> str:
         return f"{read.source.describe()} is {_fullness(read.expected)}"
 
-    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
-        return bool(len(entry.pairs(value) if is_a(value, dict) else entry.elements(value))) is expected
-
     def code(self, writer: GuardWriter, read: Read) -> None:
         name = writer.var(read.source)
         writer.fail_if(f"not {name}" if read.expected else name, read.site)
@@ -262,9 +251,6 @@ class Keys(GuardKind):
     def text(self, read: Read) -> str:
         return f"{self.name} of {read.source.describe()} are {bounded_repr(read.expected)}"
 
-    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
-        return same_keys(tuple(k for k, _ in entry.pairs(value)), expected)
-
     def code(self, writer: GuardWriter, read: Read) -> None:
         source, expected = read.source, read.expected
         own = any(overrides(writer.type_of(source), name) for name in ("__iter__", "__len__"))
@@ -289,9 +275,6 @@ class Elements(Keys):
 
     name = "elements"
 
-    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
-        return same_keys(tuple(entry.elements(value)), expected)
-
     def code(self, writer: GuardWriter, read: Read) -> None:
         writer.fail_if(f"not same_elements({writer.var(read.source)}, {writer.const(read.expected)})", read.site)
 
@@ -310,9 +293,6 @@ class Names(GuardKind):
 
     def text(self, read: Read) -> str:
         return f"{self.name} of {read.source.describe()} are {bounded_repr(read.expected)}"
-
-    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
-        return True  # no snapshot has what a class had at entry
 
     def code(self, writer: GuardWriter, read: Read) -> None:
         name = writer.var(read.source)
@@ -340,13 +320,10 @@ class PlainModule(GuardKind):
     def text(self, read: Read) -> str:
         return f"{read.source.describe()} has no hooks and no forward of its own"
 
-    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
-        return type(value) is expected
-
     def code(self, writer: GuardWriter, read: Read) -> None:
         def entries() -> None:
             for test in (*(f"d[{name!r}]" for name in HOOK_DICTS), "'forward' in d"):
-                writer.entries.add(writer.dict_of(read.source), test, read)
+                writer.entry(writer.dict_of(read.source), test)
             writer.checks += 1
 
         writer.at_end.append(entries)
@@ -369,9 +346,6 @@ class SameAs(GuardKind):
 
     def text(self, read: Read) -> str:
         return f"{read.source.describe()} is {'' if self.same else 'not '}{read.expected.describe()}"
-
-    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
-        return entry.is_one_object(value, expected) in (self.same, None)
 
     def code(self, writer: GuardWriter, read: Read) -> None:
         found = writer.var(read.source)
@@ -418,9 +392,6 @@ class Outcome(GuardKind):
     def text(self, read: Read) -> str:
         sym, outcome = read.expected
         return f"{sym.describe()} is {bounded_repr(outcome)}"
-
-    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
-        return True  # it was computed from other reads
 
     def code(self, writer: GuardWriter, read: Read) -> None:
         sym, outcome = read.expected

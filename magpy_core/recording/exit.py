@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import Unsupported
 from magpy_core.recording.age import Age
-from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.imports import Imports
 from magpy_core.recording.numbers import Numbers
@@ -24,19 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Exit(Tracker):
-    """``active_error``: the exception that was being handled when the region was called."""
-
     stack: CallStack
     age: Age
     numbers: Numbers
-    arrays: Arrays
     facts: Facts
     calls: Calls
     nodes: Nodes
     imports: Imports
     output: OutputCalls
     host: OperatorHost
-    active_error: BaseException | None = field(default=None, init=False)
 
     def plan(self, result: Any, error: BaseException | None) -> Plan | None:
         """The plan; None where the run can't be captured."""
@@ -53,7 +48,6 @@ class Exit(Tracker):
             return None
         planner = Planner(self.ledger.refgraph, self.ledger.ops, self.ledger.scalars, self.age.is_made_inside)
         planner.constants = self.facts.functions.code_constants()
-        planner.active_error = self.active_error
         planner.error_leaves = self._error_kept
         plan = planner.plan(result, self.facts.contents.whole_again, self.ledger.outputs, self.ledger.field_writes)
         self.numbers.restore_shared_ints()
@@ -91,9 +85,8 @@ class Exit(Tracker):
                 self.journal.refuse("MP110", text, place=self.journal.places.raised(node.obj))
 
     def _error_kept(self, error: BaseException) -> None:
-        """Replay can make an exception again, but no frames for its traceback to show."""
+        """Of an exception that was raised, a finding says where."""
         if error.__traceback__ is None:
-            self.facts.texts.names_in_error(error)
             return
         text = f"A `{type(error).__name__}` that was raised inside is kept; replay can't make its traceback again."
         hint = "Keep its text, or `error.with_traceback(None)`."

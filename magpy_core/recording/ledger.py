@@ -52,7 +52,7 @@ class Decision:
 class Output:
     """One call with a visible effect, to be repeated in order: ``fn(*args, **kwargs)``."""
 
-    what: str  # "print" | "log" | "warn" | "advance"
+    what: str  # "print" | "log" | "warn"
     payload: Any
     site: Any
 

@@ -20,7 +20,7 @@ from magpy_core.recording.age import Age
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.snapshot import Snapshot, take
+from magpy_core.refgraph.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Facts
@@ -67,7 +67,7 @@ class Lifetimes(Tracker):
         """Whether the region has taken ``obj`` out of something that it has changed: our copy of that still holds it."""
         for node in self.refgraph.written():
             snapshot = node.snapshot
-            if snapshot is not None and snapshot.holds(obj) and not take(node.obj, node.kind).holds(obj):
+            if snapshot is not None and snapshot.holds(obj) and not Snapshot(node.obj, node.kind).holds(obj):
                 return True
         return False
 

@@ -124,7 +124,7 @@ class Recording(Observer):
         modules = ModuleCalls(ledger, journal, facts, access)
         handlers = (modules, imports, output, *vars(nodes).values())
         self.frames = Frames(ledger, journal, pauses, facts, calls, nodes, imports, handlers)
-        self.exit = Exit(ledger, journal, stack, age, numbers, arrays, facts, calls, nodes, imports, output, host)
+        self.exit = Exit(ledger, journal, stack, age, numbers, facts, calls, nodes, imports, output, host)
         self._parts = [
             ledger.ops, ledger, stack, pauses, age, arrays, decisions, numbers, lifetimes, imports, host, output, modules,
             self.frames, self.exit,

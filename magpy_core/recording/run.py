@@ -24,7 +24,6 @@ from magpy_core.replay.ir import Plan
 def run(recording: Recording, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recorded:
     """Run ``target`` for real under the monitor. The result or exception is the program's own."""
     ledger, journal = recording.ledger, recording.journal
-    recording.exit.active_error = sys.exception()
     know_accelerator()
     call_args, call_kwargs = enter(ledger, recording.facts, target, args, kwargs)
     globals_hold = global_check()

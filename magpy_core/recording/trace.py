@@ -22,7 +22,6 @@ from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Decision, Ledger
 from magpy_core.recording.places import Places
 from magpy_core.refgraph.graph import RefGraph
-from magpy_core.refgraph.iterators import PEEKABLE
 from magpy_core.refgraph.lookup import MODULE_TABLES
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Plan
@@ -124,7 +123,6 @@ class Live:
     """Objects of the recorded call, for what is made from examples. They die with `Recorded`."""
 
     tensors: list[torch.Tensor] = field(default_factory=list)  # of Trace.tensors
-    objects: dict[int, Any] = field(default_factory=dict)  # by id of their sources
 
 
 def freeze(
@@ -133,7 +131,7 @@ def freeze(
 ) -> tuple[Trace, Live]:  # fmt: skip
     """The trace of a run that can be captured, and the objects it was made from."""
     ops = ledger.ops
-    live = Live(objects={id(node.source): node.obj for node in ledger.refgraph.nodes.values()})
+    live = Live()
     tensors = []
     for tensor, source in ops.inputs.guarded.values():
         at_entry = ops.entry.of(tensor)  # as it was, if its `.data` was assigned
@@ -197,9 +195,7 @@ def _distinct(refgraph: RefGraph) -> list[tuple[Source, ...]]:
             groups.setdefault(type(node.obj), []).append(node)
     found = []
     for tp, nodes in groups.items():
-        if len(nodes) > 1 and (
-            tp in PEEKABLE or any((n.snapshot is not None and tp is not tuple) or n.addressed for n in nodes)
-        ):
+        if len(nodes) > 1 and any((n.snapshot is not None and tp is not tuple) or n.addressed for n in nodes):
             sources = [n.source for n in nodes if not (n.source.kind == "attr" and n.source.key in MODULE_TABLES)]
             if len(sources) > 1:
                 found.append(tuple(sources))

@@ -106,7 +106,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
             yield f"[{kinds.bounded_repr(key)}]", part
     elif tp in _PLAIN:
         yield from ((f"[{i}]", part) for i, part in enumerate(value))
-    elif tp.__module__.startswith("magpy_core") and not is_a(value, type):
+    elif str(tp.__module__).startswith("magpy_core") and not is_a(value, type):
         names = [name for k in tp.__mro__ for name in k.__dict__.get("__slots__", ())]
         yield from ((f".{name}", getattr(value, name)) for name in names if hasattr(value, name))
         yield from ((f".{name}", part) for name, part in getattr(value, "__dict__", {}).items())

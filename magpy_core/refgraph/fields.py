@@ -11,7 +11,6 @@ from typing import Any
 from magpy_core.refgraph.kinds import is_a, is_heap_type
 
 ABSENT: Any = type("ABSENT", (), {"__repr__": lambda self: "<absent>"})()
-UNKNOWN: Any = type("UNKNOWN", (), {"__repr__": lambda self: "<unknown>"})()
 
 
 def instance_dict(obj: Any) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from magpy_core.refgraph import kinds, printer
 from magpy_core.refgraph.guard_kind import GuardKind
-from magpy_core.refgraph.snapshot import Snapshot, take
+from magpy_core.refgraph.snapshot import Snapshot
 from magpy_core.refgraph.source import Source, SourceTable
 
 
@@ -74,7 +74,7 @@ class Node:
 
 @dataclass(repr=False)
 class RefGraph:
-    """All that one recording learned about the world outside the region. ``str()`` prints it, ``to_dot()`` draws it."""
+    """All that one recording learned about the world outside the region. ``str()`` prints it."""
 
     sources: SourceTable = field(default_factory=SourceTable)
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class RefGraph:
         """The node's state now, taken once, before its first write."""
         if node.snapshot is None:
             node.was_written = True
-            taken = take(node.obj, node.kind)
+            taken = Snapshot(node.obj, node.kind)
             if self.watch is not None:
                 self.watch(taken)
             node.snapshot = taken
@@ -137,9 +137,6 @@ class RefGraph:
         self.reads.clear()
         self.assumed_internal.clear()
         self.guarded.clear()
-
-    def to_dot(self) -> str:
-        return printer.to_dot(self)
 
     def __str__(self) -> str:
         return printer.to_text(self)

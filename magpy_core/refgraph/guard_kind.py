@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from magpy_core.guards.first_level import FirstLevel
     from magpy_core.refgraph.graph import Read
     from magpy_core.refgraph.source import Source
-    from magpy_core.refgraph.verify import Entry
 
 
 class GuardKind(ABC):
@@ -46,10 +45,6 @@ class GuardKind(ABC):
     @abstractmethod
     def text(self, read: Read) -> str:
         """The read as a sentence fragment: ``self.calls == 3``."""
-
-    @abstractmethod
-    def holds(self, entry: Entry, value: Any, expected: Any) -> bool:
-        """Whether it is true of the recorded entry state, in which ``value`` is at the source."""
 
     @abstractmethod
     def code(self, writer: GuardWriter, read: Read) -> None:

@@ -13,7 +13,7 @@ import types
 import typing
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -28,6 +28,8 @@ CONTAINERS = frozenset({LIST, TUPLE, DICT, SET, DEQUE})
 HASHED: Any = (set, frozenset, dict, type({}.keys()), type({}.items()))
 """What finds its elements by hash."""
 MUTABLE = frozenset({LIST, DICT, SET, DEQUE, OBJECT})
+
+_T = TypeVar("_T")
 
 NUMBER_TYPES = frozenset({int, float})
 _SCALAR_TYPES = frozenset({
@@ -48,7 +50,13 @@ LEADING = (type, types.BuiltinFunctionType, types.MethodWrapperType)
 _PLAIN_BASES = (object, dict, list, tuple, set, collections.OrderedDict, collections.defaultdict, collections.deque)
 
 
-def _kind_of_type(tp: type) -> int:
+def _by_type(find: Callable[[type], _T]) -> Callable[[type], _T]:
+    return functools.lru_cache(maxsize=4096)(find)
+
+
+@_by_type
+def kind_of_type(tp: type) -> int:
+    """The kind of exact instances of a type."""
     if tp in _SCALAR_TYPES:
         return SCALAR
     if tp in _IDENTITY_TYPES or issubclass(tp, (type, enum.Enum, types.ModuleType)):
@@ -74,10 +82,6 @@ def _kind_of_type(tp: type) -> int:
     return OPAQUE
 
 
-kind_of_type: Callable[[type], int] = functools.lru_cache(maxsize=4096)(_kind_of_type)
-"""The kind of exact instances of a type."""
-
-
 def is_a(value: Any, classes: Any) -> bool:
     """``isinstance`` by the object's own type: ``isinstance`` reads ``value.__class__``, which may run the user's code."""
     return issubclass(type(value), classes)
@@ -95,7 +99,9 @@ DICT_VIEWS: tuple[type, ...] = (
 """Windows on a dict, which do not give the dict away."""
 
 
-def _holds_memory(tp: type) -> bool:
+@_by_type
+def holds_memory(tp: type) -> bool:
+    """Whether objects of a type hold bytes that change without a trace: NumPy arrays, bytearrays, views, mapped files."""
     return any(
         k in (bytearray, memoryview, array.array)
         or (k.__module__ == "numpy" and k.__name__ in ("ndarray", "flatiter"))
@@ -104,20 +110,20 @@ def _holds_memory(tp: type) -> bool:
     )
 
 
-holds_memory: Callable[[type], bool] = functools.lru_cache(maxsize=4096)(_holds_memory)
-"""Whether objects of a type hold bytes that change without a trace: NumPy arrays, bytearrays, views, mapped files."""
-
-
-def _numpy_number(tp: type) -> bool:
-    return any(k.__module__ == "numpy" and k.__name__ in ("number", "bool", "bool_") for k in tp.__mro__)
-
-
-_is_numpy_number: Callable[[type], bool] = functools.lru_cache(maxsize=4096)(_numpy_number)
+@_by_type
+def _in_numpy(tp: type) -> frozenset[str]:
+    """The names of the classes of NumPy's that a type is derived from."""
+    return frozenset(k.__name__ for k in tp.__mro__ if k.__module__ == "numpy")
 
 
 def is_number_of_numpy(value: Any) -> bool:
     """Whether ``value`` is one of NumPy's own numbers (``numpy.float32(2)``), which never change."""
-    return _is_numpy_number(type(value))
+    return not _in_numpy(type(value)).isdisjoint(("number", "bool", "bool_"))
+
+
+def is_numpy_value(tp: type) -> bool:
+    """Whether objects of a type are NumPy's own and never change: numbers, dtypes, functions."""
+    return not _in_numpy(tp).isdisjoint(("generic", "dtype", "ufunc", "_ArrayFunctionDispatcher"))
 
 
 def has_finalizer(cls: type) -> bool:
@@ -130,17 +136,6 @@ def has_finalizer(cls: type) -> bool:
 
 
 _FINALIZERS: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
-
-
-def _numpy_value(tp: type) -> bool:
-    return any(
-        k.__module__ == "numpy" and k.__name__ in ("generic", "dtype", "ufunc", "_ArrayFunctionDispatcher")
-        for k in tp.__mro__
-    )
-
-
-is_numpy_value: Callable[[type], bool] = functools.lru_cache(maxsize=4096)(_numpy_value)
-"""Whether objects of a type are NumPy's own and never change: numbers, dtypes, functions."""
 
 
 def plain_key(key: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Reference graphs as text and as a picture (DOT): every node, the edges that were read, what was written, and where.
+"""Reference graphs as text and as data: every node, the edges that were read, what was written, and where.
 
-Key functions: ``to_text``, ``to_dot``, ``to_details``.
+Key functions: ``to_text``, ``to_details``.
 """
 
 from __future__ import annotations
@@ -18,47 +18,19 @@ if TYPE_CHECKING:
 
 def to_text(graph: RefGraph) -> str:
     """One paragraph per node, in the order of first touch: what was read of it, and what was written."""
-    reads = _reads_by_node(graph)
     lines = [f"{len(graph.nodes)} nodes, {len(graph.reads)} guarded reads"]
-    for node in graph.nodes.values():
-        own = reads.get(id(node.source), [])
-        if node.kind == kinds.IDENTITY and not own and not node.was_written:
-            continue  # a function or class that only lies on the way
-        lines.append(f"{node.source.describe()}: {_type_text(node)}")
-        lines += [_aligned(f"  {read.kind.text(read)}", place(read.site)) for read in own]
-        if node.was_written:
-            lines.append(_aligned(f"  {_written_text(node)}", _places(node.written_at)))
+    for shown in to_details(graph):
+        lines.append(f"{shown.name}: {shown.kind}")
+        lines += [_aligned(fact.text, [fact]) for fact in shown.reads]
+        lines += [_aligned(shown.writes[0].text, shown.writes)] if shown.writes else []
     return "\n".join(lines) + "\n"
 
 
-def to_dot(graph: RefGraph) -> str:
-    """A DOT digraph: boxes are objects (bold where written), arrows the access paths between them."""
-    reads = _reads_by_node(graph)
-    shown = _shown(graph, reads)
-    names = {id(node.source): f"n{i}" for i, node in enumerate(shown)}
-    lines = ["digraph refgraph {", '  node [shape=box, fontname="monospace"];']
-    for node in shown:
-        parts = [f"{node.source.describe()}: {_type_text(node)}"]
-        for read in reads.get(id(node.source), []):
-            parts.append(f"{read.kind.text(read)}  {place(read.site)}".rstrip())
-        if node.was_written:
-            parts.append(f"{_written_text(node)}  {_places(node.written_at)}".rstrip())
-        label = "".join(_quoted(part) + "\\l" for part in parts)
-        style = ', style="bold"' if node.was_written else ""
-        lines.append(f'  {names[id(node.source)]} [label="{label}"{style}];')
-    for node in shown:
-        owner = _owner(node.source.base, names)
-        if owner is not None:
-            lines.append(
-                f'  {names[id(owner)]} -> {names[id(node.source)]} [label="{_quoted(_step_text(node.source, owner))}"];'
-            )
-    return "\n".join([*lines, "}"]) + "\n"
-
-
 def to_details(graph: RefGraph) -> list[ObjectDetail]:
-    """The picture as data, for reports: an object knows which one it was reached from."""
+    """The nodes as data, for reports: an object knows which one it was reached from."""
     reads = _reads_by_node(graph)
-    shown = _shown(graph, reads)
+    # without functions and classes that only lie on the way
+    shown = [n for n in graph.nodes.values() if n.kind != kinds.IDENTITY or n.was_written or id(n.source) in reads]
     index = {id(node.source): i for i, node in enumerate(shown)}
     objects = []
     for node in shown:
@@ -74,25 +46,9 @@ def to_details(graph: RefGraph) -> list[ObjectDetail]:
     return objects
 
 
-def place(site: Any) -> str:
-    """``file:line`` of a site, with the file's name only; empty for what the region's entry itself read."""
-    if site is None:
-        return ""
-    return f"{site.code.co_filename.rsplit('/', 1)[-1]}:{site.lineno}"
-
-
 def full_place(site: Any) -> tuple[str, int]:
     """File and line of a site; the innermost line, a library's included."""
     return ("", 0) if site is None else (site.code.co_filename, site.lineno or 0)
-
-
-def _shown(graph: RefGraph, reads: dict[int, list[Read]]) -> list[Node]:
-    """Without functions and classes that only lie on the way."""
-    return [n for n in graph.nodes.values() if n.kind != kinds.IDENTITY or n.was_written or id(n.source) in reads]
-
-
-def _places(sites: list[Any]) -> str:
-    return ", ".join(dict.fromkeys(place(s) for s in sites if s is not None))
 
 
 def _written_text(node: Node) -> str:
@@ -134,9 +90,6 @@ def _step_text(source: Source, owner: Source) -> str:
     return text.removeprefix(head) if text.startswith(head) and text != head else f"{source.kind} {source.key}"
 
 
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
-
-
-def _aligned(text: str, where: str) -> str:
-    return f"{text:<60}  # {where}" if where else text
+def _aligned(text: str, facts: list[FactDetail]) -> str:
+    places = ", ".join(dict.fromkeys(f"{f.file.rsplit('/', 1)[-1]}:{f.line}" for f in facts if f.line))
+    return f"  {text:<58}  # {places}" if places else f"  {text}"

@@ -34,7 +34,7 @@ class Change:
 
 
 class Snapshot:
-    """Shallow copy of one object's own state."""
+    """Shallow copy of the own state of one object, of a kind of ``kinds``."""
 
     __slots__ = ("attrs", "content", "kind", "obj", "order", "slots")
 
@@ -192,10 +192,6 @@ class Snapshot:
                 if new is not old:
                     out.append(Change("del_slot", name) if new is ABSENT else Change("set_slot", name, new))
         return out
-
-
-def take(obj: Any, kind: int) -> Snapshot:
-    return Snapshot(obj, kind)
 
 
 def _sequence_changes(old: list[Any], new: list[Any]) -> list[Change]:

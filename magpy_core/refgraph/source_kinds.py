@@ -1,13 +1,12 @@
 """The kinds of source: the roots, and each step from one value to another.
 
-A kind knows what it reads, the Python text of that in generated guards, the text shown to people, what the snapshots say was
-there at entry, and how far dict version tags stand for it. To add one, add it to SOURCE_KINDS; whatever is special about it
-is a class of its own. Key types: SourceKind, Root; key name: SOURCE_KINDS.
+A kind knows what it reads, the Python text of that in generated guards, the text shown to people, and how far dict version
+tags stand for it. To add one, add it to SOURCE_KINDS; whatever is special about it is a class of its own.
+Key types: SourceKind, Root; key name: SOURCE_KINDS.
 """
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,16 +14,12 @@ import torch
 
 from magpy_core._compat.cpython.slot_words import slot
 from magpy_core.refgraph import natives
-from magpy_core.refgraph.fields import ABSENT, UNKNOWN, cell_value
-from magpy_core.refgraph.iterators import peek
-from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import MODULE_TABLES, overrides
 
 if TYPE_CHECKING:
     from magpy_core.guards.codegen import GuardWriter
     from magpy_core.guards.first_level import FirstLevel
     from magpy_core.refgraph.source import Source
-    from magpy_core.refgraph.verify import Entry
 
 _TUPLES = (tuple, torch.Size)
 _NOTHING = object()
@@ -46,6 +41,7 @@ def namespace(obj: Any) -> Any:
 
 
 slot_of: Callable[[Any, str], Any] = object.__getattribute__
+"""Never ``getattr``, which would run a ``__getattribute__`` of the user's."""
 
 
 def slot_filled(obj: Any, name: str) -> bool:
@@ -121,11 +117,6 @@ class SourceKind:
         """The template, where it depends on what is known of the base."""
         return self.template
 
-    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
-        """The value at the region's entry by the snapshots, ``ABSENT``, or ``UNKNOWN`` where they do not hold it (a native
-        field, an iterator's next value)."""
-        return UNKNOWN
-
     def may_follow(self, base: Any, key: Any) -> bool:
         """Whether a first level may take the step: it runs no code of the program's, and tags may stand for it."""
         return self.followed
@@ -179,9 +170,6 @@ class Attribute(SourceKind):
     def code(self, writer: GuardWriter, source: Source) -> str:
         return writer.assign(f"{writer.dict_of(source.parent)}[{writer.const(source.key)}]")
 
-    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
-        return entry.attrs(base).get(key, ABSENT)
-
     def held(self, level: FirstLevel, source: Source) -> bool:
         return level.namespace(source.parent)
 
@@ -197,17 +185,11 @@ class Namespace(SourceKind):
     def code(self, writer: GuardWriter, source: Source) -> str:
         return writer.dict_of(source.parent)
 
-    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
-        return base.__dict__ if is_a(base, (type, types.FunctionType)) else object.__getattribute__(base, "__dict__")
-
 
 class Entries(SourceKind):
     """An element of a container, or a dict's entry."""
 
     watchable = followed = True
-
-    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
-        return entry.item(base, key)
 
     def _is_plain(self, writer: GuardWriter, source: Source) -> bool:
         return source.parent.kind != "const" and writer.type_of(source.parent) in (dict, list)
@@ -244,11 +226,6 @@ class Item(DictItem):
     def form(self, writer: GuardWriter, source: Source) -> str:
         return "native_item({b}, {k})" if overrides(writer.type_of(source.parent), "__getitem__") else self.template
 
-    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
-        if source.parent.kind == "dict":
-            return entry.attrs(entry.value(source.parent.parent)).get(key, ABSENT)
-        return entry.item(base, key)
-
     def may_follow(self, base: Any, key: Any) -> bool:
         return type(base) in (dict, list, *_TUPLES)
 
@@ -260,9 +237,6 @@ class Length(SourceKind):
     def form(self, writer: GuardWriter, source: Source) -> str:
         return "native_len({b})" if overrides(writer.type_of(source.parent), "__len__") else self.template
 
-    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
-        return entry.length(source.parent, base)
-
     def may_follow(self, base: Any, key: Any) -> bool:
         return type(base) in (dict, list, *_TUPLES)
 
@@ -270,44 +244,16 @@ class Length(SourceKind):
         return _of_held_tuple(level, source)
 
 
-class KeyAt(SourceKind):
-    """The key of a dict at a position."""
-
-    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
-        keys = [k for k, _ in entry.pairs(base)]
-        return keys[key] if key < len(keys) else ABSENT
-
-
 class Cell(SourceKind):
     """What a closure's cell holds."""
 
     watchable = followed = True
 
-    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
-        node = entry.graph.node(base)
-        return node.snapshot.content if node is not None and node.snapshot is not None else cell_value(base)
-
     def held(self, level: FirstLevel, source: Source) -> bool:
         return level.slot(source)
 
 
-class TypeOf(SourceKind):
-    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
-        return type(base)
-
-
-class Slot(SourceKind):
-    """A slot: never read by ``getattr``, which would run a ``__getattribute__`` of the user's."""
-
-    def at_entry(self, entry: Entry, source: Source, base: Any, key: Any) -> Any:
-        node = entry.graph.node(base)
-        if node is not None and node.snapshot is not None and node.snapshot.slots is not None:
-            return node.snapshot.slots.get(key, UNKNOWN)
-        # a native field has no snapshot, and reading it could run a user's descriptor; functions' fields are plain
-        return getattr(base, key) if is_a(base, types.FunctionType) else UNKNOWN
-
-
-class Field(Slot):
+class Field(SourceKind):
     """An attribute that an object in C has."""
 
     def may_follow(self, base: Any, key: Any) -> bool:
@@ -344,12 +290,12 @@ SOURCE_KINDS: dict[str, SourceKind] = {
     "item": Item(natives.item, "{b}[{k}]", _dict_item),
     "dict_item": DictItem(dict_entry, "dict_getitem({b}, {k})", _dict_item),
     "list_item": ListItem(list.__getitem__, "list_getitem({b}, {k})", _item),
-    "key_at": KeyAt(lambda b, k: _nth(dict.__iter__(b), k), "nth({b}, {k})", lambda s, b: f"list({b})[{s.key_text()}]"),
-    "slot": Slot(slot_of, "slot_of({b}, {k})", _member),
+    "key_at": SourceKind(lambda b, k: _nth(dict.__iter__(b), k), "nth({b}, {k})", lambda s, b: f"list({b})[{s.key_text()}]"),
+    "slot": SourceKind(slot_of, "slot_of({b}, {k})", _member),
     "filled": SourceKind(slot_filled, "slot_filled({b}, {k})", lambda s, b: f"hasattr({b}, {s.key_text()})"),
     "field": Field(getattr, "getattr({b}, {k})", _member),
     "cell": Cell(lambda b, k: b.cell_contents, "{b}.cell_contents", _base),
-    "type": TypeOf(lambda b, k: type(b), "type({b})", lambda s, b: f"type({b})"),
+    "type": SourceKind(lambda b, k: type(b), "type({b})", lambda s, b: f"type({b})"),
     "len": Length(lambda b, k: natives.length(b), "len({b})", lambda s, b: f"len({b})"),
     "deref": SourceKind(lambda b, k: b(), "{b}()", lambda s, b: f"{b}()"),
     "size": SourceKind(lambda b, k: b.size(k), "{b}.size({k})", lambda s, b: f"{b}.shape[{s.key}]"),
@@ -361,6 +307,5 @@ SOURCE_KINDS: dict[str, SourceKind] = {
     "cache_state": SourceKind(lambda b, k: cache_state(b), "cache_state({b})", lambda s, b: f"{b}.cache_info()"),
     "logs": SourceKind(lambda b, k: b.isEnabledFor(k), "{b}.isEnabledFor({k})", lambda s, b: f"{b}.isEnabledFor({s.key})"),
     "context": SourceKind(lambda b, k: b.get(k), "{b}.get({k})", lambda s, b: f"{b}.get()"),
-    "peek": SourceKind(peek, "peek({b}, {k})", lambda s, b: f"next({b})"),
     "draw": Draw(lambda b, k: _not_twice(k), "draw({b}, {k}, before)", lambda s, b: _called(f"{b}.{s.key[1]}", s.key[2])),
 }

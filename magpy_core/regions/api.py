@@ -179,17 +179,14 @@ def monitor(target: Callable[..., Any]) -> Callable[..., Monitored]:
 
 def captures(target: Any) -> list[Capture]:
     """The captures of something ``compile`` returned, newest first; raises TypeError for anything else."""
-    region = getattr(target, "__magpy_region__", None)
-    if region is None:
-        raise TypeError("captures() takes what magpy_core.compile returned")
-    return list(region.captures)
+    return list(region_of(target).captures)
 
 
 def region_of(target: Any) -> Region:
     """The region behind something ``compile`` returned."""
     region = getattr(target, "__magpy_region__", None)
     if region is None:
-        raise TypeError("region_of() takes what magpy_core.compile returned")
+        raise TypeError("captures() takes what magpy_core.compile returned")
     return region  # type: ignore[no-any-return]
 
 

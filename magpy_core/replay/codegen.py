@@ -6,9 +6,7 @@ Everything is computed before the first effect (law: compute first). Key type: R
 from __future__ import annotations
 
 import collections
-import functools
 import logging
-import sys
 import types
 import warnings
 from typing import Any
@@ -18,11 +16,9 @@ import torch
 from magpy_core.guards.codegen import GuardWriter
 from magpy_core.refgraph import kinds
 from magpy_core.replay.ir import (
-    ActiveError,
     Build,
     Const,
     Effect,
-    ErrorLinks,
     Expr,
     GraphValue,
     Outside,
@@ -49,14 +45,6 @@ def fill_object(obj: Any, attrs: dict[str, Any]) -> None:
     obj.__dict__.update(attrs)
 
 
-def link_error(error: BaseException, cause: Any, context: Any, suppress: bool, fields: dict[str, Any]) -> None:
-    error.__cause__ = cause
-    error.__context__ = context
-    error.__suppress_context__ = suppress
-    for name, value in fields.items():
-        setattr(error, name, value)
-
-
 def replace_list(target: Any, items: list[Any]) -> None:
     list.__setitem__(target, slice(None), items)
 
@@ -77,13 +65,13 @@ def replace_dict(target: Any, pairs: list[tuple[Any, Any]]) -> None:
 
 HELPERS: dict[str, Any] = {
     "write_log": write_log, "give_warning": give_warning,
-    "link_error": link_error, "active_error": sys.exception, "fill_object": fill_object,
+    "fill_object": fill_object,
     "replace_list": replace_list, "replace_dict": replace_dict, "replace_content": replace_content, "print": print,
-    "MethodType": types.MethodType, "partial": functools.partial, "deque": collections.deque,
     "dict_setitem": dict.__setitem__, "dict_pop": dict.pop, "list_extend": list.extend,
+    "ordered_pop": collections.OrderedDict.pop, "deque_extend": collections.deque.extend,
     "ordered_setitem": collections.OrderedDict.__setitem__, "tuple_new": tuple.__new__, "Size": torch.Size,
     "set_add": set.add, "set_discard": set.discard, "list_setitem": list.__setitem__, "setattr": setattr,
-    "delattr": delattr, "object_new": object.__new__,
+    "object_new": object.__new__,
 }  # fmt: skip
 
 
@@ -93,6 +81,7 @@ class ReplayWriter:
     def __init__(self, writer: GuardWriter, outputs: dict[Any, str]) -> None:
         self.w = writer
         self.w.table.update(HELPERS)
+        self.lines: list[str] = []  # what is computed before the first effect; the writer has what is fetched from outside
         self.outputs = outputs  # fx node -> variable holding its value
         self._built: dict[int, str] = {}
         self._scalars: dict[int, str] = {}
@@ -110,19 +99,17 @@ class ReplayWriter:
             name = self._scalars.get(id(e.sym))
             if name is None:
                 name = self._scalars[id(e.sym)] = f"n{len(self._scalars)}"
-                self.w.lines.append(f"{name} = {self.w.scalar(e.sym, lambda node: self.outputs[node])}")
+                self.lines.append(f"{name} = {self.w.scalar(e.sym, lambda node: self.outputs[node])}")
             return name
-        if isinstance(e, ActiveError):
-            return "active_error()"
         return self.build(e)
 
     def build(self, b: Build) -> str:
         name = self._built.get(id(b))
         if name is not None:
             return name
-        lines, const = self.w.lines, self.w.const
+        lines, const = self.lines, self.w.const
         name = f"o{len(self._built)}"
-        if b.how in ("tuple", "exception", "method", "partial", "call", "frozenset"):
+        if b.how in ("tuple", "frozenset", "call"):
             self._built[id(b)] = name  # children of immutable values can't refer back to them
             items = [self.expr(i) for i in b.items]
             lines.append(f"{name} = {self.immutable(b, items)}")
@@ -130,10 +117,6 @@ class ReplayWriter:
             self._built[id(b)] = name
             lines.append(f"{name} = {self.shell(b)}")
             self.fill(b, name)
-        if isinstance(b.extra, ErrorLinks):
-            links = f"{self.expr(b.extra.cause)}, {self.expr(b.extra.context)}, {b.extra.suppress}"
-            fields = ", ".join(f"{k!r}: {self.expr(v)}" for k, v in b.extra.fields)
-            lines.append(f"link_error({name}, {links}, {{{fields}}})")
         if b.attrs:
             pairs = ", ".join(f"{k!r}: {self.expr(v)}" for k, v in b.attrs)
             lines.append(f"fill_object({name}, {{{pairs}}})")
@@ -144,24 +127,13 @@ class ReplayWriter:
     def immutable(self, b: Build, items: list[str]) -> str:
         tuple_text = f"({', '.join(items)}{',' if len(items) == 1 else ''})"
         cls = self.w.const(b.type)
-        match b.how:
-            case "tuple" if b.type is tuple:  # a tuple of literals would be the same object at every call
-                return f"(*{tuple_text},)" if items and all(isinstance(i, Const) for i in b.items) else tuple_text
-            case "tuple" if hasattr(b.type, "n_sequence_fields") or b.type is torch.Size:
-                return f"{cls}({tuple_text})"
-            case "tuple":
-                return f"tuple_new({cls}, {tuple_text})"
-            case "method":
-                return f"MethodType({items[0]}, {items[1]})"
-            case "partial":
-                return f"partial({items[0]}, *{items[1]}, **{items[2]})"
-            case "exception":
-                return f"{cls}.__new__({cls}{''.join(', ' + i for i in items)})"
-            case "frozenset":
-                return f"{cls}({tuple_text})"
-        if b.type is range:
+        if b.how == "call":
             return f"{cls}({', '.join(items)})"
-        return f"{cls}{tuple_text}"
+        if b.type is tuple:  # a tuple of literals would be the same object at every call
+            return f"(*{tuple_text},)" if items and all(isinstance(i, Const) for i in b.items) else tuple_text
+        if b.how == "frozenset" or hasattr(b.type, "n_sequence_fields") or b.type is torch.Size:
+            return f"{cls}({tuple_text})"
+        return f"tuple_new({cls}, {tuple_text})"
 
     def shell(self, b: Build) -> str:
         cls = self.w.const(b.type)
@@ -178,7 +150,7 @@ class ReplayWriter:
         return f"{cls}.__new__({cls})" if b.type not in (list, dict, set) else f"{cls}()"
 
     def fill(self, b: Build, name: str) -> None:
-        lines = self.w.lines
+        lines = self.lines
         if b.how == "list" and b.items:
             lines.append(f"list_extend({name}, [{', '.join(self.expr(i) for i in b.items)}])")
         elif b.how == "dict":
@@ -212,8 +184,6 @@ class ReplayWriter:
         assert e.target is not None
         target = self.expr(e.target)
         match e.op:
-            case "advance":
-                return [f"next({target})"]
             case "set_field":
                 return [f"{target}.{e.key} = {self.expr(e.value)}"]
             case "set_attr":
@@ -233,52 +203,30 @@ class ReplayWriter:
             case "set_item":
                 return [f"{self.setter(e)}({target}, {self.expr(e.key)}, {self.expr(e.value)})"]
             case "del_item":
-                return [f"{self.popper(e)}({target}, {self.expr(e.key)}, None)"]
+                pop = "ordered_pop" if issubclass(e.target_type, collections.OrderedDict) else "dict_pop"
+                return [f"{pop}({target}, {self.expr(e.key)}, None)"]
             case "extend":
-                return [f"{self.extender(e)}({target}, [{', '.join(self.expr(v) for v in e.value)}])"]
-            case "replace" if isinstance(e.value, list) and all(isinstance(v, tuple) for v in e.value) and self._is_dict(e):
+                extend = "deque_extend" if issubclass(e.target_type, collections.deque) else "list_extend"
+                return [f"{extend}({target}, [{', '.join(self.expr(v) for v in e.value)}])"]
+            case "replace" if issubclass(e.target_type, dict):
                 return [f"replace_dict({target}, [{', '.join(f'({self.expr(k)}, {self.expr(v)})' for k, v in e.value)}])"]
             case "replace":
-                how = "replace_list" if self._is(e, list) else "replace_content"
+                how = "replace_list" if issubclass(e.target_type, list) else "replace_content"
                 return [f"{how}({target}, [{', '.join(self.expr(v) for v in e.value)}])"]
         raise AssertionError(f"unknown effect {e.op!r}")
 
     def member(self, e: Effect) -> str:
         """The slot's descriptor, because ``setattr`` would run a user-defined ``__setattr__`` again."""
-        return self.w.const(_member(type(self._obj(e)), e.key))
+        return self.w.const(_member(e.target_type, e.key))
 
     def dict_var(self, e: Effect) -> str:
         assert isinstance(e.target, Outside)
         return self.w.dict_of(e.target.source)
 
-    targets: dict[int, Any]
-
-    def _obj(self, e: Effect) -> Any:
-        assert isinstance(e.target, Outside)
-        return self.targets[id(e.target.source)]
-
-    def _is(self, e: Effect, cls: type) -> bool:
-        return isinstance(self._obj(e), cls)
-
-    def _is_dict(self, e: Effect) -> bool:
-        return self._is(e, dict)
-
     def setter(self, e: Effect) -> str:
-        if self._is(e, list):
+        if issubclass(e.target_type, list):
             return "list_setitem"
-        return "ordered_setitem" if self._is(e, collections.OrderedDict) else "dict_setitem"
-
-    def popper(self, e: Effect) -> str:
-        if self._is(e, collections.OrderedDict):
-            self.w.table["ordered_pop"] = collections.OrderedDict.pop
-            return "ordered_pop"
-        return "dict_pop"
-
-    def extender(self, e: Effect) -> str:
-        if self._is(e, collections.deque):
-            self.w.table["deque_extend"] = collections.deque.extend
-            return "deque_extend"
-        return "list_extend"
+        return "ordered_setitem" if issubclass(e.target_type, collections.OrderedDict) else "dict_setitem"
 
 
 def _member(tp: type, name: str) -> Any:

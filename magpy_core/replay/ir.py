@@ -45,27 +45,12 @@ class Scalar:
     sym: Sym
 
 
-@dataclass(frozen=True)
-class ActiveError:
-    """The exception that the region's caller is handling, or None."""
-
-
-@dataclass(frozen=True)
-class ErrorLinks:
-    """An exception's references besides its arguments, as expressions; ``fields`` are C-level attributes."""
-
-    cause: Any
-    context: Any
-    suppress: bool
-    fields: tuple[tuple[str, Any], ...]
-
-
 @dataclass(eq=False)
 class Build:
     """An object created by the region: replay creates it empty (``how``), then fills it, to preserve sharing and cycles.
 
-    ``how``: ``list dict set deque`` (filled in place), ``tuple`` (items first), ``object`` (``__new__`` then state),
-    ``exception``, ``method``, ``partial``.
+    ``how``: ``list dict set deque`` (filled in place), ``tuple frozenset call`` (items first), ``object`` (``__new__``, then
+    state). ``extra``: a factory, or a greatest length.
     """
 
     how: str
@@ -76,7 +61,7 @@ class Build:
     extra: Any = None
 
 
-Expr = Const | Outside | GraphValue | Scalar | Build | ActiveError
+Expr = Const | Outside | GraphValue | Scalar | Build
 
 
 @dataclass
@@ -89,6 +74,7 @@ class Effect:
     value: Any  # an expression, or a list of them
     describe: str
     sites: list[Any] = field(default_factory=list)
+    target_type: type = object
 
 
 @dataclass

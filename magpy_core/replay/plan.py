@@ -6,7 +6,6 @@ Values that replay can't rebuild raise Unsupported(MP110); nothing is approximat
 from __future__ import annotations
 
 import collections
-import functools
 import re
 import types
 from collections.abc import Callable, Iterable
@@ -24,11 +23,9 @@ from magpy_core.refgraph.hashing import quiet_keys
 from magpy_core.refgraph.lookup import MODULE_TABLES
 from magpy_core.refgraph.snapshot import Change
 from magpy_core.replay.ir import (
-    ActiveError,
     Build,
     Const,
     Effect,
-    ErrorLinks,
     Expr,
     GraphValue,
     MadeInside,
@@ -37,11 +34,9 @@ from magpy_core.replay.ir import (
     Scalar,
 )
 
-_FROZEN = (types.MethodType, functools.partial, slice, range)
-# C-level attributes of built-in exceptions that are not among their arguments; other layouts are refused.
-_ERROR_FIELDS: dict[type, tuple[str, ...]] = {
-    AttributeError: ("name", "obj"), NameError: ("name",), UnboundLocalError: ("name",), KeyError: (),
-    ImportError: ("name", "path"), ModuleNotFoundError: ("name", "path"), BaseExceptionGroup: (), ExceptionGroup: (),
+# What a call of the type makes again, of these attributes.
+_CALLS: dict[type, tuple[str, ...]] = {
+    types.MethodType: ("__func__", "__self__"), slice: ("start", "stop", "step"), range: ("start", "stop", "step"),
 }  # fmt: skip
 _NOUNS = {type: "class", types.FunctionType: "function"}
 _LOUD = "A dict or a set is changed or made here whose keys hash or compare by code of their own: replay would run it again."
@@ -66,9 +61,8 @@ class Planner:
         self._built: dict[int, tuple[Any, Build]] = {}
         self._open: set[int] = set()  # immutable values being built; their items must not refer back to them
         self.constants: dict[int, Any] = {}  # tuples and frozen sets that are constants of code
-        self.active_error: BaseException | None = None
         self.outputs: dict[torch.fx.Node, None] = {}
-        self.error_leaves: Callable[[BaseException], None] = lambda error: None  # called per rebuilt exception
+        self.error_leaves: Callable[[BaseException], None] = lambda error: None  # may say more than that it can't be rebuilt
 
     # -- values ------------------------------------------------------------------------------------------------
 
@@ -109,7 +103,9 @@ class Planner:
             raise Unsupported(
                 "MP111", f"A `{type(value).__name__}` leaves the region, but the monitor doesn't know its access path."
             )
-        frozen = kind == kinds.TUPLE or type(value) in _FROZEN or isinstance(value, (BaseException, frozenset))
+        if isinstance(value, BaseException):
+            self.error_leaves(value)
+        frozen = kind == kinds.TUPLE or type(value) in _CALLS or isinstance(value, frozenset)
         if frozen:
             self._open.add(id(value))
         built = self.build(value, kind)
@@ -133,30 +129,14 @@ class Planner:
         tp = type(value)
         build = Build("object", tp)
         self._built[id(value)] = (value, build)
-        if isinstance(value, BaseException):
-            self.build_error(build, value)
-            return build
         if kind == kinds.TUPLE:
             build.how = "tuple"
             build.items = [self.expression(v) for v in value]
             build.attrs = self._attrs(value)
             return build
-        if tp is types.MethodType:
-            build.how = "method"
-            build.items = [self.expression(value.__func__), self.expression(value.__self__)]
-            return build
-        if tp is functools.partial:
-            build.how = "partial"
-            build.items = [self.expression(value.func), self.expression(value.args), self.expression(value.keywords)]
-            return build
-        if tp in (slice, range):
-            parts = (value.start, value.stop, value.step)
+        if tp in _CALLS:
             build.how = "call"
-            build.items = [self.expression(p) for p in parts]
-            return build
-        if tp is torch.Size:
-            build.how = "tuple"
-            build.items = [self.expression(v) for v in value]
+            build.items = [self.expression(getattr(value, name)) for name in _CALLS[tp]]
             return build
         base = kinds.layout_base(tp) if kinds.is_heap_type(tp) else tp
         if tp is types.SimpleNamespace:
@@ -186,22 +166,6 @@ class Planner:
             raise Unsupported("MP110", _not_rebuildable(f"A `{tp.__name__}`"))
         build.attrs = self._attrs(value)
         return build
-
-    def build_error(self, build: Build, error: BaseException) -> None:
-        """Builds an exception with its arguments, cause and context."""
-        self.error_leaves(error)
-        base = next(k for k in type(error).__mro__ if not kinds.is_heap_type(k))
-        fields = _ERROR_FIELDS.get(base)
-        if fields is None and base.__basicsize__ != BaseException.__basicsize__:
-            raise Unsupported("MP110", _not_rebuildable(f"A `{type(error).__name__}`"))
-        build.how = "exception"
-        build.items = [self.expression(a) for a in error.args]
-        build.attrs = self._attrs(error)
-        context = error.__context__
-        # the first one: raised while the region handled no exception, and without its traceback
-        linked = ActiveError() if context is not None and context is self.active_error else self.expression(context)
-        held = tuple((n, self.expression(getattr(error, n))) for n in fields or () if getattr(error, n) is not None)
-        build.extra = ErrorLinks(self.expression(error.__cause__), linked, error.__suppress_context__, held)
 
     def _absent(self, value: Any, name: str) -> bool:
         return slot_value(value, name) is ABSENT
@@ -266,7 +230,7 @@ class Planner:
         else:
             value = self.expression(change.value)
         key = self.expression(change.key) if change.op in ("set_item", "del_item") else change.key
-        return Effect(change.op, target, key, value, describe(node, change), list(node.written_at))
+        return Effect(change.op, target, key, value, describe(node, change), list(node.written_at), type(node.obj))
 
     def calls(self, items: Iterable[Any]) -> list[Effect]:
         """The effects of prints, warnings and log records, in order."""
@@ -276,9 +240,6 @@ class Planner:
                 args, kwargs = output.payload
                 value: Any = ([self.expression(a) for a in args], {k: self.expression(v) for k, v in kwargs.items()})
                 out.append(Effect("print", None, None, value, "print", [output.site]))
-            elif output.what == "advance":
-                iterator, name = output.payload
-                out.append(Effect("advance", self.expression(iterator), None, None, name, [output.site]))
             elif output.what == "warn":
                 text, category, file, line, namespace = output.payload
                 where = (category, file, line, namespace)

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from magpy_core._compat.cpython import dict_tags
+from magpy_core.capture import build as capture_build
 from magpy_core.capture import code as capture
 from magpy_core.capture.build import Capture
 from magpy_core.capture.code import CodeWriter
@@ -225,7 +226,7 @@ BUGS = [
         ("counter_threshold",)),
     Bug("grad mode not guarded", ((recording_run, "global_check", _TRUE),), ("grad_mode_read",),
         change="ambient grad=False"),
-    Bug("tensors' dtypes and shapes not guarded", ((capture, "tensor_check", _TRUE),), ("strides_forced",)),
+    Bug("tensors' dtypes and shapes not guarded", ((capture_build, "tensor_check", _TRUE),), ("strides_forced",)),
     Bug("aliased containers not told apart", ((traces, "_distinct", _always([])),), ("alias_two_written",)),
     Bug("shared memory not guarded", ((CodeWriter, "_storages", _NOTHING),), ("alias_memory_of_arguments",), "aot_eager"),
     Bug("the last side effect skipped", _effects(lambda prepared: prepared[:-1]), ("item_writes", "prints")),
@@ -233,7 +234,6 @@ BUGS = [
     Bug("side effects in reverse order", _effects(lambda prepared: prepared[::-1]), ("print_then_effect_order",)),
     Bug("growing lists forgotten", _without_effect("extend"), ("alias_lists",)),
     Bug("attributes not written back", _without_effect("set_attr", "set_slot"), ("attr_write_tensor",)),
-    Bug("an iterator not advanced", _without_effect("advance"), ("iterator_from_outside",)),
     Bug("output forgotten", _without_effect("print"), ("prints",)),
     Bug("writes that changed nothing forgotten", ((Snapshot, "_forced", _NOTHING),), ("write_back_same",)),
     Bug("moved keys of a dict left in place", ((Snapshot, "_moved_items", _always([])),), ("moved_key",)),
@@ -253,7 +253,7 @@ BUGS = [
 if dict_tags.supported():  # asked before any of these is planted: it tries the tags out
     BUGS += [
         Bug("tags that never change", (_EAGERLY, (dict_tags.Watch, "holds", _always(True))), ("watched_settings",)),
-        Bug("roots that are never looked at", (_EAGERLY, (FirstLevel, "write", _after("_roots"))), ("watched_elements",)),
+        Bug("roots that are never looked at", (_EAGERLY, (FirstLevel, "roots", _after("_roots"))), ("watched_elements",)),
         Bug("tables' tags not looked at", (_EAGERLY, (FirstLevel, "watch", _after("_tables"))), ("watched_settings",)),
         Bug("words of functions not looked at", (_EAGERLY, (FirstLevel, "watch", _after("_slots"))), ("defaults_changed",)),
         Bug("names of modules not looked at", (_EAGERLY, (FirstLevel, "watch", _after("_names"))), ("getattr_default",)),

@@ -284,8 +284,7 @@ class ScaleGradient(torch.autograd.Function):
         explanation="""\
 The region takes the next value from an iterator that was created outside of it: a generator, a DataLoader iterator,
 a file, `itertools.cycle`. Reading the iterator's state would advance it. So MagPy can neither check the state before a
-call nor restore it when a call has to be repeated. (`next()` on an iterator over a list, a tuple, a range or a string,
-and on `itertools.count`, can be captured until the iterator is exhausted.)
+call nor restore it when a call has to be repeated.
 
 The region is not compiled: it runs as plain Python and gains nothing from compilation.""",
         hints=(

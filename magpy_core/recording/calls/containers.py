@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.methods import Fate, container_method
 from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.ledger import Output
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds
-from magpy_core.refgraph.iterators import can_peek, peek, underlying
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
@@ -31,9 +29,6 @@ class ContainerCalls(Tracker):
     numbers: Numbers
     facts: Facts
     access: Access
-    _advanced: dict[int, int] = field(
-        default_factory=dict, init=False
-    )  # how often the region has advanced iterators from outside, by id
 
     def escape_from_method(self, site: Any, obj: Any, numbers: Fate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Numbers that vary stay symbolic where the method only passes them on."""
@@ -100,36 +95,3 @@ class ContainerCalls(Tracker):
                 hint="Take the next item outside the region and pass it in.",
                 site=site,
             )
-
-    def advance(self, obj: Any, site: Any) -> None:
-        """``next(obj)``: an iterator from outside yields the value that peeking shows, and replay advances it too."""
-        node = self.refgraph.node(obj)
-        if node is None or not can_peek(obj):
-            self.read_iterator(obj, site)
-            return
-        under = self.refgraph.node(underlying(obj))
-        if under is not None and under.snapshot is not None:
-            self.journal.refuse(
-                "MP108",
-                f"{HERE} iterates over a list that the region has changed.",
-                site=site,
-            )
-            return
-        index = self._advanced.get(id(obj), 0)
-        try:
-            peek(obj, 0)
-        except IndexError:
-            self.journal.refuse(
-                "MP108",
-                f"{HERE} exhausts {a_type(obj)} that existed before the region.",
-                site=site,
-            )
-            return
-        self._advanced[id(obj)] = index + 1
-        self.ledger.outputs.append(Output("advance", (obj, node.source.describe()), site))
-        self.journal.places.remember(None, site)
-        source = self.sources.make("peek", node.source, index)
-        self.stack.expect(
-            lambda result: self.facts.values.read(source, result, site, to_program=True),
-            self.access.callbacks.unobservable(site, next),
-        )

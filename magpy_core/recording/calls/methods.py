@@ -100,10 +100,7 @@ class MethodCalls(Tracker):
         if module in ("_io", "io"):
             self.calls.outside.host_call(site, fn, Verdict.IO)
         elif hasattr(type(obj), "__next__"):
-            if name == "__next__":
-                self.calls.container_calls.advance(obj, site)
-            else:
-                self.calls.container_calls.read_iterator(obj, site)
+            self.calls.container_calls.read_iterator(obj, site)
         elif module.startswith("torch"):
             self.stack.torch = (site, fn)
         elif policy.verdict(fn) in (Verdict.HOST, Verdict.IO):

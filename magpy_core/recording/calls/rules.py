@@ -242,7 +242,7 @@ class Rules(Tracker):
     @rule(next)
     def rule_next(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if args:
-            self.calls.container_calls.advance(args[0], site)
+            self.calls.container_calls.read_iterator(args[0], site)
 
     @rule(builtins.__build_class__)
     def rule_build_class(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:

@@ -20,7 +20,6 @@ from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import hashing, kinds
 from magpy_core.refgraph.fields import instance_dict
 from magpy_core.refgraph.graph import Node
-from magpy_core.refgraph.iterators import can_peek
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
 
@@ -113,7 +112,7 @@ class Values(Tracker):
         if kind != kinds.TENSOR:
             if source.kind != "const":
                 refgraph.read(source, guard.TYPE, type(value), site)
-            if kind == kinds.OPAQUE and not can_peek(value):
+            if kind == kinds.OPAQUE:
                 refgraph.read(source, guard.IS, value, site)
                 if type(value) in weakref.ProxyTypes:
                     self.journal.refuse("MP111", f"{HERE} reads a weak proxy, whose object has no source.", site=site)

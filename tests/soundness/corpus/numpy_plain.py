@@ -9,7 +9,7 @@ def args(i):
     return (torch.arange(3.0) + i,)
 
 
-# === plain_array_returned: calls=6, refused
+# === plain_array_returned: refused calls=6
 k = 2
 
 
@@ -22,7 +22,7 @@ def change_k():
     k += 1
 
 
-# === plain_array_in_containers: calls=6, refused
+# === plain_array_in_containers: refused calls=6
 store = {}
 
 
@@ -38,7 +38,7 @@ def change_written():
         store["a"][0, 0] = 100
 
 
-# === plain_array_views_share: calls=6, refused
+# === plain_array_views_share: refused calls=6
 def region(x):
     a = np.zeros((3, 4))
     b = a[1:, ::2]
@@ -50,7 +50,7 @@ def change_nothing():
     pass
 
 
-# === plain_array_fortran: calls=6, refused
+# === plain_array_fortran: refused calls=6
 def region(x):
     a = np.asfortranarray(np.ones((2, 3), dtype="int16"))
     b = np.broadcast_to(np.arange(2), (2, 2))
@@ -82,7 +82,7 @@ def region(x):
     return x + 1, a
 
 
-# === plain_array_of_times: calls=6, refused
+# === plain_array_of_times: refused calls=6
 def region(x):
     return np.array(["2020-01-01", "2021-02-03"], dtype="datetime64[D]"), np.array(["ab", "c"]), x * 2
 
@@ -92,7 +92,7 @@ def region(x):
     return np.array([x, None], dtype=object), x * 2
 
 
-# === plain_array_structured: calls=6, refused
+# === plain_array_structured: refused calls=6
 def region(x):
     a = np.zeros(2, dtype=[("a", "f4"), ("b", "i8")])
     a["b"][1] = 3

@@ -863,7 +863,7 @@ def region(x):
     return (v for v in [1, 2])
 
 
-# === iterator_from_outside
+# === iterator_from_outside: refused
 it = iter(range(100))
 
 
@@ -871,7 +871,7 @@ def region(x):
     return x * next(it)
 
 
-# === iterator_list_outside
+# === iterator_list_outside: refused
 data = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
 it = iter(data)
 
@@ -880,7 +880,7 @@ def region(x):
     return x * next(it)
 
 
-# === count_outside
+# === count_outside: refused
 import itertools
 
 it = itertools.count()
@@ -1242,7 +1242,7 @@ def region(x):
     return x * len(m)
 
 
-# === iterator_replaced
+# === iterator_replaced: refused
 class Feed:
     def __init__(self):
         self.data = [torch.ones(3), torch.zeros(3), torch.arange(3.0), torch.ones(3) * 4, torch.ones(3) * 5, torch.ones(3)]
@@ -1268,7 +1268,7 @@ def change_grown():
     feed.data.append(torch.ones(3) * 9)
 
 
-# === iterator_two_steps
+# === iterator_two_steps: refused
 it = iter(range(200))
 
 
@@ -1278,7 +1278,7 @@ def region(x):
     return x * first + second
 
 
-# === iterators_one_or_two
+# === iterators_one_or_two: refused
 class Pair:
     def __init__(self):
         self.a = iter([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0] * 4)
@@ -1300,7 +1300,7 @@ def change_apart():
     pair.b = iter([10.0, 20.0, 30.0, 40.0, 50.0, 60.0] * 4)
 
 
-# === iterator_ends
+# === iterator_ends: refused
 it = iter([1.0, 2.0, 3.0])
 
 
@@ -1330,7 +1330,7 @@ def region(x):
     return x * next(it)
 
 
-# === iterator_dunder_and_branch
+# === iterator_dunder_and_branch: refused
 it = iter([1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6])
 
 

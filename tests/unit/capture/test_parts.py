@@ -14,8 +14,7 @@ from magpy_core.backends.eager import EagerBackend
 from magpy_core.capture.build import Capture
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.conditions import evaluator
-from magpy_core.capture.first_run import first_run
-from magpy_core.capture.graphs import CompiledGraphs, shape_check
+from magpy_core.capture.graphs import CompiledGraphs, first_run, shape_check
 from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure, decided_by
@@ -23,13 +22,12 @@ from magpy_core.capture.text import Lines
 from magpy_core.capture.undo import restore_history, restore_input, write_undo
 from magpy_core.findings import Location, Position, Range
 from magpy_core.guards.codegen import GuardWriter
-from magpy_core.guards.entry_loop import EntryLoop
 from magpy_core.guards.explain import TensorFacts
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.recording.ledger import Decision
 from magpy_core.recording.places import Places
 from magpy_core.recording.trace import GraphInput, GuardedTensor, Live, TensorWrites, Trace
-from magpy_core.refgraph.graph import Read, RefGraph
+from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.source import SourceTable
 from magpy_core.replay.ir import GraphValue, Plan
 
@@ -59,7 +57,7 @@ class ByHand:
             TensorWrites((), (), frozenset(), None, False), {}, {}, Places(lambda: HERE), lambda: True, (),
         )  # fmt: skip
         self.trace = replace(trace, **changes)
-        self.live = Live([X], {self.x: X})
+        self.live = Live([X])
 
     def decision(self, **more: Any) -> Decision:
         return Decision(Sym("node", self.read, (), True), True, self.read, None, place=HERE, **more)
@@ -132,13 +130,13 @@ def test_the_functions_of_a_text(draws: bool) -> None:
 
 
 def test_the_fast_functions_leave_what_they_cant_decide() -> None:
-    lines = Lines(["v0 = args[0]"], ["v0"], [], [], ["return v0"], False)
+    lines = Lines(["v0 = args[0]", "if v0 == 9: return CHANGED"], ["v0"], [], [], ["return v0"], False)
     seen: list[str] = []
     names: dict[str, Any] = {
         "MISS": MISS, "CHANGED": "changed", "changed": lambda args, kwargs: seen.append("run"),
         "matches_full": lambda args, kwargs: seen.append("matches"),
     }  # fmt: skip
-    exec(lines.fast_functions(["v0 = args[0]", "if v0 == 9: return CHANGED"]), names)
+    exec(lines.fast_functions(), names)
     assert names["run"]((1,), {}) == 1 and names["matches"]((1,), {}) and not seen
     names["run"]((9,), {})
     names["matches"]((9,), {})
@@ -147,12 +145,12 @@ def test_the_fast_functions_leave_what_they_cant_decide() -> None:
 
 def test_the_code_of_a_trace() -> None:
     made = ByHand().decided()
-    code = CodeWriter(made.trace, made.live, Structure.of(made.trace), SETTINGS)
+    code = CodeWriter(made.trace, Structure.of(made.trace), SETTINGS)
     assert code.lines.guard[:2] == ["if kwargs or len(args) != 1: return MISS", "if not global_state(): return MISS"]
     assert code.lines.gather == ["return (v0,)"] and not code.lines.shapes and code.checks == 1
     assert code.lines.replay == ["return g1_0"] and any("not same(" in line for line in code.lines.graph)
     assert code.names["RERUN_PLAIN"] is RERUN_PLAIN and "graph0" not in code.names
-    shape = CodeWriter(made.trace, made.live, Structure.of(made.trace), replace(SETTINGS, kwarg_names=("k",))).lines.guard[0]
+    shape = CodeWriter(made.trace, Structure.of(made.trace), replace(SETTINGS, kwarg_names=("k",))).lines.guard[0]
     assert shape == "if len(args) != 1 or tuple(kwargs) != C0: return MISS"
 
 
@@ -248,19 +246,16 @@ def test_shape_checks_take_their_inputs_by_position() -> None:
     assert check((2, None, 5)) and not check((2, None, 1)) and not check((3, None, 5))
 
 
-# -- the entry loop of a guard ----------------------------------------------------------------------------------------
+# -- tests of entries in a guard -------------------------------------------------------------------------------------
 
 
 def test_dicts_with_the_same_tests_share_a_loop() -> None:
-    table, loop = SourceTable(), EntryLoop()
-    reads = [Read(table.arg(i, "x"), None, None, None) for i in range(3)]  # type: ignore[arg-type]
-    for name, read in zip(("d0", "d1", "d2"), reads, strict=True):
-        loop.add(name, "'b' in d" if name != "d2" else "'c' in d", read)
-    lines = ["first"]
-    loop.write(lines, "return MISS")
+    writer = GuardWriter()
+    for name in ("d0", "d1", "d2"):
+        writer.entry(name, "'b' in d" if name != "d2" else "'c' in d")
+    writer.write([])
     loops = ["for d in (d0, d1,):", "    if 'b' in d: return MISS", "for d in (d2,):", "    if 'c' in d: return MISS"]
-    assert lines == ["first", *loops] and loop.span == range(1, 5)
-    assert loop.lines("return MISS", {id(reads[0]), id(reads[2])}) == ["for d in (d1,):", loops[1]]
+    assert writer.lines == loops
 
 
 # -- all together -----------------------------------------------------------------------------------------------------

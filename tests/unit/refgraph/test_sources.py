@@ -12,10 +12,9 @@ import torch
 
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import ABSENT
-from magpy_core.refgraph.iterators import peek
 from magpy_core.refgraph.kinds import bounded_repr, kind_of, same_scalar
 from magpy_core.refgraph.lookup import resolve
-from magpy_core.refgraph.snapshot import Change, take
+from magpy_core.refgraph.snapshot import Change, Snapshot
 from magpy_core.refgraph.source import SourceTable
 
 
@@ -69,13 +68,6 @@ def test_evaluating_a_path_that_is_gone_raises_what_the_access_raises() -> None:
         t.attr(t.arg(0, "x"), "missing").evaluate((Thing(),), {})
     with pytest.raises(IndexError):
         t.arg(3, "x").evaluate((), {})
-
-
-def test_peek_advances_nothing() -> None:
-    it = iter([1, 2, 3])
-    assert [peek(it, 0), peek(it, 1), next(it)] == [1, 2, 1]
-    with pytest.raises(IndexError):
-        peek(it, 5)
 
 
 # -- kinds ----------------------------------------------------------------------------------------------------------------
@@ -172,7 +164,7 @@ CHANGES: list[tuple[Callable[[], Any], Callable[[Any], Any], list[tuple[str, Any
 @pytest.mark.parametrize("make, change, expected", CHANGES)
 def test_differences(make: Callable[[], Any], change: Callable[[Any], Any], expected: list[tuple[str, Any, Any]]) -> None:
     obj = make()
-    snapshot = take(obj, kind_of(obj))
+    snapshot = Snapshot(obj, kind_of(obj))
     change(obj)
     assert [(c.op, c.key, c.value) for c in snapshot.changes()] == expected
     assert all(c.needs_contents for c in snapshot.changes() if c.op == "replace")
@@ -180,7 +172,7 @@ def test_differences(make: Callable[[], Any], change: Callable[[Any], Any], expe
 
 def test_a_write_of_the_old_value_is_an_effect_when_forced() -> None:
     obj = {"a": 1}
-    snapshot = take(obj, kinds.DICT)
+    snapshot = Snapshot(obj, kinds.DICT)
     obj["a"] = 1
     assert snapshot.changes() == []
     assert snapshot.changes([("set_item", "a")]) == [Change("set_item", "a", 1)]
@@ -188,7 +180,7 @@ def test_a_write_of_the_old_value_is_an_effect_when_forced() -> None:
 
 def test_a_key_deleted_and_set_again_moves_to_the_end() -> None:
     obj = {"a": 1, "b": 2}
-    snapshot = take(obj, kinds.DICT)
+    snapshot = Snapshot(obj, kinds.DICT)
     obj["a"] = obj.pop("a")
     ops = [(c.op, c.key) for c in snapshot.changes([("del_item", "a")])]
     assert ops == [("del_item", "a"), ("set_item", "a")]
@@ -199,12 +191,12 @@ def test_cells_and_slots() -> None:
         __slots__ = ("a",)
 
     obj = Slots()
-    snapshot = take(obj, kinds.OBJECT)
+    snapshot = Snapshot(obj, kinds.OBJECT)
     assert snapshot.attr("a") is ABSENT
     obj.a = 1  # type: ignore[attr-defined]
     assert [(c.op, c.key, c.value) for c in snapshot.changes()] == [("set_slot", "a", 1)]
     cell = types.CellType(1)
-    snapshot = take(cell, kind_of(cell))
+    snapshot = Snapshot(cell, kind_of(cell))
     cell.cell_contents = 2
     assert [(c.op, c.value) for c in snapshot.changes()] == [("set_cell", 2)]
     del cell.cell_contents

@@ -10,7 +10,6 @@ import torch
 
 import magpy_core
 from magpy_core.guards import kinds as guard
-from magpy_core.refgraph import printer
 from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.source import Source
 from magpy_core.refgraph.verify import RefGraphError, enabled, verify
@@ -61,7 +60,7 @@ def test_a_right_graph_passes_before_and_after_the_region_wrote() -> None:
     box.items[0] = 9
     box.name = "other"
     box.absent = 1  # type: ignore[attr-defined]
-    assert problems(g, box) == []
+    assert problems(g, box) == []  # what is written tells nothing of the entry
 
 
 def test_a_write_without_a_snapshot_contradicts_the_guards() -> None:
@@ -101,10 +100,6 @@ def wrong_type_of_number(g: RefGraph, box: Box) -> None:
     g.reads[3].expected = True
 
 
-def unknown_kind(g: RefGraph, box: Box) -> None:
-    g.reads[1].kind = "looks like"  # type: ignore[assignment]
-
-
 def rootless(g: RefGraph, box: Box) -> None:
     lost = Source("arg", None, 5, "lost")
     lost.kind = "attr"
@@ -119,12 +114,11 @@ def present(g: RefGraph, box: Box) -> None:
     "damage, text",
     [
         (wrong_identity, "filed under another object's identity"),
-        (wrong_source, "led to another object at entry"),
+        (wrong_source, "leads to another object"),
         (written_without_snapshot, "was written and has no snapshot"),
         (wrong_kind, "is called a scalar but is a list"),
         (wrong_expectation, "the guard 'eq' on `box.name` does not hold"),
         (wrong_type_of_number, "the guard 'eq' on `box.items[0]` does not hold"),
-        (unknown_kind, "unknown kind 'looks like'"),
         (rootless, "does not start at a root"),
         (present, "the guard 'absent' on `box.absent`"),
     ],
@@ -179,21 +173,5 @@ def test_text_shows_nodes_reads_and_writes_with_their_places() -> None:
     assert f"written # test_verify.py:{line + 1}" in lines
 
 
-def test_dot_is_well_formed_and_quotes_what_it_shows() -> None:
-    g = captured()
-    next(r for r in g.reads if r.kind is guard.EQUAL).expected = 'a "quoted" \\ text'
-    text = g.to_dot()
-    assert text.startswith("digraph refgraph {") and text.rstrip().endswith("}")
-    assert '[label=".items"]' in text
-    assert 'style="bold"' in text
-    for line in text.splitlines()[1:-1]:
-        unescaped = line.replace("\\\\", "").replace('\\"', "")
-        assert unescaped.count('"') % 2 == 0 and line.endswith(";")
-
-
 def test_repr_is_short() -> None:
     assert repr(captured()).startswith("<RefGraph: ") and "\n" not in repr(captured())
-
-
-def test_places_are_empty_for_what_the_entry_read() -> None:
-    assert printer.place(None) == ""
