@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import torch.fx
+from torch.fx.passes.shape_prop import TensorMetadata
 
 from magpy_core._compat.torch.tensor_guards import tensor_check
 from magpy_core.capture.code import CodeWriter
@@ -84,6 +85,10 @@ class Capture:
             if node not in self._structure.ahead:
                 mapping[node] = graph.node_copy(node, lambda n: mapping[n])
         graph.output(tuple(mapping[n] for n in self.trace.plan.outputs))
+        for node in graph.find_nodes(op="placeholder"):
+            if "magpy_tensor" in node.meta:  # for `print_readable`
+                dtype, shape = node.meta["magpy_tensor"]
+                node.meta["tensor_meta"] = TensorMetadata(torch.Size(shape), dtype, False, (), None, False, {})
         graph.lint()
         return torch.fx.GraphModule(torch.nn.Module(), graph)
 

@@ -12,7 +12,7 @@ class Memo(nn.Module):
 
     def forward(self, x):
         y = self.layer(x)
-        self.memo[id(y)] = 1  # expect: MP103 `self.memo[id(y)]`
+        self.memo[id(y)] = 1  # expect: MP103 `id(y)`
         return y
 
 
