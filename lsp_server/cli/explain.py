@@ -10,9 +10,19 @@ from typing import Any
 import click
 
 from lsp_server.links import web
-from magpy_core.findings.code import Code
-from magpy_core.findings.docs import index, markdown
-from magpy_core.findings.registry import REGISTRY, matching
+from magpy_core.findings.registry import REGISTRY, Code, matching
+
+_FAMILIES = {
+    "1": ("Graph breaks", "Why a region is not one complete operator graph."),
+    "2": ("Guards and recompiles", "What a capture depends on, and why it was captured again."),
+    "3": ("Side effects", "Changes that a region makes to external state. Replay makes the same changes."),
+    "4": ("Performance", "Regions that are compiled correctly but slower than they could be."),
+    "5": ("Budgets", "Limits that the project sets and that a run exceeded."),
+    "9": ("The tool and the entrypoint", "Problems with the run itself."),
+    "D1": ("torch.compile: graph breaks", "Where TorchDynamo cuts the graph (`--engine dynamo`)."),
+    "D2": ("torch.compile: recompiles", "Why TorchDynamo compiled a function again (`--engine dynamo`)."),
+    "D3": ("torch.compile: skipped functions", "Functions that TorchDynamo does not compile (`--engine dynamo`)."),
+}
 
 
 def explain(codes: tuple[str, ...], everything: bool, output_format: str, color: str) -> None:
@@ -24,7 +34,7 @@ def explain(codes: tuple[str, ...], everything: bool, output_format: str, color:
     if output_format == "json":
         click.echo(json.dumps([_as_json(code) for code in wanted], indent=2))
     elif output_format == "markdown":
-        click.echo("\n".join(markdown(code) for code in wanted), nl=False)
+        click.echo("\n".join(code.page for code in wanted), nl=False)
     else:
         _show(wanted, color, overview=everything)
 
@@ -61,6 +71,23 @@ def _as_json(code: Code) -> dict[str, Any]:
     }
 
 
+def _index() -> str:
+    """The table of contents of all pages, one table per family."""
+    parts = [
+        "# Finding codes",
+        "Every finding has one of these codes. `magpy-lsp explain CODE` shows the same text in a terminal.",
+    ]
+    for key, (title, about) in _FAMILIES.items():
+        rows = [
+            f"| [{c.code}]({c.code}.md) | `{c.name}` | {c.title} | {c.severity.value} |"
+            for c in REGISTRY.values()
+            if c.family_key == key
+        ]
+        table = "\n".join(["| code | name | title | severity |", "|---|---|---|---|", *rows])
+        parts += [f"## MP{key}xx: {title}", about, table]
+    return "\n\n".join(parts) + "\n"
+
+
 def _show(codes: list[Code], color: str, *, overview: bool) -> None:
     from rich.markdown import Markdown
 
@@ -68,9 +95,9 @@ def _show(codes: list[Code], color: str, *, overview: bool) -> None:
 
     out = console(sys.stdout, color)
     if overview:
-        show_table(out, Markdown(index()))
+        show_table(out, Markdown(_index()))
     for code in codes:
-        show_table(out, Markdown(markdown(code), code_theme="ansi_dark", hyperlinks=False))
+        show_table(out, Markdown(code.page, code_theme="ansi_dark", hyperlinks=False))
         if (address := web(code, None)) is not None:
             out.print(address, style="dim", soft_wrap=True)
         out.print()

@@ -112,10 +112,6 @@ class Runs:
         handle = self._start(effective, stdout="stderr" if effective.outputs.document_on_stdout else "inherit")
         if handle is None:
             return _not_started(effective)
-        progress = sys.stderr.isatty()
-        for message in handle:
-            if progress and message["type"] == "progress":
-                click.echo(f"magpy-lsp: {clean(message['text'])}", err=True)
         return Finished(effective, handle.outcome, bool(self.stopped))
 
     # -- several programs

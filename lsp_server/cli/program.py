@@ -29,10 +29,9 @@ _WORST_FIRST = (2, 3, 1, 0)
 
 
 def launch_run(request: RunRequest, nproc: int) -> Handle:
-    from magpy_core.runner.distributed import launch_ranks
     from magpy_core.runner.launch import launch
 
-    return launch(request) if nproc == 1 else launch_ranks(request, nproc)
+    return launch(request, nproc)
 
 
 def execute(effectives: Sequence[ResolvedSettings], launch: Launch = launch_run) -> int:

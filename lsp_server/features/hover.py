@@ -53,9 +53,7 @@ def _markdown(group: Sequence[Rated], messages: bool, docs_url: str | None) -> I
     for hint in _hints(group, code):
         yield f"*What to do:* {_plain(hint)}"
     facts = _facts(group)
-    page = in_editor(code, docs_url)
-    link = [_code(in_text(code, docs_url)) if page is None else f"[{code.code} documentation]({page})"]
-    yield " · ".join([_plain(fact) for fact in facts] + link)
+    yield " · ".join([*map(_plain, facts), f"[{code.code} documentation]({in_editor(code, docs_url)})"])
 
 
 def _text(group: Sequence[Rated], messages: bool, docs_url: str | None) -> Iterator[str]:

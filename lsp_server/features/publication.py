@@ -176,7 +176,7 @@ def _fields(finding: Finding, severity: Severity, tags: frozenset[types.Diagnost
     fields: dict[str, Any] = {
         "severity": _SEVERITIES[severity],
         "code": finding.code,
-        **({} if (page := in_editor(code, docs_url)) is None else {"codeDescription": {"href": page}}),
+        "codeDescription": {"href": in_editor(code, docs_url)},
         "source": "magpy",
         "data": {
             "name": code.name,

@@ -40,12 +40,11 @@ def _diagnostic(problem: Problem, lines: Sequence[str], encoding: str) -> types.
     line = lines[number]
     start, end = _columns(line, problem)
     ends = [types.Position(number, to_units(line, column, encoding)) for column in (start, end)]
-    page = in_editor(code, None)
     return types.Diagnostic(
         range=types.Range(*ends),
         severity=types.DiagnosticSeverity.Error,
         code=code.code,
-        code_description=None if page is None else types.CodeDescription(href=page),
+        code_description=types.CodeDescription(in_editor(code, None)),
         source="magpy",
         message=problem.sentence,
         data={"name": code.name, "hint": " ".join(code.hints[:1])},

@@ -1,4 +1,4 @@
-"""The report as JSON, as described by ``docs/report.schema.json``. Key function: text."""
+"""The report as JSON, as described by ``magpy_core/findings/report.schema.json``. Key function: text."""
 
 from __future__ import annotations
 

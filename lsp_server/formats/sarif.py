@@ -16,7 +16,6 @@ from lsp_server.formats.view import View, clean
 from lsp_server.links import web
 from magpy_core import __version__
 from magpy_core.findings import Code, Finding, Location, Range, Report, Severity, lookup
-from magpy_core.findings.docs import markdown
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFORMATION: "note", Severity.HINT: "note"}
@@ -54,7 +53,7 @@ def _rule(code: Code, docs_url: str | None) -> dict[str, Any]:
         "name": "".join(word.capitalize() for word in code.name.split("-")),
         "shortDescription": {"text": code.title},
         "fullDescription": {"text": code.reason},
-        "help": {"text": help_text, "markdown": markdown(code)},
+        "help": {"text": help_text, "markdown": code.page},
         **({} if address is None else {"helpUri": address}),
         "defaultConfiguration": {"level": LEVELS[code.severity]},
         "properties": {"tags": [code.family]},

@@ -231,12 +231,9 @@ def _register_features(server: MagpyServer) -> None:
     @server.feature(CODES)
     def codes(_params: Any) -> list[dict[str, str | None]]:
         """Every finding code with its page, for clients that show pages."""
-        from magpy_core.findings.docs import markdown
-
         url = server.board.docs_url
         return [
-            {"code": c.code, "name": c.name, "title": c.title, "url": web(c, url), "page": markdown(c)}
-            for c in REGISTRY.values()
+            {"code": c.code, "name": c.name, "title": c.title, "url": web(c, url), "page": c.page} for c in REGISTRY.values()
         ]
 
 
@@ -299,8 +296,6 @@ def _register_commands(server: MagpyServer) -> None:
         if code is None:
             raise JsonRpcInvalidParams(f"{SHOW_DOCUMENTATION}: the argument must be a finding code")
         page = in_editor(code, server.board.docs_url)
-        if page is None:
-            return False
         external = not page.startswith("file:")
         shown = await server.window_show_document_async(types.ShowDocumentParams(page, external=external))
         return bool(shown.success)

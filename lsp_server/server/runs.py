@@ -358,9 +358,6 @@ class RunManager:
             case "step":
                 run.step = run.found.steps = int(body["n"])
                 self._notify(run)
-            case "progress":
-                run.doing = str(body["text"])
-                self._notify(run)
             case "finding":
                 self._begin(run)
                 finding = _for_editor(Finding.from_json(body["finding"]))

@@ -97,12 +97,7 @@ class Worker:
 
     def start(self) -> AsyncIterator[Message]:
         """Starts the process and yields its messages until it ends."""
-        if self._nproc > 1:
-            from magpy_core.runner.distributed import launch_ranks  # rarely used, and slow to import
-
-            self._handle = AsyncRunHandle(launch_ranks(self.request, self._nproc))
-        else:
-            self._handle = launch_async(self.request)
+        self._handle = launch_async(self.request, self._nproc)
         return aiter(self._handle)
 
     async def wait(self) -> Outcome:

@@ -1,9 +1,8 @@
-"""Findings (MPDxxx) from TorchDynamo's events. Key functions: graph_break, recompile, skipped_function, identity."""
+"""Findings (MPDxxx) from TorchDynamo's events. Key functions: graph_break, recompile, skipped_function."""
 
 from __future__ import annotations
 
 from types import CodeType
-from typing import Any
 
 from magpy_core._compat.torch import dynamo_watch as watch
 from magpy_core.dynamo import places
@@ -124,10 +123,3 @@ def _skip_hint(kind: str, page: str) -> str:
 
 def _page(page: str) -> str:
     return f"See {page}" if page else ""
-
-
-def identity(finding: Finding) -> tuple[Any, ...]:
-    """Identifies equal findings: for a recompile by the value's name, since the value changes each time."""
-    if finding.code == "MPD201":
-        return (finding.code, finding.region, finding.location, finding.values[0].name)
-    return finding.key

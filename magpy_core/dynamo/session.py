@@ -8,13 +8,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from types import CodeType
 from typing import TYPE_CHECKING, Any, Literal
 
 from magpy_core._compat.torch import dynamo_watch as watch
 from magpy_core.backends import UnknownBackend
 from magpy_core.dynamo import explain
 from magpy_core.dynamo.region import DynamoRegion
-from magpy_core.dynamo.wording import read_reason
+from magpy_core.dynamo.wording import Change, read_reason
 from magpy_core.findings import Finding, Location, Position, Range
 from magpy_core.regions.region import line_location
 
@@ -43,9 +45,10 @@ class DynamoSession:
         self._on_finding, self._on_region = on_finding, on_region
         self._regions: dict[Hashable, DynamoRegion] = {}
         self._names: dict[str, int] = {}
-        self._outside: dict[Any, Finding] = {}
+        self._found: dict[Any, Finding] = {}
+        self._recompiling: dict[CodeType, Any] = {}  # code being recompiled, and the key of the finding that says why
+        self._costs: dict[Any, list[float]] = {}
         self._local = threading.local()
-        self._trouble: Finding | None = None
         watch.watch(self)
         for package in ("magpy_core.runner", "magpy_core.dynamo"):
             watch.hide(package)
@@ -89,8 +92,7 @@ class DynamoSession:
 
     @property
     def findings(self) -> list[Finding]:
-        found = [f for region in self._regions.values() for f in region.findings.values()]
-        return [*found, *self._outside.values(), *([self._trouble] if self._trouble else [])]
+        return list(self._found.values())
 
     @property
     def in_region(self) -> bool:
@@ -107,10 +109,6 @@ class DynamoSession:
         finally:
             self._local.region = None
 
-    def report(self, finding: Finding) -> None:
-        if self._on_finding is not None:
-            self._on_finding(finding)
-
     def changed(self, region: DynamoRegion) -> None:
         if self._on_region is not None:
             self._on_region(region)
@@ -118,54 +116,72 @@ class DynamoSession:
     # -- events
 
     def broke(self, event: watch.Break) -> None:
+        finding = explain.graph_break(event, *self._around(event.spots[0].code))
         region = self._current()
-        if region is not None:
-            region.broke(event)
-        else:
-            self._add_outside(explain.graph_break(event, None, _nowhere(event.spots[0].code)))
+        if region is not None and finding.code == "MPD101":
+            region.breaks.add((event.kind, finding.location))
+        self._add(finding)
 
     def recompiled(self, event: watch.Recompile) -> None:
         region = self._current()
+        if region is None and (not event.reasons or explain.of_torch(event.code.co_filename)):
+            return
+        change = read_reason(event.reasons[0], event.variables) if event.reasons else Change("a guard", "", "")
+        if region is not None and not region.is_new(change):
+            return
+        finding = explain.recompile(event.code, change, len(event.reasons), *self._around(event.code))
         if region is not None:
-            region.recompiled(event)
-        elif event.reasons and not explain.of_torch(event.code.co_filename):
-            change = read_reason(event.reasons[0], event.variables)
-            self._add_outside(explain.recompile(event.code, change, len(event.reasons), None, _nowhere(event.code)))
+            region.recompiled(change, finding.location)
+        self._recompiling[event.code] = self._add(finding)
 
     def compiled(self, event: watch.Compiled) -> None:
         region = self._current()
         if region is not None:
-            region.done(event)
+            region.compiled(event)
+        if (key := self._recompiling.pop(event.code, None)) is not None:
+            times = self._costs.setdefault(key, [])
+            times.append(event.seconds)
+            self._keep(key, replace(self._found[key], cost_ms=round(sum(times) / len(times) * 1e3, 4)))
 
     def gave_up(self, event: watch.GivenUp) -> None:
         region = self._current()
         if region is not None:
-            region.gave_up(event)
-        else:
-            self._add_outside(explain.skipped_function(event, None, _nowhere(event.code)))
+            region.recordings += 1
+            if event.kind and explain.of_torch(event.code.co_filename):
+                return  # torch skips it deliberately, or its graph break has been reported
+            region.given_up.add(event.code)
+        self._add(explain.skipped_function(event, *self._around(event.code)))
 
     def trouble(self, exc: Exception) -> None:
         """Reports only the first failure."""
-        if self._trouble is None:
+        if "trouble" not in self._found:
             region = self._current()
             place = region.location if region is not None else Location("/", Range(Position(0, 0), Position(0, 0)))
             text = f"MagPy could not process an event of torch.compile ({type(exc).__name__}: {exc}); please report it."
-            self._trouble = Finding("MP901", text, place)
-            self.report(self._trouble)
+            self._keep("trouble", Finding("MP901", text, place))
 
     def _current(self) -> DynamoRegion | None:
         region: DynamoRegion | None = getattr(self._local, "region", None)
         return region
 
-    def _add_outside(self, finding: Finding) -> None:
-        """Adds a finding in a function that the program compiles itself and calls outside all regions."""
-        key = explain.identity(finding)
-        known = self._outside.get(key)
-        if known is not None and finding.code != "MPD201":
-            return
-        self._outside[key] = finding if known is None else known.repeated()
-        self.report(self._outside[key])
+    def _around(self, code: CodeType) -> tuple[str | None, Location]:
+        """The region that is being called, and its place; outside of regions that of ``code`` itself."""
+        region = self._current()
+        if region is not None:
+            return region.id, region.location
+        return None, line_location(code.co_filename, code.co_firstlineno, code.co_name)
 
+    def _add(self, finding: Finding) -> Any:
+        """Adds a finding, or counts a recompile for a value that keeps changing. Returns its key, in which only the name of
+        that value counts."""
+        recompile = finding.code == "MPD201"
+        key = (finding.code, finding.region, finding.location, finding.values[0].name) if recompile else finding.key
+        known = self._found.get(key)
+        if known is None or recompile:
+            self._keep(key, finding if known is None else known.repeated())
+        return key
 
-def _nowhere(code: Any) -> Location:
-    return line_location(code.co_filename, code.co_firstlineno, code.co_name)
+    def _keep(self, key: Any, finding: Finding) -> None:
+        self._found[key] = finding
+        if self._on_finding is not None:
+            self._on_finding(finding)

@@ -1,15 +1,18 @@
-"""Registry of finding codes, the source of the docs, `explain`, editors and CI formats. Key name: REGISTRY."""
+"""Registry of finding codes, the source of `explain`, editors and CI formats. Key name: REGISTRY."""
 
 from __future__ import annotations
 
-from magpy_core.findings.code import FAMILIES, Code, Severity
-from magpy_core.findings.codes import budgets, dynamo, graph_breaks, guards, performance, side_effects, tool
+from pathlib import Path
 
-__all__ = ["FAMILIES", "REGISTRY", "Code", "Severity", "lookup", "matching"]
+from magpy_core.findings.code import Code, Severity, read
 
-REGISTRY: dict[str, Code] = {
-    c.code: c for family in (graph_breaks, guards, side_effects, performance, budgets, tool, dynamo) for c in family.CODES
-}
+__all__ = ["PAGES", "REGISTRY", "Code", "Severity", "lookup", "matching"]
+
+#: The folder with a page for each code: ``MP101.md``.
+PAGES = Path(__file__).with_name("codes")
+
+# Read here and not at first use, which may be inside a recorded call.
+REGISTRY: dict[str, Code] = {file.stem: read(file) for file in sorted(PAGES.glob("*.md"))}
 
 
 def lookup(code: str) -> Code:

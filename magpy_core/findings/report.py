@@ -1,8 +1,10 @@
-"""Report: everything one run of an entrypoint found. Key types: RegionSummary, CaptureSummary, Report."""
+"""Report: everything one run of an entrypoint found. Key names: Report, RegionSummary, CaptureSummary, report_schema."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from magpy_core.findings.details import Details
@@ -115,3 +117,9 @@ class Report:
             details=Details.from_json(data["details"]) if data.get("details") else None,
             version=data["version"],
         )
+
+
+def report_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of ``Report.to_json``, version ``SCHEMA_VERSION``."""
+    schema: dict[str, Any] = json.loads(Path(__file__).with_name("report.schema.json").read_text(encoding="utf-8"))
+    return schema

@@ -15,7 +15,25 @@ SUPPORTED_TORCH = (versions.TORCH_MIN, (versions.TORCH_MAX[0], versions.TORCH_MA
 SOURCE = r"""
 import json, os, sys
 
-commands, out = int(sys.argv[1]), int(sys.argv[2])
+
+def opened(end, flags):
+    if end.isdigit():
+        return int(end)
+    # The path of a named pipe, without the number of this rank of a distributed run.
+    path = end + os.environ["RANK"]
+    try:
+        fd = os.open(path, flags | os.O_NONBLOCK)  # no waiting for a starter that has ended
+    finally:
+        os.remove(path)
+        try:
+            os.rmdir(os.path.dirname(path))  # by the last rank
+        except OSError:
+            pass
+    os.set_blocking(fd, True)
+    return fd
+
+
+commands, out = opened(sys.argv[1], os.O_RDONLY), opened(sys.argv[2], os.O_WRONLY)
 data = b""
 while not data.endswith(b"\n"):
     chunk = os.read(commands, 65536)
@@ -59,6 +77,9 @@ main(request, commands, out)
 """
 
 
-def command(python: str, commands: int, out: int) -> list[str]:
-    """The command line of a run. The request itself is sent through ``commands``: no quoting, no length limit."""
-    return [python, "-c", f"exec({SOURCE!r}, {{'__name__': 'magpy_bootstrap'}})", str(commands), str(out)]
+def command(python: str, commands: str, out: str) -> list[str]:
+    """The command line of a program. The request itself is sent through ``commands``: no quoting, no length limit.
+
+    Both are descriptors that it inherits or, without the rank at the end, paths of named pipes.
+    """
+    return [python, "-c", f"exec({SOURCE!r}, {{'__name__': 'magpy_bootstrap'}})", commands, out]

@@ -13,7 +13,7 @@ import resource
 import threading
 import time
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from magpy_core.runner.protocol import Message, encode
 
@@ -124,17 +124,3 @@ class Forwarder:
         waiting, self._waiting = self._waiting, {}
         for message in waiting.values():
             self._send(message())
-
-
-def error_message(
-    code: str, message: str, *, exit_code: int, traceback: str = "", place: dict[str, Any] | None = None
-) -> Message:
-    """A ``failed`` message."""
-    return {
-        "type": "failed",
-        "code": code,
-        "message": message,
-        "traceback": traceback,
-        "exit_code": exit_code,
-        "place": place,
-    }

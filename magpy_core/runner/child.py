@@ -14,8 +14,9 @@ from typing import Any, NoReturn
 
 from magpy_core._compat.cpython.command_source import forget_command_source
 from magpy_core.runner import supervise, tracebacks
-from magpy_core.runner.channel import Channel, error_message
+from magpy_core.runner.channel import Channel
 from magpy_core.runner.entrypoint import BadEntrypoint, BadSource, Entrypoint
+from magpy_core.runner.protocol import error_message
 from magpy_core.runner.steps import StepClock, StopAfterSteps
 
 

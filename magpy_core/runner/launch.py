@@ -20,13 +20,12 @@ import subprocess
 import sys
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 
 import magpy_core
 from magpy_core.runner import bootstrap
-from magpy_core.runner.protocol import Decoder, Failed, Message
+from magpy_core.runner.protocol import Decoder, Message, error_message
 from magpy_core.runner.request import Outcome, RunRequest, Sink
 from magpy_core.runner.supervise import WHERE, end_tree
 from magpy_core.runner.verdict import Collector, Ended
@@ -38,23 +37,112 @@ _END_WITHIN = 1.8
 _STACKS_WITHIN = 0.3
 
 
-def launch(request: RunRequest) -> RunHandle:
-    """Starts ``request``. Always returns a handle; if the run can't be started, its outcome says why."""
+def launch(request: RunRequest, nproc: int = 1) -> RunHandle:
+    """Starts ``request`` in ``nproc`` processes. Always returns a handle; if that fails, its outcome says why."""
     if (request.script is None) == (request.module is None):
         raise ValueError("a RunRequest names either a script or a module")
-    return RunHandle(request)
+    if nproc == 1:
+        return RunHandle(request)
+    from magpy_core.runner.distributed import RanksHandle
+
+    return RanksHandle(request, nproc)
 
 
-def launch_async(request: RunRequest) -> AsyncRunHandle:
+def launch_async(request: RunRequest, nproc: int = 1) -> AsyncRunHandle:
     """Like ``launch``, for a running event loop: ``async for message in launch_async(request)``."""
-    return AsyncRunHandle(launch(request))
+    return AsyncRunHandle(launch(request, nproc))
 
 
-class RunBase(ABC):
-    """The base of all run handles: messages to iterate once, then the outcome."""
+class Program:
+    """Our ends of the pipes to one program, and what it has sent."""
 
-    _stream: Iterator[Message]
-    _outcome: Outcome | None = None
+    def __init__(self, request: RunRequest, commands: int, messages: int) -> None:
+        self.request = request
+        self.collector = Collector(request)
+        self.messages = messages
+        self._commands: int | None = commands
+        self._open = True
+        self._decoder = Decoder()
+        self._t_hello: float | None = None
+        os.set_blocking(commands, False)
+
+    def send_request(self, python: str, process: subprocess.Popen[bytes]) -> None:
+        import json
+
+        root = os.path.dirname(os.path.abspath(magpy_core.__file__))
+        wanted = {
+            **self.request.to_child(),
+            "version": magpy_core.__version__,
+            "root": root if _is_this_interpreter(python) else None,
+            "python_versions": bootstrap.SUPPORTED_PYTHON,
+            "torch_versions": bootstrap.SUPPORTED_TORCH,
+        }
+        data = json.dumps(wanted).encode("ascii") + b"\n"
+        assert self._commands is not None
+        # An interpreter that never reads would block us on a request larger than the pipe: stop when it has exited.
+        while data:
+            try:
+                data = data[os.write(self._commands, data) :]
+            except BlockingIOError:
+                if process.poll() is not None:
+                    return
+                select.select([], [self._commands], [], 0.1)
+            except BrokenPipeError:
+                return
+
+    def ask_for_stacks(self) -> None:
+        try:
+            if self._commands is not None:
+                os.write(self._commands, WHERE)
+        except OSError:
+            pass  # it has just ended
+
+    def receive(self) -> tuple[bool, list[Message]]:
+        """What can be read now: whether that was the end, and the messages that the caller should get."""
+        data = os.read(self.messages, 1 << 16)
+        messages = self._decoder.feed(data) if data else self._decoder.close()
+        if self._t_hello is None and any(m["type"] == "hello" for m in messages):
+            self._t_hello = time.monotonic()
+        return not data, [m for m in messages if self.collector.take(m) is not None]
+
+    def finish(self, start: float) -> tuple[list[Message], Outcome]:
+        """The remaining messages, and how the program ended."""
+        for message in self._decoder.close():
+            self.collector.take(message)
+        timings = {"total": round(time.monotonic() - start, 6)}
+        if self._t_hello is not None:
+            timings["python_start"] = round(self._t_hello - start, 6)
+        return self.collector.finish(timings, self._decoder.noise)
+
+    def hang_up(self) -> bool:
+        """Tells the supervisor to end the program; False if that has been done before."""
+        if self._commands is None:
+            return False
+        os.close(self._commands)
+        self._commands = None
+        return True
+
+    def close(self) -> None:
+        self.hang_up()
+        if self._open:
+            os.close(self.messages)
+        self._open = False
+
+
+class RunHandle:
+    """A run. Iterate once for its messages; ``cancel`` and ``interrupt`` are thread-safe."""
+
+    def __init__(self, request: RunRequest) -> None:
+        self.request = request
+        self._lock = threading.Lock()
+        self._ended: Ended = "itself"
+        self._outcome: Outcome | None = None
+        self._programs: list[Program] = []
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pumps: list[threading.Thread] = []
+        self._t0 = time.monotonic()
+        self._refusal = self._start()
+        self._stream = self._run()
 
     def __iter__(self) -> Iterator[Message]:
         return self._stream
@@ -68,145 +156,91 @@ class RunBase(ABC):
             raise RuntimeError("the run was closed before its end")
         return self._outcome
 
-    @abstractmethod
-    def cancel(self, *, wait: bool = True) -> None:
-        """Ends every process of the run; ``wait`` for their end, or return at once."""
-
-    @abstractmethod
-    def interrupt(self) -> None:
-        """Interrupts the program, like Ctrl-C."""
-
-
-class RunHandle(RunBase):
-    """A run. Iterate once for its messages; ``cancel`` and ``interrupt`` are thread-safe."""
-
-    def __init__(self, request: RunRequest) -> None:
-        self.request = request
-        self._collector = Collector(request)
-        self._decoder = Decoder()
-        self._lock = threading.Lock()
-        self._ended: Ended = "itself"
-        self._outcome: Outcome | None = None
-        self._commands: int | None = None
-        self._messages: int | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._pumps: list[threading.Thread] = []
-        self._t0 = time.monotonic()
-        self._t_hello: float | None = None
-        refusal = self._start()
-        self._stream = self._refused(refusal) if refusal is not None else self._run()
-
     # -- starting
 
     def _start(self) -> str | None:
         """Starts the process; returns an error message if that fails."""
         request = self.request
         python = request.python or sys.executable
-        if request.cwd is not None and not os.path.isdir(request.cwd):
-            return f"The working directory {request.cwd} does not exist: choose another."
-        if os.name != "posix":
-            return "MagPy runs programs only on Linux and macOS: use one of them, or WSL."
-        commands_read, commands_write = os.pipe()
-        messages_read, messages_write = os.pipe()
+        command, theirs = self._connect(python)
         try:
+            if request.cwd is not None and not os.path.isdir(request.cwd):
+                return f"The working directory {request.cwd} does not exist: choose another."
+            if os.name != "posix":
+                return "MagPy runs programs only on Linux and macOS: use one of them, or WSL."
             self._process = subprocess.Popen(
-                bootstrap.command(python, commands_read, messages_write),
+                command,
                 stdin=subprocess.DEVNULL if request.stdin == "null" else None,
-                stdout=output_target(request.stdout),
-                stderr=output_target(request.stderr),
+                stdout=_output_target(request.stdout),
+                stderr=_output_target(request.stderr),
                 cwd=request.cwd,
                 env=request.env,
-                pass_fds=(commands_read, messages_write),
+                pass_fds=theirs,
                 start_new_session=True,
             )
         except OSError as exc:
-            for fd in (commands_write, messages_read):
-                os.close(fd)
             return _cannot_start(python, exc)
         finally:
-            os.close(commands_read)
-            os.close(messages_write)
-        self._commands, self._messages = commands_write, messages_read
+            for fd in theirs:
+                os.close(fd)
         for stream, sink in ((self._process.stdout, request.stdout), (self._process.stderr, request.stderr)):
             if stream is not None and callable(sink):
-                pump = threading.Thread(target=pump_output, args=(stream.fileno(), sink), daemon=True, name="magpy-output")
+                pump = threading.Thread(target=_pump, args=(stream.fileno(), sink), daemon=True, name="magpy-output")
                 pump.start()
                 self._pumps.append(pump)
-        self._send_request(python)
+        for program in self._programs:
+            program.send_request(python, self._process)
         return None
 
-    def _send_request(self, python: str) -> None:
-        import json
-
-        root = os.path.dirname(os.path.abspath(magpy_core.__file__))
-        wanted = {
-            **self.request.to_child(),
-            "version": magpy_core.__version__,
-            "root": root if _is_this_interpreter(python) else None,
-            "python_versions": bootstrap.SUPPORTED_PYTHON,
-            "torch_versions": bootstrap.SUPPORTED_TORCH,
-        }
-        data = json.dumps(wanted).encode("ascii") + b"\n"
-        assert self._commands is not None
-        os.set_blocking(self._commands, False)
-        # An interpreter that never reads would block us on a request larger than the pipe: stop when it has exited.
-        while data:
-            try:
-                data = data[os.write(self._commands, data) :]
-            except BlockingIOError:
-                assert self._process is not None
-                if self._process.poll() is not None:
-                    return
-                select.select([], [self._commands], [], 0.1)
-            except BrokenPipeError:
-                return
+    def _connect(self, python: str) -> tuple[list[str], tuple[int, ...]]:
+        """Makes the pipes. Returns the command line that runs the program, and the descriptors that it inherits."""
+        commands, ours = os.pipe()
+        messages, out = os.pipe()
+        self._programs.append(Program(self.request, ours, messages))
+        return bootstrap.command(python, str(commands), str(out)), (commands, out)
 
     # -- receiving
 
-    def _refused(self, why: str) -> Iterator[Message]:
-        message: Failed = {
-            "type": "failed", "code": "MP903", "message": why, "traceback": "", "exit_code": 2, "place": None,
-        }  # fmt: skip
-        self._collector.take(message)
-        yield message
-        yield from self._finish()
-
     def _run(self) -> Iterator[Message]:
         try:
-            for message in self._received():
-                if message["type"] == "hello" and self._t_hello is None:
-                    self._t_hello = time.monotonic()
-                passed_on = self._collector.take(message)
-                if passed_on is not None:
-                    yield passed_on
+            if self._refusal is None:
+                yield from self._received()
+            else:
+                failed = error_message("MP903", self._refusal, exit_code=2)
+                self._programs[0].collector.take(failed)
+                yield failed
             yield from self._finish()
         finally:
             self.close()
 
     def _received(self) -> Iterator[Message]:
         """Yields messages until the last process that can send one has ended."""
-        fd, process = self._messages, self._process
-        assert fd is not None and process is not None
+        process, listening = self._process, {program.messages: program for program in self._programs}
+        assert process is not None
         timeout = self.request.timeout
         deadline = None if timeout is None else self._t0 + timeout
         ended = False
-        while True:
+        while listening:
             wait = 0.5 if deadline is None else min(0.5, max(deadline - time.monotonic(), 0.0))
-            ready, _, _ = select.select([fd], [], [], 0.0 if ended else wait)
-            if ready:
-                data = os.read(fd, 1 << 16)
-                yield from self._decoder.feed(data)
-                if not data:
-                    break
-            elif ended:
+            ready, _, _ = select.select(list(listening), [], [], 0.0 if ended else wait)
+            for fd in ready:
+                closed, messages = listening[fd].receive()
+                for message in messages:
+                    if self._passes_on(listening[fd], message):
+                        yield message
+                if closed:
+                    del listening[fd]
+            if ended and not ready:
                 break  # a process escaped and still holds the pipe: don't wait for it
             ended = process.poll() is not None
             if deadline is not None and time.monotonic() >= deadline and not ended:
                 deadline = self._on_deadline()
-        yield from self._decoder.close()
         process.wait()
         for pump in self._pumps:
             pump.join(1.0)
+
+    def _passes_on(self, program: Program, message: Message) -> bool:
+        return True
 
     def _on_deadline(self) -> float | None:
         """At the deadline requests the stacks, shortly afterwards ends the run. Returns the next deadline."""
@@ -215,18 +249,14 @@ class RunHandle(RunBase):
             return None
         with self._lock:
             self._ended = "timeout"
-            try:
-                if self._commands is not None:
-                    os.write(self._commands, WHERE)
-            except OSError:
-                pass  # it has just ended
+            for program in self._programs:
+                program.collector.ending("timeout")
+                program.ask_for_stacks()
         return time.monotonic() + _STACKS_WITHIN
 
     def _finish(self) -> Iterator[Message]:
-        timings = {"total": round(time.monotonic() - self._t0, 6)}
-        if self._t_hello is not None:
-            timings["python_start"] = round(self._t_hello - self._t0, 6)
-        owed, self._outcome = self._collector.finish(self._ended, timings, self._decoder.noise)
+        """The last messages; sets the outcome."""
+        owed, self._outcome = self._programs[0].finish(self._t0)
         yield from owed
 
     # -- ending
@@ -244,20 +274,19 @@ class RunHandle(RunBase):
                 return
             if self._ended == "itself":
                 self._ended = why
-            if self._commands is None:
+            for program in self._programs:
+                program.collector.ending(why)
+            if not self._hang_up():
                 return  # ending already
-            self._hang_up()
         killer = threading.Thread(target=_ensure_ended, args=(process,), daemon=True, name="magpy-cancel")
         killer.start()
 
-    def _hang_up(self) -> None:
-        if self._commands is not None:
-            os.close(self._commands)
-            self._commands = None
+    def _hang_up(self) -> bool:
+        return any([program.hang_up() for program in self._programs])
 
     def interrupt(self) -> None:
         """Like Ctrl-C in a terminal: SIGINT to the program's process group."""
-        pid = self._collector.pid
+        pid = self._programs[0].collector.pid
         if pid is None:
             self.cancel(wait=False)
             return
@@ -268,19 +297,14 @@ class RunHandle(RunBase):
 
     def close(self) -> None:
         """Ends the run if necessary and releases all resources. Keeps an existing ``outcome``."""
-        process = self._process
-        if process is None:
-            return
-        if process.poll() is None:
+        if self._process is not None and self._process.poll() is None:
             self.cancel()
         with self._lock:
-            self._hang_up()
-            if self._messages is not None:
-                os.close(self._messages)
-                self._messages = None
+            for program in self._programs:
+                program.close()
         for pump in self._pumps:
             pump.join(1.0)
-        for stream in (process.stdout, process.stderr):
+        for stream in (self._process.stdout, self._process.stderr) if self._process is not None else ():
             if stream is not None:
                 stream.close()
 
@@ -291,14 +315,14 @@ class RunHandle(RunBase):
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_commands", None) is not None:
-            self._hang_up()
+        for program in getattr(self, "_programs", ()):
+            program.close()
 
 
 class AsyncRunHandle:
     """A RunHandle for asyncio, fed by a thread. ``async for`` it once, or ``await wait()``."""
 
-    def __init__(self, handle: RunBase) -> None:
+    def __init__(self, handle: RunHandle) -> None:
         self.handle = handle
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[Message | BaseException | None] = asyncio.Queue()
@@ -353,13 +377,13 @@ class AsyncRunHandle:
         await self._done.wait()
 
 
-def output_target(sink: Sink) -> int | None:
+def _output_target(sink: Sink) -> int | None:
     if callable(sink):
         return subprocess.PIPE
     return {"inherit": None, "stderr": 2, "null": subprocess.DEVNULL}[sink]
 
 
-def pump_output(fd: int, sink: Sink) -> None:
+def _pump(fd: int, sink: Sink) -> None:
     """Passes a stream to ``sink`` until its end. If the sink raises, discards the rest of the stream."""
     assert callable(sink)
     broken = False

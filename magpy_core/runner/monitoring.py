@@ -12,7 +12,8 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from magpy_core.regions import provider
-from magpy_core.runner.channel import Channel, Forwarder, error_message
+from magpy_core.runner.channel import Channel, Forwarder
+from magpy_core.runner.protocol import error_message
 from magpy_core.runner.request import COMPILER_SESSION
 from magpy_core.runner.steps import StepClock
 from magpy_core.runner.timeline import Timeline

@@ -50,13 +50,6 @@ class RegionMessage(TypedDict):
     region: dict[str, Any]
 
 
-class Progress(TypedDict):
-    """One line to show while waiting."""
-
-    type: Literal["progress"]
-    text: str
-
-
 class Failed(TypedDict):
     """The run failed; the MP9xx ``code`` determines the outcome. ``place``: the location, if in the user's code."""
 
@@ -82,14 +75,18 @@ class Done(TypedDict):
 
 
 class Exit(TypedDict):
-    """From the supervisor, after the program's process has ended. Consumed by the parent, never passed on."""
+    """From the supervisor, after the program's process has ended. Consumed by the parent, never passed on.
+
+    ``asked``: the supervisor ended the program because it was told to.
+    """
 
     type: Literal["exit"]
     code: int | None
     signal: int | None
+    asked: bool
 
 
-Message: TypeAlias = Hello | Started | Step | FindingMessage | RegionMessage | Progress | Failed | Stopping | Done | Exit
+Message: TypeAlias = Hello | Started | Step | FindingMessage | RegionMessage | Failed | Stopping | Done | Exit
 
 _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "hello": {"python": (str,), "torch": (str,), "pid": (int,)},
@@ -97,13 +94,12 @@ _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "step": {"n": (int,), "unit": (str,)},
     "finding": {"finding": (dict,)},
     "region": {"region": (dict,)},
-    "progress": {"text": (str,)},
     "failed": {
         "code": (str,), "message": (str,), "traceback": (str,), "exit_code": (int,), "place": (dict, type(None)),
     },
     "stopping": {},
     "done": {"report": (dict,)},
-    "exit": {"code": (int, type(None)), "signal": (int, type(None))},
+    "exit": {"code": (int, type(None)), "signal": (int, type(None)), "asked": (bool,)},
 }  # fmt: skip
 
 
@@ -124,6 +120,20 @@ def decode(line: bytes) -> Message | None:
     if fields is None or any(not isinstance(data.get(name), kinds) for name, kinds in fields.items()):
         return None
     return data  # type: ignore[return-value]  # checked against the table above
+
+
+def error_message(
+    code: str, message: str, *, exit_code: int, traceback: str = "", place: dict[str, Any] | None = None
+) -> Message:
+    """A ``failed`` message."""
+    return {
+        "type": "failed",
+        "code": code,
+        "message": message,
+        "traceback": traceback,
+        "exit_code": exit_code,
+        "place": place,
+    }
 
 
 class Decoder:

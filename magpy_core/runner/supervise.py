@@ -109,12 +109,12 @@ def _supervise(program: int, commands: int, out: int) -> int:
                 elif WHERE in data and (number := where_signal()) is not None:
                     _send(program, number)
         reaper.reap()
-    if not end_requests:
+    asked = bool(end_requests)
+    if not asked:
         _wait_ended(os.getpid(), LEFTOVER_GRACE, reaper)
     end_tree(os.getpid(), reaper=reaper)
     reaper.reap()
-    _report(out, reaper.status)
-    return 0
+    return _report(out, reaper.status, asked=asked)
 
 
 def _read(fd: int) -> bytes:
@@ -126,7 +126,8 @@ def _read(fd: int) -> bytes:
         return b""
 
 
-def _report(out: int, status: int | None) -> None:
+def _report(out: int, status: int | None, *, asked: bool) -> int:
+    """Sends how the program ended; returns the exit status that says so to who started the supervisor."""
     from magpy_core.runner.protocol import encode
 
     code = signalled = None
@@ -134,11 +135,12 @@ def _report(out: int, status: int | None) -> None:
         value = os.waitstatus_to_exitcode(status)
         code, signalled = (value, None) if value >= 0 else (None, -value)
     # The program may have died in the middle of a line: the newline in front ends it.
-    line = b"\n" + encode({"type": "exit", "code": code, "signal": signalled})
+    line = b"\n" + encode({"type": "exit", "code": code, "signal": signalled, "asked": asked})
     try:
         os.write(out, line)
     except OSError:
-        return  # the parent has exited
+        pass  # the parent has exited
+    return 1 if asked or code is None else code
 
 
 def _send(pid: int, number: int) -> None:

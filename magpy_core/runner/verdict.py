@@ -34,6 +34,7 @@ class Collector:
         self.pid: int | None = None
         self.steps = 0
         self.stopping = False
+        self._ended: Ended = "itself"
         self._failed: Failed | None = None
         self._done: Done | None = None
         self._exit: Exit | None = None
@@ -41,8 +42,9 @@ class Collector:
         self._regions: dict[str, RegionSummary] = {}
 
     @property
-    def started(self) -> bool:
-        return self.pid is not None
+    def heard(self) -> bool:
+        """Whether the program's interpreter has sent anything about itself."""
+        return self.pid is not None or self._failed is not None
 
     def take(self, message: Message) -> Message | None:
         """Records ``message``; returns it if the caller should get it now."""
@@ -79,12 +81,17 @@ class Collector:
                 pass  # as above; use the streamed findings
         return Report(self.request.entrypoint, list(self._regions.values()), list(self._findings.values()))
 
-    def finish(self, ended: Ended, timings: dict[str, float], noise: list[str]) -> tuple[list[Message], Outcome]:
+    def ending(self, why: Ended) -> None:
+        """Records why the program is about to be ended, if it has not ended yet."""
+        if self._exit is None and self._ended == "itself":
+            self._ended = why
+
+    def finish(self, timings: dict[str, float], noise: list[str]) -> tuple[list[Message], Outcome]:
         """The remaining messages for the caller (the runner's findings, then ``done``), and the outcome."""
         report = self._report()
         report.timings = {**timings, **report.timings}
         report.steps = self.steps
-        kind, code, message, place = self._decide(ended, noise, report)
+        kind, code, message, place = self._decide(noise, report)
         remaining: list[Message] = []
         if code is not None:
             finding = Finding(code, message, self._location(place))
@@ -97,21 +104,22 @@ class Collector:
             message, exit_code, number = "", 0, None
         return remaining, Outcome(kind, exit_code, number, message, report)
 
-    def _decide(self, ended: Ended, noise: list[str], report: Report) -> tuple[Kind, str | None, str, dict[str, Any] | None]:
+    def _decide(self, noise: list[str], report: Report) -> tuple[Kind, str | None, str, dict[str, Any] | None]:
         """Kind, finding code, message, place."""
         failed, wanted = self._failed, self.request.steps
         if failed is not None:
             return _KINDS.get(failed["code"], "failed"), failed["code"], failed["message"], failed["place"]
-        if ended == "cancelled":
+        ended_by_others = self._ended == "itself" and self._exit is not None and self._exit["asked"]
+        if self._ended == "cancelled" or ended_by_others:
             return "cancelled", None, "The run was cancelled.", None
-        if ended == "timeout":
+        if self._ended == "timeout":
             place = _stack_place(noise)
             at = f" (it was at {_short(place['file'])}:{place['line']})" if place else ""
             done = f"{self.steps} of {wanted} steps done" if wanted else f"{self.steps} steps done"
             limit = f"within {self.request.timeout:g} s"
             text = f"The program did not finish {limit}, {done}{at}: raise --timeout or lower --steps."
             return "timeout", "MP907", text, place
-        if not self.started:
+        if self.pid is None:
             python = self.request.python or "The interpreter"
             text = f"{python} is not a working Python interpreter: choose another with --python."
             return "tool-error", "MP903", text, None

@@ -28,7 +28,7 @@ from magpy_core.findings import (
     Severity,
     Value,
 )
-from magpy_core.findings.schema import report_schema
+from magpy_core.findings.report import report_schema
 
 GOLDEN = Path(__file__).parent / "formats"
 GITHUB = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "some/project", "GITHUB_SHA": "0123abc"}

@@ -116,7 +116,7 @@ def end(code=0, number=None):
         send(type="step", n=request["steps"], unit="module")
         if not seen:
             region(5)
-    send(type="exit", code=code, signal=number)
+    send(type="exit", code=code, signal=number, asked=False)
     sys.exit(0)
 
 

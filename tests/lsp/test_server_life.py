@@ -66,7 +66,7 @@ async def test_the_command_says_how_the_client_left() -> None:
 async def test_no_torch_in_the_server() -> None:
     code = (
         "import sys, lsp_server.server.main, lsp_server.server.worker, lsp_server.features.summary;"
-        "import lsp_server.formats.run_table, magpy_core.findings.docs;"
+        "import lsp_server.formats.run_table, lsp_server.cli.explain;"
         "assert not [m for m in sys.modules if m.split('.')[0] == 'torch']"
     )
     await asyncio.to_thread(subprocess.run, [sys.executable, "-c", code], check=True)

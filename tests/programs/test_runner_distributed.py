@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report
-from magpy_core.runner.distributed import launch_ranks, merge_ranks
+from magpy_core.runner.distributed import merge_ranks
+from magpy_core.runner.launch import launch
 from magpy_core.runner.request import RunRequest
 
 ROOT = Path(__file__).parents[2]
@@ -79,8 +80,12 @@ def test_findings_of_all_ranks_are_one_and_others_name_their_ranks() -> None:
 
 
 def test_a_launcher_that_can_not_start_says_so(tmp_path: Path) -> None:
-    outcome = launch_ranks(RunRequest(script="x.py", python=str(tmp_path / "python"), cwd=str(tmp_path)), 2).outcome
-    assert outcome.kind == "tool-error" and "can't be started" in outcome.message
+    outcome = launch(RunRequest(script="x.py", python=str(tmp_path / "python"), cwd=str(tmp_path)), 2).outcome
+    assert (
+        outcome.kind == "tool-error"
+        and "is not a Python interpreter" in outcome.message
+        and not outcome.message.startswith("Rank")
+    )
 
 
 @pytest.mark.slow
@@ -114,7 +119,7 @@ def test_a_rank_that_fails_ends_the_run_and_is_named(tmp_path: Path) -> None:
         "import os, time, torch\ntorch.nn.Linear(2, 2)(torch.ones(1, 2))\n"
         "if os.environ['RANK'] == '1':\n    raise ValueError('no')\ntime.sleep(600)\n"
     )
-    handle = launch_ranks(RunRequest(script="fails.py", cwd=str(tmp_path), steps=0, stdout="null", stderr="null"), 2)
+    handle = launch(RunRequest(script="fails.py", cwd=str(tmp_path), steps=0, stdout="null", stderr="null"), 2)
     outcome = handle.outcome
     assert outcome.kind == "failed" and outcome.message.startswith("Rank 1: The program raised ValueError: no")
     assert any(f.code == "MP905" for f in outcome.report.findings)

@@ -17,7 +17,7 @@ from magpy_core.runner.protocol import Decoder, Message, decode, encode
 from tests.programs.runner_help import ROOT
 
 STEP: Message = {"type": "step", "n": 3, "unit": "optimizer"}
-TEXT: Message = {"type": "progress", "text": "compiling 2 of 3\nlines \udcff é"}
+TEXT: Message = {"type": "finding", "finding": {"text": "2 of 3\nlines \udcff é"}}
 
 
 def test_a_message_survives_the_wire() -> None:

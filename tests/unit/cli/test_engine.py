@@ -18,7 +18,7 @@ from lsp_server.cli.main import cli
 from lsp_server.formats import engines, markdown
 from lsp_server.formats.view import View
 from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Report
-from magpy_core.findings.schema import report_schema
+from magpy_core.findings.report import report_schema
 from magpy_core.runner.protocol import Message
 from magpy_core.runner.request import SESSIONS, Outcome, RunRequest
 from tests.unit.cli.test_real import tool as real

@@ -21,7 +21,7 @@ from lsp_server.cli.settings import resolve
 from lsp_server.config import load
 from lsp_server.entrypoints import Entrypoint
 from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report
-from magpy_core.findings.schema import report_schema
+from magpy_core.findings.report import report_schema
 from magpy_core.runner.protocol import Message
 from magpy_core.runner.request import Kind, Outcome, RunRequest
 from tests.unit.cli.test_config import problems, table

@@ -10,7 +10,6 @@ from click.testing import CliRunner, Result
 from lsp_server.cli.main import cli
 from lsp_server.features.fixes import FIXABLE_CODES
 from magpy_core.findings import REGISTRY
-from magpy_core.findings.docs import markdown
 
 
 def explain(*args: str) -> Result:
@@ -32,7 +31,7 @@ def test_a_family_and_several_codes() -> None:
 
 
 def test_markdown_is_the_documentation_page() -> None:
-    assert explain("MP910", "--format", "markdown").output == markdown(REGISTRY["MP910"])
+    assert explain("MP910", "--format", "markdown").output == REGISTRY["MP910"].page
 
 
 def test_all_as_json_has_everything_the_registry_has() -> None:
@@ -58,4 +57,4 @@ def test_color_always() -> None:
 def test_codes_with_a_quick_fix_are_those_that_the_language_server_has_one_for() -> None:
     entries = json.loads(explain("--all", "--format", "json").output)
     assert {e["code"] for e in entries if e["has_fix"]} == set(FIXABLE_CODES)
-    assert "quick fix" in markdown(REGISTRY["MP102"]) and "quick fix" not in markdown(REGISTRY["MP103"])
+    assert "quick fix" in REGISTRY["MP102"].page and "quick fix" not in REGISTRY["MP103"].page

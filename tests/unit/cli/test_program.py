@@ -26,7 +26,7 @@ from lsp_server.cli.options import PROGRAM_ARGS
 from lsp_server.cli.program import exit_status
 from lsp_server.cli.settings import resolve
 from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity
-from magpy_core.findings.schema import report_schema
+from magpy_core.findings.report import report_schema
 from magpy_core.runner.protocol import Message
 from magpy_core.runner.request import Kind, Outcome, RunRequest
 

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from watchfiles import watch
 
-from magpy_core.findings.schema import report_schema
+from magpy_core.findings.report import report_schema
 
 ROOT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-m", "lsp_server.cli"]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -16,6 +17,7 @@ import pytest
 
 from magpy_core.findings import (
     REGISTRY,
+    CaptureSummary,
     Code,
     Finding,
     Location,
@@ -29,8 +31,9 @@ from magpy_core.findings import (
     Value,
     lookup,
 )
-from magpy_core.findings.registry import matching
-from magpy_core.findings.schema import report_schema
+from magpy_core.findings.code import read
+from magpy_core.findings.registry import PAGES, matching
+from magpy_core.findings.report import SCHEMA_VERSION, report_schema
 
 
 def location(file: str = "/p/train.py", line: int = 3) -> Location:
@@ -123,9 +126,30 @@ def test_schema_refuses(where: tuple[str | int, ...], value: object) -> None:
         jsonschema.validate(data, report_schema(), cls=jsonschema.Draft202012Validator)
 
 
-def test_schema_names_every_field_of_a_region() -> None:
-    described = set(report_schema()["$defs"]["region"]["properties"])
-    assert described == {f.name for f in fields(RegionSummary)} | {"speedup"}
+def test_schema_names_every_field() -> None:
+    parts = report_schema()["$defs"]
+    for name, cls, more in (
+        ("region", RegionSummary, {"speedup"}),
+        ("capture", CaptureSummary, set()),
+        ("recompile", Recompile, set()),
+        ("location", Location, set()),
+        ("value", Value, set()),
+    ):
+        assert set(parts[name]["properties"]) == {f.name for f in fields(cls)} | more, name
+    written = Finding("MP102", "m", location(), ranks=(1,), steps=2).to_json()
+    assert set(parts["finding"]["properties"]) == {*written, "fingerprint"}
+    assert {*report_schema()["properties"]} == {*Report("t.py").to_json(), "comparison"}
+
+
+def test_schema_lists_what_the_registry_has() -> None:
+    schema = report_schema()
+    finding = schema["$defs"]["finding"]["properties"]
+    assert finding["code"]["enum"] == list(REGISTRY)
+    assert finding["name"]["enum"] == [code.name for code in REGISTRY.values()]
+    assert finding["severity"]["enum"] == list(Severity)
+    assert schema["properties"]["version"]["const"] == SCHEMA_VERSION and schema["$id"].endswith(f":{SCHEMA_VERSION}")
+    kinds = [schema["$defs"][name]["properties"]["kind"]["enum"] for name in ("region", "compared")]
+    assert kinds == [["module", "optimizer", "function"]] * 2
 
 
 @pytest.mark.parametrize("code", REGISTRY.values(), ids=lambda c: c.code)
@@ -140,6 +164,15 @@ class TestEveryCode:
         assert code.hints and all(hint[-1] in ".`" for hint in code.hints)
         assert not code.title.endswith(".")
 
+    def test_page_names_its_file_family_and_how_to_silence_it(self, code: Code) -> None:
+        assert code.page.startswith(f"# {code.code}: {code.title}\n\n`{code.name}` · {code.family} · default severity: ")
+        silence = (
+            f"\n## Silence it\n\nPut `# magpy: ignore[{code.code}]` on the line, `# magpy: ignore-file[{code.code}]` "
+            f'anywhere in the file, or `ignore = ["{code.code}"]` under `[tool.magpy]` in `pyproject.toml`.\n'
+        )
+        assert (silence in code.page) == (code.language == "python")
+        assert REGISTRY[code.code] is code
+
     def test_example_parses_and_marks_the_line(self, code: Code) -> None:
         for text in filter(None, (code.example, code.fixed)):
             if code.language == "toml":
@@ -148,6 +181,25 @@ class TestEveryCode:
                 ast.parse(text)
         assert re.search(rf"# .*\b{code.code}\b", code.example)
         assert code.code not in code.fixed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("# MP102: ", "# ", "line 1: expected the title `# CODE: ...`"),
+        ("severity: warning", "severity: bad", "line 3: expected the line of name, family and severity"),
+        ("\n**", "\n", "line 5: expected the reason in bold"),
+        ("## What to do", "## What next", "line 19: expected `## What to do` and a list"),
+        ("```python", "```", "line 26: expected `## Example` and a code block"),
+        ("## Silence it", "## Silence", "line 48: expected `## Silence it`, or the end"),
+    ],
+)
+def test_a_page_of_another_form(old: str, new: str, message: str, tmp_path: Path) -> None:
+    text = (PAGES / "MP102.md").read_text(encoding="utf-8")
+    assert old in text
+    (tmp_path / "MP102.md").write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"MP102\.md, {re.escape(message)}$"):
+        read(tmp_path / "MP102.md")
 
 
 def test_names_are_unique() -> None:
@@ -168,7 +220,7 @@ def test_matching_prefixes() -> None:
 
 def test_findings_import_only_the_standard_library() -> None:
     program = (
-        "import sys, magpy_core.findings.docs\n"
+        "import sys, magpy_core.findings\n"
         "own = {'magpy_core', *sys.stdlib_module_names}\n"
         "print(sorted({m.split('.')[0] for m in sys.modules} - own - before))"
     )
