@@ -24,7 +24,7 @@ from magpy_core.monitor.events import Site
 from magpy_core.monitor.record import is_own_file
 
 _COMMENT: Final = re.compile(r"(?:^|\s)#[^'\"]*$")
-_EVENT_FILES: Final = frozenset((hooks.__file__, eval_frame.__file__))
+_EVENT_FILES: Final = frozenset((hooks.FILE, eval_frame.__file__))
 """Files whose functions call an observer: in an event, one of their frames is right above the user's."""
 
 _LIBRARIES: Final = tuple(
