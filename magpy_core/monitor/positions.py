@@ -128,12 +128,6 @@ def current_globals() -> dict[str, Any]:
     return frame.f_globals if frame is not None else {}
 
 
-def current_location() -> Location | None:
-    """The instruction the innermost user frame is at."""
-    frame = user_frame()
-    return None if frame is None else frame_location(frame)
-
-
 def frames_inside(stop: FrameType | None = None) -> Iterator[FrameType]:
     """The frames that are not ours, innermost first; ``stop`` and everything outside of it are left out."""
     frame = user_frame()

@@ -6,18 +6,15 @@ program's, which may count or print, a recording, a guard and a replay must not 
 
 from __future__ import annotations
 
-import abc
 import sys
 import types
 from typing import Any
 
 import torch
 
-from magpy_core._compat.cpython.plain_code import attributes_compared
 from magpy_core.refgraph import natives
-from magpy_core.refgraph.fields import instance_dict, slot_names, slot_value
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.lookup import class_lookup, missing
+from magpy_core.refgraph.lookup import class_lookup
 
 _PLAIN = frozenset({str, int, float, bool, bytes, complex, type(None), type(...), torch.dtype, torch.device, range})
 _LIBRARIES = frozenset({*sys.stdlib_module_names, "torch", "numpy"})
@@ -35,7 +32,7 @@ def quiet(key: Any, depth: int = _DEPTH) -> bool:
     hashed, _ = class_lookup(tp, "__hash__")
     if hashed is object.__hash__ or hashed is None or hashed is torch.Tensor.__hash__:
         return True  # by identity, or not at all
-    if not (_is_quiet(hashed, key, depth) and _is_quiet(class_lookup(tp, "__eq__")[0], key, depth)):
+    if not (_is_quiet(hashed) and _is_quiet(class_lookup(tp, "__eq__")[0])):
         return False
     return not is_a(key, _CONTAINERS) or all(quiet(part, depth - 1) for part in natives.elements(key))
 
@@ -62,25 +59,7 @@ def quiet_keys(container: Any) -> bool:
     return all(type(key) is str or quiet(key) for key in natives.keys(container))
 
 
-def _is_quiet(method: Any, key: Any, depth: int) -> bool:
+def _is_quiet(method: Any) -> bool:
     if not is_a(method, types.FunctionType):
         return is_a(method, (types.WrapperDescriptorType, types.MethodDescriptorType))
-    if str(method.__module__).partition(".")[0] in _LIBRARIES:
-        return True
-    names = attributes_compared(method)
-    return names is not None and all(_quiet_attribute(key, name, depth) for name in names)
-
-
-def _quiet_attribute(key: Any, name: str, depth: int) -> bool:
-    """Whether ``key.<name>`` is read without running anything, and is itself compared and hashed so."""
-    tp: Any = type(key)
-    if class_lookup(tp, "__getattribute__")[1] is not object or not missing(class_lookup(tp, "__getattr__")[0]):
-        return False
-    raw, _ = class_lookup(tp, name)
-    if name == "__class__":
-        return type(tp) in (type, abc.ABCMeta) and raw is object.__dict__["__class__"]
-    if name in slot_names(tp):
-        return quiet(slot_value(key, name), depth - 1)
-    if hasattr(type(raw), "__get__"):
-        return False
-    return quiet((instance_dict(key) or {}).get(name, raw), depth - 1)
+    return str(method.__module__).partition(".")[0] in _LIBRARIES
