@@ -8,7 +8,6 @@ import torch.fx
 from magpy_core._compat.torch import fake as fake_compat
 from magpy_core._compat.torch import hoist
 from magpy_core._compat.torch import inductor as compat
-from magpy_core._compat.torch.decompositions import wrongly_decomposed
 from magpy_core._compat.torch.torch_state import default_device, preserve_torch_state
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
 from magpy_core.backends.base import CompiledGraph
@@ -59,8 +58,6 @@ class AotBackend:
                 if saved is not None:
                     text = f"Autograd saves `{saved}`, which the region writes: its backward pass depends on later calls."
                     raise Unsupported("MP902", text)
-            if (wrong := wrongly_decomposed(graph, lower_fakes, mode)) is not None:
-                raise Unsupported("MP902", f"This torch compiles `{wrong}` incorrectly: its states get another shape.")
             if inductor:
                 compiled = compat.inductor_compile(graph, lower_fakes, mode, fallback_random=same_random)
             else:

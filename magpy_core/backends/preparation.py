@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.decompositions import draws_otherwise, is_recurrent
+from magpy_core._compat.torch.decompositions import is_recurrent, wrong_here
 from magpy_core._compat.torch.fx_targets import device_constructors, printable_targets
 from magpy_core.backends.sharing import may_overlap, split_views, written_again
 from magpy_core.findings import Unsupported
@@ -61,8 +61,8 @@ def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
             raise Unsupported("MP902", "detach_ detaches an external tensor from autograd, which no compiled graph can do")
         if name in _WRONG or (name in _WRONG_OUT and "out" in node.kwargs) or "lu" in name.split("_"):
             raise Unsupported("MP902", f"torch compiles {name} incorrectly")
-        if draws_otherwise(name):
-            raise Unsupported("MP902", f"compiled code draws other random numbers for {name} in this torch version")
+        if wrong := wrong_here(name):
+            raise Unsupported("MP902", wrong)
         if _drops_all(node, name):
             raise Unsupported(
                 "MP902", f"{name} has the rate 1: compiled code draws random numbers, and plain Python draws none"

@@ -12,7 +12,6 @@ from magpy_core.monitor.events import Observer, Site
 from magpy_core.monitor.positions import (
     call_path,
     current_globals,
-    current_location,
     frame_location,
     site_location,
     user_frame,
@@ -27,7 +26,6 @@ __all__ = [
     "call_path",
     "check_versions",
     "current_globals",
-    "current_location",
     "disable",
     "frame_location",
     "is_own_file",

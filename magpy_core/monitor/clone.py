@@ -22,7 +22,6 @@ from magpy_core._compat.torch.dynamo import local_names
 from magpy_core._compat.torch.eval_frame import generator_started
 from magpy_core._compat.versions import PY312, PY313
 from magpy_core.monitor.emit import CALL, COPY, LOAD_ATTR, LOAD_CONST, POP_TOP, PUSH_NULL, SWAP, Emitter
-from magpy_core.monitor.events import Site
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
@@ -37,6 +36,7 @@ _INTRINSIC_UNARY_POSITIVE: Final = 5
 _INTRINSIC_LIST_TO_TUPLE: Final = 6
 
 Rewriter = Callable[["_Instrumenter", Instr], None]
+_Name = str | Callable[["_Instrumenter", Instr], str] | None
 
 
 class _Instrumenter(Emitter):
@@ -59,38 +59,47 @@ class _Instrumenter(Emitter):
         return assemble(self.decoded, self.out, self.labels, tuple(self.consts), self.extra_stack)
 
 
-def _simple(event: str, *depths: int) -> Rewriter:
-    """An event before the instruction, with the operands at these depths and no name."""
+def _event(event: str, *depths: int, name: _Name = None, result: str = "") -> Rewriter:
+    """An event before the instruction, with the operands at these depths (0: None), and one after it for its ``result``."""
 
     def rewrite(self: _Instrumenter, instr: Instr) -> None:
-        self.before(event, self.site(), *depths)
-        self.out.append(instr)
+        site = self.site(name(self, instr) if callable(name) else name)
+        self.before(event, site, *depths)
+        if result:
+            self.around(result, site, [instr], len(depths))
+        else:
+            self.out.append(instr)
 
     return rewrite
 
 
-def _named(event: str, *depths: int) -> Rewriter:
-    """An event before an instruction whose argument is an index into co_names."""
-
-    def rewrite(self: _Instrumenter, instr: Instr) -> None:
-        self.before(event, self.site(self.name(instr.arg)), *depths)
-        self.out.append(instr)
-
-    return rewrite
+def _co_name(self: _Instrumenter, instr: Instr) -> str:
+    return self.name(instr.arg)
 
 
-def _load_global(self: _Instrumenter, instr: Instr) -> None:
-    self.before("global_read", self.site(self.name(instr.arg >> 1)))
-    self.out.append(instr)
+def _global_name(self: _Instrumenter, instr: Instr) -> str:
+    return self.name(instr.arg >> 1)
+
+
+def _binary_operator(self: _Instrumenter, instr: Instr) -> str:
+    return _BINARY_OPS[instr.arg]
+
+
+def _comparison(self: _Instrumenter, instr: Instr) -> str:
+    return dis.cmp_op[instr.arg >> (5 if PY313 else 4 if PY312 else 0)]
+
+
+def _negated(symbol: str, negated: str) -> Callable[[_Instrumenter, Instr], str]:
+    return lambda self, instr: negated if instr.arg else symbol
 
 
 def _cell(event: str) -> Rewriter:
     def rewrite(self: _Instrumenter, instr: Instr) -> None:
         self.hook(event, self.site(local_names(self.code)[instr.arg]))
         writes = event == "cell_write"
-        if writes:
-            self.emit(COPY, 3)
         self.emit(_LOAD_CELL, instr.arg)
+        if writes:
+            self.emit(COPY, 4)
         self.call(2 if writes else 1)
         self.emit(POP_TOP)
         self.room(4)
@@ -188,15 +197,7 @@ def _call_ex(self: _Instrumenter, instr: Instr) -> None:
         if has_kwargs:
             self.emit(SWAP, 2)
         self.room(4)
-    self.hook("call_ex", site)
-    self.emit(COPY, 4 + has_kwargs + PY313)
-    for _ in range(1 + has_kwargs):
-        self.emit(COPY, 4 + has_kwargs)
-    if not has_kwargs:
-        self.const(None)
-    self.call(3)
-    self.emit(POP_TOP)
-    self.room(6)
+    self.before("call_ex", site, 2 + has_kwargs + PY313, 1 + has_kwargs, int(has_kwargs))
     self.out.append(instr)
     self.after_call(site)
 
@@ -207,83 +208,31 @@ def _makes_tuple(instr: Instr) -> bool:
     return instr.op in (_OP.get("LIST_TO_TUPLE"), _OP["BUILD_TUPLE"])
 
 
-def _with_result(self: _Instrumenter, instr: Instr, event: str, site: Site) -> None:
-    """An operation on two operands: ``event`` before it, and its result, with the operands, to the ``_result`` event."""
-    self.before(event, site, 2, 1)
-    self.hook(event.removesuffix("_") + "_result", site)
-    for depth in (4, 4, 2, 2):
-        self.emit(COPY, depth)
-    self.out.append(instr)
-    self.call(3)
-    self.emit(SWAP, 3)
-    self.emit(POP_TOP)
-    self.emit(POP_TOP)
-    self.room(6)
-
-
-def _binary(self: _Instrumenter, instr: Instr) -> None:
-    _with_result(self, instr, "binary", self.site(_BINARY_OPS[instr.arg]))
-
-
-def _unary(symbol: str) -> Rewriter:
-    def rewrite(self: _Instrumenter, instr: Instr) -> None:
-        site = self.site(symbol)
-        self.before("unary", site, 1)
-        self.around("unary_result", site, instr)
-
-    return rewrite
+_UNARY_POSITIVE: Final = _event("unary", 1, name="+", result="unary_result")
+_COMPARE: Final = _event("compare", 2, 1, name=_comparison, result="compare_result")
+_SUBSCRIPT: Final = _event("item_read", 2, 1, result="item_read_result")
 
 
 def _intrinsic(self: _Instrumenter, instr: Instr) -> None:
     if instr.arg == _INTRINSIC_UNARY_POSITIVE:
-        _unary("+")(self, instr)
+        _UNARY_POSITIVE(self, instr)
     else:
         self.out.append(instr)
 
 
 def _compare(self: _Instrumenter, instr: Instr) -> None:
-    _with_result(self, instr, "compare", self.site(dis.cmp_op[instr.arg >> (5 if PY313 else 4 if PY312 else 0)]))
+    _COMPARE(self, instr)
     if PY313 and instr.arg & _COMPARE_TO_BOOL:
         instr.arg &= ~_COMPARE_TO_BOOL
         self.before("truth", self.site(None, instr, offset=len(self.decoded.instrs)), 1)
         self.emit(_OP["TO_BOOL"])
 
 
-def _subscript(self: _Instrumenter, instr: Instr) -> None:
-    _with_result(self, instr, "item_read", self.site())
-
-
 def _slice(self: _Instrumenter, instr: Instr) -> None:
     """``x[a:b]``, where the compiler makes no slice object: the slice, then the subscript that it stands for."""
     self.emit(_OP["BUILD_SLICE"], 2)
-    site = self.site()
     instr.op, instr.arg = _OP["BINARY_SUBSCR"], 0
-    _with_result(self, instr, "item_read", site)
-
-
-def _iterate(self: _Instrumenter, instr: Instr) -> None:
-    site = self.site()
-    self.before("iterate", site, 1)
-    self.around("iterate_result", site, instr)
-
-
-def _is(self: _Instrumenter, instr: Instr) -> None:
-    _with_result(self, instr, "is_", self.site("is not" if instr.arg else "is"))
-
-
-def _is_none(self: _Instrumenter, instr: Instr) -> None:
-    self.hook("is_", self.site("is"))  # how it is written in the source is not to be known
-    self.emit(COPY, 3)
-    self.const(None)
-    self.call(2)
-    self.emit(POP_TOP)
-    self.room(4)
-    self.out.append(instr)
-
-
-def _contains(self: _Instrumenter, instr: Instr) -> None:
-    self.before("contains", self.site("not in" if instr.arg else "in"), 2, 1)
-    self.out.append(instr)
+    _SUBSCRIPT(self, instr)
 
 
 def _extend(self: _Instrumenter, instr: Instr) -> None:
@@ -324,32 +273,8 @@ def _convert(self: _Instrumenter, instr: Instr) -> None:
 
 def _formatting(self: _Instrumenter, group: list[Instr], conversion: str | None, has_spec: bool) -> None:
     site = self.site(conversion)
-    self.hook("format", site)
-    if has_spec:
-        self.emit(COPY, 4)
-        self.emit(COPY, 4)
-    else:
-        self.emit(COPY, 3)
-        self.const(None)
-    self.call(2)
-    self.emit(POP_TOP)
-    self.hook("format_result", site)
-    if has_spec:
-        for depth in (4, 4, 2, 2):
-            self.emit(COPY, depth)
-    else:
-        self.emit(COPY, 3)
-        self.const(None)
-        self.emit(COPY, 2)
-    self.out.extend(group)
-    self.call(3)
-    if has_spec:
-        self.emit(SWAP, 3)
-        self.emit(POP_TOP)
-    else:
-        self.emit(SWAP, 2)
-    self.emit(POP_TOP)
-    self.room(6)
+    self.before("format", site, *((2, 1) if has_spec else (1, 0)))
+    self.around("format_result", site, group, 1 + has_spec, nones=0 if has_spec else 1)
 
 
 def _with_except(self: _Instrumenter, instr: Instr) -> None:
@@ -357,11 +282,6 @@ def _with_except(self: _Instrumenter, instr: Instr) -> None:
     self.before("call_exit", site, 4, 1)
     self.out.append(instr)
     self.after_call(site)
-
-
-def _import_name(self: _Instrumenter, instr: Instr) -> None:
-    self.before("import_name", self.site(self.name(instr.arg)))
-    self.out.append(instr)
 
 
 def _raise(self: _Instrumenter, instr: Instr) -> None:
@@ -381,71 +301,73 @@ def _generator(self: _Instrumenter, instr: Instr) -> None:
     self.out.append(instr)
 
 
+# how a branch on None is written in the source is not to be known
+_IS_NONE: Final = _event("is_", 1, 0, name="is")
 _BY_NAME: Final[dict[str, Rewriter]] = {
-    "LOAD_GLOBAL": _load_global,
-    "STORE_GLOBAL": _named("global_write", 1),
-    "DELETE_GLOBAL": _named("global_delete"),
+    "LOAD_GLOBAL": _event("global_read", name=_global_name),
+    "STORE_GLOBAL": _event("global_write", 1, name=_co_name),
+    "DELETE_GLOBAL": _event("global_delete", name=_co_name),
     "LOAD_DEREF": _cell("cell_read"),
     "STORE_DEREF": _cell("cell_write"),
     "DELETE_DEREF": _cell("cell_delete"),
     "LOAD_ATTR": _load_attr,
     "LOAD_METHOD": _load_attr,
     "LOAD_SUPER_ATTR": _load_super_attr,
-    "STORE_ATTR": _named("attr_write", 1, 2),
-    "DELETE_ATTR": _named("attr_delete", 1),
-    "BINARY_SUBSCR": _subscript,
-    "STORE_SUBSCR": _simple("item_write", 2, 1, 3),
-    "DELETE_SUBSCR": _simple("item_delete", 2, 1),
+    "STORE_ATTR": _event("attr_write", 1, 2, name=_co_name),
+    "DELETE_ATTR": _event("attr_delete", 1, name=_co_name),
+    "BINARY_SUBSCR": _SUBSCRIPT,
+    "STORE_SUBSCR": _event("item_write", 2, 1, 3),
+    "DELETE_SUBSCR": _event("item_delete", 2, 1),
     "BINARY_SLICE": _slice,
-    "STORE_SLICE": _simple("item_write_slice", 3, 2, 1, 4),
+    "STORE_SLICE": _event("item_write_slice", 3, 2, 1, 4),
     "KW_NAMES": _call,
     "PRECALL": _call,
     "CALL": _call,
     "CALL_KW": _call_kw,
     "CALL_FUNCTION_EX": _call_ex,
-    "BINARY_OP": _binary,
-    "UNARY_NEGATIVE": _unary("-"),
-    "UNARY_POSITIVE": _unary("+"),
-    "UNARY_INVERT": _unary("~"),
-    "TO_BOOL" if PY313 else "UNARY_NOT": _simple("truth", 1),
+    "BINARY_OP": _event("binary", 2, 1, name=_binary_operator, result="binary_result"),
+    "UNARY_NEGATIVE": _event("unary", 1, name="-", result="unary_result"),
+    "UNARY_POSITIVE": _UNARY_POSITIVE,
+    "UNARY_INVERT": _event("unary", 1, name="~", result="unary_result"),
+    "TO_BOOL" if PY313 else "UNARY_NOT": _event("truth", 1),
     "CALL_INTRINSIC_1": _intrinsic,
     "COMPARE_OP": _compare,
-    "IS_OP": _is,
-    "CONTAINS_OP": _contains,
-    "GET_ITER": _iterate,
-    "GET_YIELD_FROM_ITER": _simple("iterate", 1),
-    "UNPACK_SEQUENCE": _simple("unpack", 1),
-    "UNPACK_EX": _simple("unpack", 1),
+    "IS_OP": _event("is_", 2, 1, name=_negated("is", "is not"), result="is_result"),
+    "CONTAINS_OP": _event("contains", 2, 1, name=_negated("in", "not in")),
+    "GET_ITER": _event("iterate", 1, result="iterate_result"),
+    "GET_YIELD_FROM_ITER": _event("iterate", 1),
+    "UNPACK_SEQUENCE": _event("unpack", 1),
+    "UNPACK_EX": _event("unpack", 1),
     "BUILD_SET": _display(1),
     "BUILD_MAP": _display(2),
-    "SET_ADD": _simple("hashed", 1),
-    "MAP_ADD": _simple("hashed", 2),
+    "SET_ADD": _event("hashed", 1),
+    "MAP_ADD": _event("hashed", 2),
     "LIST_EXTEND": _extend,
     "SET_UPDATE": _extend,
     "DICT_UPDATE": _extend,
     "DICT_MERGE": _extend,
-    "MATCH_SEQUENCE": _simple("match", 1),
-    "MATCH_MAPPING": _simple("match", 1),
-    "MATCH_KEYS": _simple("match", 2),
-    "MATCH_CLASS": _simple("match_class", 3, 2, 1),
-    "GET_LEN": _simple("match", 1),
+    "MATCH_SEQUENCE": _event("match", 1),
+    "MATCH_MAPPING": _event("match", 1),
+    "MATCH_KEYS": _event("match", 2),
+    "MATCH_CLASS": _event("match_class", 3, 2, 1),
+    "GET_LEN": _event("match", 1),
     "FORMAT_VALUE": _format,
     "CONVERT_VALUE": _convert,
     "FORMAT_SIMPLE": lambda self, instr: _formatting(self, [instr], None, False),
     "FORMAT_WITH_SPEC": lambda self, instr: _formatting(self, [instr], None, True),
-    "BEFORE_WITH": _simple("with_enter", 1),
-    "BEFORE_ASYNC_WITH": _simple("with_enter", 1),
+    "BEFORE_WITH": _event("with_enter", 1),
+    "BEFORE_ASYNC_WITH": _event("with_enter", 1),
     "WITH_EXCEPT_START": _with_except,
-    "IMPORT_NAME": _import_name,
-    "IMPORT_FROM": _named("import_from", 1),
-    "CHECK_EXC_MATCH": _simple("caught", 2, 1),
-    "CHECK_EG_MATCH": _simple("caught", 2, 1),
+    "IMPORT_NAME": _event("import_name", name=_co_name),
+    "IMPORT_FROM": _event("import_from", 1, name=_co_name),
+    "CHECK_EXC_MATCH": _event("caught", 2, 1),
+    "CHECK_EG_MATCH": _event("caught", 2, 1),
     "RAISE_VARARGS": _raise,
-    "YIELD_VALUE": _simple("yield_", 1),
-    "RETURN_VALUE": _simple("return_", 1),
+    "YIELD_VALUE": _event("yield_", 1),
+    "RETURN_VALUE": _event("return_", 1),
     "RETURN_GENERATOR": _generator,
     **{
-        name: _is_none if name.endswith("NONE") else _simple("truth", 1)
+        name: _IS_NONE if name.endswith("NONE") else _event("truth", 1)
         for name in _OP
         if name.startswith(("POP_JUMP_", "JUMP_IF_")) and (name.endswith("NONE") or not PY313)
     },

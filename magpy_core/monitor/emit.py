@@ -80,10 +80,13 @@ class Emitter:
         self.extra_stack = max(self.extra_stack, slots)
 
     def before(self, event: str, site: Site, *depths: int) -> None:
-        """Call an event's hook with copies of the operands at these depths (1 is the top of the stack)."""
+        """Call an event's hook with copies of the operands at these depths (1 is the top of the stack; 0: None)."""
         self.hook(event, site)
         for pushed, depth in enumerate(depths):
-            self.emit(COPY, depth + 2 + pushed)
+            if depth:
+                self.emit(COPY, depth + 2 + pushed)
+            else:
+                self.const(None)
         self.call(len(depths))
         self.emit(POP_TOP)
         self.room(2 + len(depths))
@@ -116,16 +119,22 @@ class Emitter:
         self.emit(POP_TOP)
         self.room(values + 4)
 
-    def around(self, event: str, site: Site, instr: Instr) -> None:
-        """``instr`` itself, on one operand; then the event's hook takes the operand and the result, and gives the result."""
+    def around(self, event: str, site: Site, group: list[Instr], operands: int, nones: int = 0) -> None:
+        """The operation itself, ``group``; then its event's hook takes the operands (and so many times None) and the result,
+        and gives the result."""
         self.hook(event, site)
-        self.emit(COPY, 3)
-        self.emit(COPY, 1)
-        self.out.append(instr)
-        self.call(2)
-        self.emit(SWAP, 2)
-        self.emit(POP_TOP)
-        self.room(4)
+        for _ in range(operands):
+            self.emit(COPY, operands + 2)
+        for _ in range(nones):
+            self.const(None)
+        for _ in range(operands):
+            self.emit(COPY, operands + nones)
+        self.out.extend(group)
+        self.call(operands + nones + 1)
+        self.emit(SWAP, operands + 1)
+        for _ in range(operands):
+            self.emit(POP_TOP)
+        self.room(2 * operands + nones + 2)
 
     def after_call(self, site: Site) -> None:
         """Hand the result on top of the stack to the hook, and take what it returns in its place."""
@@ -141,7 +150,7 @@ class Emitter:
         self.before("attr_read", site, 1)
         instr.op, instr.arg = LOAD_ATTR, index << 1 if PY312 else index
         if self.name(index) in WITH_RESULT and not method:
-            self.around("attr_result", site, instr)
+            self.around("attr_result", site, [instr], 1)
         else:
             self.out.append(instr)
         if method:

@@ -123,9 +123,9 @@ class Observer:
 
     def iterate(self, site: Site, obj: object) -> None: ...
 
-    def iterate_result(self, site: Site, obj: object, iterator: Any) -> object:
-        """``iterator`` is what the for loop is about to use; another one over equal elements may take its place."""
-        return iterator
+    def iterate_result(self, site: Site, obj: object, result: Any) -> object:
+        """``result`` is what the for loop is about to use; another iterator over equal elements may take its place."""
+        return result
 
     def unpack(self, site: Site, obj: object) -> None: ...
 

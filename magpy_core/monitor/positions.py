@@ -24,7 +24,7 @@ from magpy_core.monitor.events import Site
 from magpy_core.monitor.record import is_own_file
 
 _COMMENT: Final = re.compile(r"(?:^|\s)#[^'\"]*$")
-_EVENT_FILES: Final = frozenset((hooks.__file__, eval_frame.__file__))
+_EVENT_FILES: Final = frozenset((hooks.FILE, eval_frame.__file__))
 """Files whose functions call an observer: in an event, one of their frames is right above the user's."""
 
 _LIBRARIES: Final = tuple(
@@ -126,12 +126,6 @@ def current_globals() -> dict[str, Any]:
     """The globals of :func:`user_frame`: what ``global_read`` and the other global events are about."""
     frame = user_frame()
     return frame.f_globals if frame is not None else {}
-
-
-def current_location() -> Location | None:
-    """The instruction the innermost user frame is at."""
-    frame = user_frame()
-    return None if frame is None else frame_location(frame)
 
 
 def frames_inside(stop: FrameType | None = None) -> Iterator[FrameType]:

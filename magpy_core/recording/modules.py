@@ -15,8 +15,8 @@ import torch
 import torch.fx
 import torch.utils.checkpoint
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
-from magpy_core._compat.torch.parallel import PARALLEL_FORWARD
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.guards.helpers import HOOK_DICTS
@@ -115,7 +115,7 @@ class ModuleCalls(Tracker):
 FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {
     nn.Module._wrapped_call_impl: ModuleCalls.module_getattr,
     nn.Module._call_impl: ModuleCalls.module_call,
-    PARALLEL_FORWARD: ModuleCalls.parallel_call,
+    DistributedDataParallel.forward: ModuleCalls.parallel_call,
     nn.Module.__getattr__: ModuleCalls.module_getattr,
     nn.Module.__setattr__: ModuleCalls.module_setattr,
     nn.Module.__delattr__: ModuleCalls.module_setattr,

@@ -163,8 +163,8 @@ class Discovery:
     def _install(self) -> None:
         import torch
 
-        from magpy_core._compat.torch.call_context import in_backward, in_tracer
         from magpy_core._compat.torch.parallel import wraps_for_processes
+        from magpy_core._compat.torch.surroundings import in_backward, in_tracer
 
         self._clock.mark("import_torch")
         if self._monitoring.starts_with_compiler:

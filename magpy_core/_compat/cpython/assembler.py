@@ -12,6 +12,7 @@ from __future__ import annotations
 import dis
 import opcode
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
@@ -36,44 +37,38 @@ Position = tuple[int | None, int | None, int | None, int | None]
 """(line, end line, column, end column), as ``code.co_positions()`` gives it."""
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Instr:
     """One instruction. ``target`` is the instruction a jump goes to; ``offset`` is its byte offset in the original."""
 
-    __slots__ = ("arg", "offset", "op", "pos", "target")
-
-    def __init__(self, op: int, arg: int, pos: Position, offset: int = -1, target: Instr | None = None) -> None:
-        self.op = op
-        self.arg = arg
-        self.pos = pos
-        self.offset = offset
-        self.target = target
+    op: int
+    arg: int
+    pos: Position
+    offset: int = -1
+    target: Instr | None = None
 
     def __repr__(self) -> str:
         return f"<{self.offset} {dis.opname[self.op]} {self.arg}>"
 
 
+@dataclass(eq=False, slots=True)
 class Handler:
     """One row of the exception table: instructions ``start`` .. ``stop`` (exclusive; None is the end) go to ``target``."""
 
-    __slots__ = ("depth", "lasti", "start", "stop", "target")
-
-    def __init__(self, start: Instr, stop: Instr | None, target: Instr, depth: int, lasti: bool) -> None:
-        self.start = start
-        self.stop = stop
-        self.target = target
-        self.depth = depth
-        self.lasti = lasti
+    start: Instr
+    stop: Instr | None
+    target: Instr
+    depth: int
+    lasti: bool
 
 
+@dataclass(eq=False, slots=True)
 class Decoded:
     """A code object taken apart."""
 
-    __slots__ = ("code", "handlers", "instrs")
-
-    def __init__(self, code: CodeType, instrs: list[Instr], handlers: list[Handler]) -> None:
-        self.code = code
-        self.instrs = instrs
-        self.handlers = handlers
+    code: CodeType
+    instrs: list[Instr]
+    handlers: list[Handler]
 
 
 def decode(code: CodeType) -> Decoded:

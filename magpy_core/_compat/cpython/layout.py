@@ -1,7 +1,8 @@
-"""How CPython lays instances out: whether a class has state that only C code sees.
+"""How CPython lays instances out: whether a class has state that only C code sees; what functions written in C are bound to.
 
 Layout fact used: a class statement adds at most one pointer to its base's size for each slot, for ``__dict__`` and for
-``__weakref__``; whatever is beyond that belongs to C code. Key functions: ``native_state``, ``is_heap_type``.
+``__weakref__``; whatever is beyond that belongs to C code. Key functions: ``native_state``, ``is_heap_type``,
+``bound_object``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import functools
 import struct
 import types
 from collections.abc import Callable
+from typing import Any
 
 _POINTER = struct.calcsize("P")
 
@@ -39,3 +41,13 @@ def _native_state(tp: type) -> type | None:
 native_state: Callable[[type], type | None] = functools.lru_cache(maxsize=4096)(_native_state)
 """The class along ``tp``'s layout that keeps state in C (``int``, ``re.Match``, a pybind class); None for a class whose
 instances are made of ``__dict__`` and slots only."""
+
+_RECORDS = ("PyCapsule", "pybind11_builtins")
+
+
+def bound_object(method: Any) -> Any:
+    """What a builtin method or a method wrapper is bound to; None for functions. An extension's functions are bound to their
+    module, or to a record of their own (pybind11's: a capsule, or a class of its builtins)."""
+    owner = method.__self__
+    kind = type(owner)
+    return None if kind is types.ModuleType or kind.__name__ in _RECORDS or kind.__module__ in _RECORDS else owner

@@ -1,7 +1,7 @@
-"""Functions of torch, in Python, that change how torch works from then on, in ways that no graph holds.
+"""Functions of torch that change how torch works from then on, in ways that no graph holds.
 
-Their frames are not monitored: they are in files that are otherwise a thin layer over operators. Key function:
-``state_changers``.
+The frames of those in Python are not monitored: they are in files that are otherwise a thin layer over operators. Key
+functions: ``state_changers``, ``changes_setting``.
 """
 
 from __future__ import annotations
@@ -49,3 +49,18 @@ def state_changers() -> dict[types.CodeType, str]:
         if isinstance(method, types.FunctionType):
             found[method.__code__] = f"{module.__name__}.{owner}"
     return found
+
+
+_SETTINGS = (
+    "_set_cudnn_enabled", "_set_cudnn_benchmark", "_set_cudnn_deterministic", "_set_cudnn_allow_tf32",
+    "_set_cudnn_depthwise_kernel", "_cuda_set_cudnn_benchmark_limit", "_set_fp32_precision_setter",
+)  # fmt: skip
+_SETTERS = {
+    name: getattr(torch._C, name) for name in _SETTINGS if hasattr(torch._C, name)
+}  # not every torch has all of them
+
+
+def changes_setting(fn: Any) -> bool:
+    """Whether a function changes a setting of torch's backends (``torch.backends.cudnn.flags(...)``), which no object
+    shows: they are kept in C++."""
+    return fn is not None and _SETTERS.get(getattr(fn, "__name__", "")) is fn

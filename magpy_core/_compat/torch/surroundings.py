@@ -109,7 +109,7 @@ def foreign() -> str:
         return "a transform of torch.func (grad, vmap, jvp, ...)"
     if forward_ad._current_level >= 0:
         return "forward-mode differentiation"
-    if torch._C._get_tracing_state() is not None:
+    if in_tracer():
         return "torch.jit.trace"
     if is_fx_symbolic_tracing():
         return "torch.fx's tracing"
@@ -123,6 +123,16 @@ def foreign() -> str:
     if functional := _replaced_functional():
         return f"a replaced `torch.nn.functional.{functional}`"
     return ""
+
+
+def in_backward() -> bool:
+    """Whether this thread is executing a backward pass (a checkpoint's recomputation, a hook)."""
+    return bool(torch._C._current_graph_task_id() != -1)
+
+
+def in_tracer() -> bool:
+    """Whether ``torch.jit.trace`` is recording on this thread."""
+    return torch._C._get_tracing_state() is not None
 
 
 def saved_tensor_hooks() -> bool:

@@ -11,7 +11,7 @@ import torch
 import torch.fx
 import torch.utils.checkpoint
 
-from magpy_core._compat.torch.settings import changes_setting
+from magpy_core._compat.torch.state_changers import changes_setting
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.methods import CLASS_METHODS

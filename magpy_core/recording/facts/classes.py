@@ -11,7 +11,7 @@ import torch
 import torch.fx
 import torch.utils.checkpoint
 
-from magpy_core._compat.cpython.native_functions import bound_object
+from magpy_core._compat.cpython.layout import bound_object
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.policy import module_of
 from magpy_core.recording.callees import BUILTIN_FUNCTION

@@ -99,7 +99,7 @@ class Contents(Tracker):
             "MP111",
             f"{HERE} looks into {a_type(node.obj)} with a key whose `__hash__` or `__eq__` is user code ({a_type(impure)}), "
             "which a guard would run more often than the program does.",
-            hint="Let `__hash__` and `__eq__` do nothing but hash and compare attributes, or use plain values as keys.",
+            hint="Use plain values, tuples of them or members of an Enum as keys.",
             site=site,
         )
         return False
