@@ -150,11 +150,6 @@ class GuardWriter:
         self.lines.append(f"{name} = {expression}")
         return name
 
-    def take(self) -> list[str]:
-        """The lines written so far, which are removed from ``lines``."""
-        lines, self.lines = self.lines, []
-        return lines
-
     # -- checks ------------------------------------------------------------------------------------------------
 
     def fail_if(self, condition: str, site: Any) -> None:

@@ -1,7 +1,7 @@
 """Source: how to reach a value from the region's roots at entry. Interned, so equality is identity.
 
-A source is a small expression. ``evaluate`` interprets it, ``render`` gives the Python text used in generated
-guards, ``describe`` the text shown to people; what each of its steps does is in ``source_kinds``.
+A source is a small expression. ``evaluate`` interprets it, ``describe`` gives the text shown to people; what each of its
+steps does is in ``source_kinds``.
 Key types: Source, SourceTable.
 """
 
@@ -63,9 +63,6 @@ class Source:
     def step(self, base: Any) -> Any:
         """The value, from that of ``base``; of a source whose key is not a source itself."""
         return self.step_kind.read(base, self.key)
-
-    def render(self, base: str, key: str) -> str:
-        return self.step_kind.template.format(b=base, k=key)
 
     def chain(self) -> list[Source]:
         """Root first."""

@@ -47,7 +47,7 @@ def test_a_path_evaluates_renders_and_describes() -> None:
     assert source.evaluate((Thing(),), {}) == 20
     assert source.describe() == "thing.table['k\\'\"'][1]"
     assert [s.kind for s in source.chain()] == ["arg", "attr", "dict_item", "list_item"]
-    assert eval(source.render("base", "1"), {"base": [5, 6], "list_getitem": list.__getitem__}) == 6
+    assert eval(source.step_kind.template.format(b="base", k="1"), {"base": [5, 6], "list_getitem": list.__getitem__}) == 6
 
 
 def test_a_key_that_is_itself_from_outside() -> None:
