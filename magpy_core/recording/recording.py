@@ -1,4 +1,4 @@
-"""Recording: the observer of one monitored run. It builds the trackers and sends each event to the one that handles it.
+"""Recording: the observer of one monitored run. It has the trackers built and sends each event to the one that handles it.
 
 A tracker owns its fields; what several of them write to is the `Ledger`. Key type: Recording.
 """
@@ -29,7 +29,7 @@ class Recording(Observer):
         basics = Basics()
         self.facts, self.access, self.calls, self.nodes = Facts(), Access(), Calls(), Nodes()
         groups = {"facts": self.facts, "access": self.access, "calls": self.calls, "nodes": self.nodes}
-        parts = {"ledger": ledger, "journal": journal, **groups}
+        parts: dict[str, Any] = {"ledger": ledger, "journal": journal, **groups}
         build(basics, parts)
         for group in groups.values():
             build(group, parts)
