@@ -19,11 +19,10 @@ class Age(Tracker):
 
     _young: set[int] | None = field(default=None, init=False)
     only_inside: dict[int, tuple[Any, Unsupported, Any]] = field(default_factory=dict, init=False)
-    _keeps_objects: bool = field(default=True, init=False)  # until the death of one has an effect
 
     def assume_internal(self, obj: Any) -> None:
         """``obj`` has no source: the region must have made it, which is checked at exit."""
-        if self._keeps_objects and id(obj) not in self.refgraph.assumed_internal:
+        if id(obj) not in self.refgraph.assumed_internal:
             self.refgraph.assumed_internal[id(obj)] = (obj, self.journal.site)
 
     def is_made_inside(self, obj: Any) -> bool | None:
@@ -34,22 +33,6 @@ class Age(Tracker):
         if id(obj) in self._young:
             return True
         return False if gc.is_tracked(obj) else None
-
-    def keep_no_objects(self) -> None:
-        """Something happens when an object dies: from now on, no list of the recording keeps one alive."""
-        self._keeps_objects = False
-        self.refgraph.assumed_internal.clear()
-
-    def drop_internal(self) -> None:
-        """Drop the references to what the region has made, so that it dies when it would have."""
-        self.forget_young()
-        for held in (self.refgraph.assumed_internal, self.only_inside):
-            for key in [key for key, kept in held.items() if self.is_made_inside(kept[0])]:
-                del held[key]
-
-    def forget_young(self) -> None:
-        """The region may have made more objects since they were last listed."""
-        self._young = None
 
     def check_assumptions(self) -> None:
         """Every object that was assumed internal must have been made inside."""

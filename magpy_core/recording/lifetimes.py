@@ -10,16 +10,11 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
-import torch.fx
-import torch.utils.checkpoint
-
 from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
 from magpy_core.recording.age import Age
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
-from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -38,14 +33,13 @@ class Lifetimes(Tracker):
         if kinds.has_finalizer(cls) and not policy.is_host_module(cls.__module__):  # what that does is refused as it does it
             self.journal.abort(f"A {cls.__name__} is created here; replay can't repeat when its `__del__` runs.", site)
         elif issubclass(cls, weakref.ref) and len(args) > 1 and args[1] is not None:
-            self.refuse_watched_death(
-                "A weak reference with a callback is created here; replay can't repeat when the callback runs.", site
-            )
+            text = "A weak reference with a callback is created here; replay can't repeat when the callback runs."
+            self.journal.abort(text, site)
 
     def call_weakref(self, site: Any, fn: Any) -> None:
         if (node := self.refgraph.node(fn)) is None:
-            self.drop_internal_references(fn, site)
-            return
+            hint = "Keep the object itself."
+            self.journal.abort(f"{HERE} reads a weak reference made in the region.", site, "MP111", hint)
         target = weakref.ref.__call__(fn)
         if self.held_only_by_snapshots(target):
             del target
@@ -70,15 +64,3 @@ class Lifetimes(Tracker):
             if snapshot is not None and snapshot.holds(obj) and not Snapshot(node.obj, node.kind).holds(obj):
                 return True
         return False
-
-    def refuse_watched_death(self, text: str, site: Any) -> None:
-        """Something is to happen when an object dies: no capture comes of it, and from now on no list of ours keeps any."""
-        self.journal.refuse("MP110", text, site=site)
-        self.age.keep_no_objects()
-
-    def drop_internal_references(self, reference: Any, site: Any) -> None:
-        """A weak reference made inside the region is read: its object must not live longer because of the recording."""
-        self.age.drop_internal()
-        if is_a(weakref.ref.__call__(reference), torch.Tensor):
-            text = f"{HERE} dereferences a weak reference to a tensor, which lives longer while it is recorded."
-            self.journal.abort(text, site, "MP111", hint="Keep the tensor itself.")

@@ -14,13 +14,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.fx
-import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import Callback, Reads, entry
-from magpy_core.knowledge.methods import container_method
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.call_stack import CallStack, Consumer
 from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, MEMBER
@@ -129,10 +126,9 @@ class Callbacks(Tracker):
         owner = getattr(fn, "__self__", None)
         reads = entry(fn).reads_inside
         self.formats |= reads is Reads.TEXT
-        if kinds.kind_of(owner) in kinds.CONTAINERS:
-            self._any_method(owner, fn.__name__, site)
-        elif (
+        if (
             is_a(fn, GETTERS)
+            or kinds.kind_of(owner) in kinds.CONTAINERS
             or is_a(owner, (*MEMBER, property))
             or (
                 reads is Reads.ANYTHING
@@ -194,16 +190,6 @@ class Callbacks(Tracker):
     def unobservable(self, site: Any, fn: Any) -> Callable[[], None]:
         """What to do where ``fn``, whose result must be observed, is called by native code."""
         return lambda: self.refuse_unobserved(site, fn)
-
-    def _any_method(self, owner: Any, name: str, site: Any) -> None:
-        """A method of a container is called with what nobody knows: all of it counts."""
-        node = self.facts.roots.node_for(owner)
-        if node is None:
-            return
-        if container_method(name).writes:
-            self.refgraph.snapshot(node)
-            self.access.writes.mark_written(node, site)
-        self.facts.contents.whole(node, site)
 
     def elements_of(self, site: Any, values: Iterable[Any]) -> None:
         """Native code looks into the elements of these: containers, or iterators over containers."""

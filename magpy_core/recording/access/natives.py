@@ -7,9 +7,7 @@ Key type: Natives.
 from __future__ import annotations
 
 import functools
-import itertools
 import operator
-import re
 import string
 import types
 from collections.abc import Iterator
@@ -17,8 +15,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.fx
-import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
@@ -33,23 +29,14 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
 
 _STATE_HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__")
-_STEP = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")  # of a field of a format string
 
 
-def _fields(text: str, automatic: Iterator[int]) -> Iterator[tuple[Any, list[tuple[bool, Any]]]]:
-    """The fields of a format string, those in format specifications too: the argument, and what is looked up in it."""
+def _fields(text: str) -> Iterator[str]:
+    """The fields of a format string, those in format specifications too."""
     for _, field, spec, _ in string.Formatter().parse(text):
-        if field is None:
-            continue
-        first = re.match(r"[^.\[]*", field)[0]  # type: ignore[index]
-        steps = [(bool(attr), attr or _key(item)) for attr, item in _STEP.findall(field, len(first))]
-        yield _key(first) if first else next(automatic), steps
-        if spec:
-            yield from _fields(spec, automatic)
-
-
-def _key(text: str) -> int | str:
-    return int(text) if text.isdecimal() else text
+        if field is not None:
+            yield field
+            yield from _fields(spec or "")
 
 
 @dataclass(eq=False)
@@ -93,12 +80,10 @@ class Natives(Tracker):
         """``C.slot.__get__(obj)``: a slot is used through its descriptor."""
         if is_a(obj, torch.Tensor) or obj is None or name not in ("__get__", "__set__", "__delete__"):
             return
-        if lookup.class_lookup(type(obj), member.__name__)[0] is not member:
+        if name != "__get__" or lookup.class_lookup(type(obj), member.__name__)[0] is not member:
             self.journal.refuse("MP104", f"{HERE} uses a hidden slot of an object.", site=site)
-        elif name == "__get__":
+        else:
             self.access.reads.raw_attr(obj, member.__name__, site)
-        elif (node := self.access.writes.before_write(obj, site)) is not None:
-            node.forced.append(("set_attr", member.__name__))
 
     def pickles(self, fn: Any, args: tuple[Any, ...]) -> bool:
         """Whether this is pickle's native code, and it is given objects: whatever state they have would be read."""
@@ -113,8 +98,12 @@ class Natives(Tracker):
         if is_a(make, functools.partial):  # a methodcaller with keywords
             given, keywords = (*make.args, *given), make.keywords
         if is_a(fn, operator.attrgetter):
-            for path in given:
-                self._walk(site, obj, [(True, name) for name in path.split(".")])
+            for name in given:
+                if "." in name:
+                    text = f"{HERE} follows a chain of attributes in native code, past what events can show."
+                    self.journal.refuse("MP104", text, hint="Write the attribute chain in Python: `obj.a.b`.", site=site)
+                else:
+                    self.access.reads.attr(obj, name, site)
         elif is_a(fn, operator.itemgetter):
             self.access.arguments.read(site, args, {})
             for key in given:
@@ -126,41 +115,15 @@ class Natives(Tracker):
             if owner is not None and not is_a(raw, types.FunctionType) and callable(raw):
                 self.calls.dispatch.dispatch(site, raw, (obj, *given[1:]), keywords)
 
-    def _walk(self, site: Any, obj: Any, steps: list[tuple[bool, Any]]) -> Any:
-        """Native code follows attributes and items one after the other. Gives what it finds, if that is known."""
-        for i, (is_attr, key) in enumerate(steps):
-            if is_attr:
-                self.access.reads.attr(obj, key, site)
-                known, obj = self._static(obj, key)
-            else:
-                self.access.items.read(obj, key, site)
-                known = type(obj) in (dict, list, tuple)
-                obj = obj[key] if known else None
-            if not known and i + 1 < len(steps):
-                text = f"{HERE} follows a chain of attributes in native code, past what events can show."
-                self.journal.refuse("MP104", text, hint="Write the attribute chain in Python: `obj.a.b`.", site=site)
-                return None
-        return obj
-
-    @staticmethod
-    def _static(obj: Any, name: str) -> tuple[bool, Any]:
-        """(whether it is known, the value) of an attribute, without running anything."""
-        if is_a(obj, (torch.Tensor, type, types.ModuleType)):
-            return False, None
-        found = lookup.resolve(obj, name)
-        return found.where in ("instance", "slot", "module"), found.value
-
-    def format_fields(self, site: Any, text: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """``text.format(*args, **kwargs)``: fields may name attributes and items."""
+    def format_fields(self, site: Any, text: str) -> None:
+        """``text.format(...)``: fields that name attributes or items read these of the arguments."""
         try:
-            for first, steps in _fields(text, itertools.count()):
-                if steps:
-                    value = self._walk(site, args[first] if type(first) is int else kwargs[first], steps)
-                    self.numbers.escape_all(site, value)
-                    self.access.arguments.read(site, (value,), {})
-                    self.facts.texts.formatted(value, site)
-        except (ValueError, LookupError, TypeError):
+            deep = any("." in field or "[" in field for field in _fields(text))
+        except ValueError:
             return  # the program's own call raises the same
+        if deep:
+            text = f"{HERE} looks up attributes or items in a format string, which events can't show."
+            self.journal.refuse("MP104", text, hint="Use an f-string.", site=site)
 
     def match_class(self, site: Any, subject: Any, cls: Any, names: Any) -> None:
         """A class pattern: the attributes that it reads, if the subject is an instance."""

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.fx
-import torch.utils.checkpoint
 from torch import nn
 
 from magpy_core._compat.torch.tensor_guards import no_torch_function

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.fx
 import torch.nn.functional as F
-import torch.utils.checkpoint
 from torch import nn
 
 from magpy_core._compat.torch.tensor_guards import mode_depth

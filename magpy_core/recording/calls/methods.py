@@ -57,7 +57,7 @@ class MethodCalls(Tracker):
             self.access.arguments.read(site, args, kwargs)
             if is_a(obj, str) and name.startswith("format"):
                 self.facts.texts.formatted((*args, *kwargs.values()), site)
-                self.access.natives.format_fields(site, obj, args, kwargs if name == "format" else args[0])
+                self.access.natives.format_fields(site, obj)
             return
         if name in ("__reduce_ex__", "__reduce__", "__getstate__"):
             self.access.natives.state_read(obj, site)

@@ -1117,7 +1117,7 @@ def region(x):
         return str(error)
 
 
-# === weak_reference_to_what_is_gone
+# === weak_reference_to_what_is_gone: refused
 class Held:
     def __init__(self):
         self.k = 1

@@ -33,7 +33,7 @@ def args(i):
     return (torch.ones(2, 3) * (i + 1),)
 
 
-# === operator_getters
+# === operator_getters: refused
 class Box:
     def __init__(self, v):
         self.v = v

@@ -86,7 +86,7 @@ def region(x):
     return x * operator.attrgetter("a")(point) + operator.attrgetter("a", "b")(slots)[0]
 
 
-# === native_attrgetter_chain
+# === native_attrgetter_chain: refused
 viewed = Viewed(point)
 
 
@@ -170,7 +170,7 @@ def region(x):
     return x * point.__getstate__()["a"] + point.__reduce_ex__(2)[2]["b"]
 
 
-# === native_format
+# === native_format: refused
 def region(x):
     print("{0.a} {p.names[0]} {s.a:{w.a}}".format(point, p=point, s=slots, w=space), "{a.b}".format_map({"a": point}))
     return x * int("{.a}".format(point))

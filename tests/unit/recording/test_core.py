@@ -115,7 +115,6 @@ def test_age(collector_off: None) -> None:
     gc.collect()
     age = World().age
     new = Plain()
-    age.forget_young()
     assert [age.is_made_inside(v) for v in (new, old, 1.5)] == [True, False, None]
 
 
@@ -127,14 +126,6 @@ def test_an_object_taken_for_internal_must_be_young(collector_off: None, made_in
     world.age.assume_internal(obj)
     world.age.check_assumptions()
     assert world.codes == codes
-
-
-def test_no_object_is_kept_once_a_death_has_an_effect() -> None:
-    world = World()
-    world.age.assume_internal(Plain())
-    world.age.keep_no_objects()
-    world.age.assume_internal(Plain())
-    assert world.ledger.refgraph.assumed_internal == {}
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------

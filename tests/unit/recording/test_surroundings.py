@@ -96,8 +96,16 @@ def test_a_weak_reference_with_a_callback_is_refused() -> None:
     lifetimes = world.build(Lifetimes, age=world.above)
     lifetimes.constructed(weakref.ref, (Plain(), None), site())
     assert world.status == "open"
-    lifetimes.constructed(weakref.ref, (Plain(), print), site())
+    with pytest.raises(Aborted):
+        lifetimes.constructed(weakref.ref, (Plain(), print), site())
     assert world.codes == ["MP110"]
+
+
+def test_a_weak_reference_made_inside_ends_the_recording_when_it_is_read() -> None:
+    world, obj = World(), Plain()
+    with pytest.raises(Aborted):
+        world.build(Lifetimes).call_weakref(site(), weakref.ref(obj))
+    assert world.codes == ["MP111"]
 
 
 def test_what_a_weak_reference_from_outside_refers_to_is_guarded() -> None:
