@@ -6,8 +6,6 @@ from typing import Any
 
 from torch.nn.parallel import DistributedDataParallel
 
-PARALLEL_FORWARD = DistributedDataParallel.forward
-
 
 def wraps_for_processes(module: Any) -> bool:
     """Whether a module talks to other processes around the call of the module that it holds as ``module``: work that has to
