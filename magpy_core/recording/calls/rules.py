@@ -11,7 +11,6 @@ import builtins
 import collections
 import functools
 import gc
-import inspect
 import sys
 import types
 from collections.abc import Callable
@@ -24,7 +23,6 @@ import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.monitor.record import as_set
@@ -34,7 +32,6 @@ from magpy_core.opgraph.scalars import (
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack, TensorLength
 from magpy_core.recording.facts.containers import VaryingLength
-from magpy_core.recording.imports import Imports
 from magpy_core.recording.ledger import Output
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.output import OutputCalls
@@ -42,7 +39,6 @@ from magpy_core.recording.pauses import Pauses
 from magpy_core.recording.printing import frozen, printable
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup, natives
-from magpy_core.refgraph.fields import instance_dict, odd_dict
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
@@ -101,7 +97,6 @@ class Rules(Tracker):
     facts: Facts
     access: Access
     calls: Calls
-    imports: Imports
     output: OutputCalls
 
     @rule(len)
@@ -151,27 +146,20 @@ class Rules(Tracker):
                     self.facts.classes.member(type(args[0]), "__class__", site)
             self.access.arguments.read(site, args[1:], {})
             for cls in _classes(args[1:]):
-                self.abstract_class(cls, args[0], site)
+                self.abstract_class(cls, site)
                 if type(cls) in _MARKING and is_a(args[0], torch.Tensor):
                     self.access.reads.attr(args[0], _MARKING[type(cls)], site)
 
-    def abstract_class(self, cls: type, obj: Any, site: Any) -> None:
+    def abstract_class(self, cls: type, site: Any) -> None:
         """What counts as an instance of an abstract class can be added to; of a protocol, who has the attributes."""
         if is_a(cls, abc.ABCMeta):
             source = self.sources.make(
                 "setting", self.facts.roots.const_root(abc.get_cache_token, "abstract classes").source, ()
             )
             self.refgraph.read(source, guard.EQUAL, abc.get_cache_token(), site)
-        if not is_a(cls, _PROTOCOL) or not cls.__dict__.get("_is_protocol"):
-            return
-        if not policy.module_of(cls).startswith(lookup.LIBRARIES) and cls.__module__ not in sys.stdlib_module_names:
+        if is_a(cls, _PROTOCOL) and cls.__dict__.get("_is_protocol"):
             text = f"{HERE} tests for the protocol `{cls.__name__}`, whose members no guard can watch."
             self.journal.refuse("MP111", text, site=site, hint="Test for a class, or use `hasattr`.")
-            return
-        for k in cls.__mro__:
-            for name in {**k.__dict__, **inspect.get_annotations(k)} if k.__dict__.get("_is_protocol") else ():
-                if not name.startswith(("_abc_", "_is_", "__")):
-                    self.access.reads.attr(obj, name, site)
 
     @rule(getattr, hasattr)
     def rule_getattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -185,11 +173,7 @@ class Rules(Tracker):
 
     @rule(__import__)
     def rule_import(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        given = dict(zip(("name", "globals", "locals", "fromlist", "level"), args, strict=False)) | kwargs
-        if is_a(given.get("name"), str) and not given.get("level"):
-            self.imports.import_name(site, given["name"])
-        else:
-            self.calls.outside.host_call(site, fn, Verdict.UNKNOWN)
+        self.calls.outside.host_call(site, fn, Verdict.UNKNOWN)
 
     @rule(id, hash)
     def rule_id(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -253,29 +237,13 @@ class Rules(Tracker):
 
     @rule(vars, dir)
     def rule_vars(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if not args:
+        node = self.facts.roots.node_for(args[0]) if args else None
+        if node is None:
             return
-        obj = args[0]
-        if fn is dir:
-            self.facts.classes.member(type(obj), "__dir__", site)
-        if is_a(obj, types.FunctionType):
-            self.access.reads.attr(obj, "__dict__", site)
-            if fn is dir and (names := self.facts.functions.attributes(obj)) is not None:
-                self.facts.contents.whole(names, site, values=False)
-            return
-        node = self.facts.roots.node_for(obj)
-        if node is not None and not is_a(obj, (type, types.ModuleType, types.FunctionType)):
-            self.access.reads.getset(node, obj, "__dict__", site)
-            table = instance_dict(obj)
-            table = odd_dict(obj) if table is None else table
-            if fn is dir and table is not None and (names := self.refgraph.node(table)) is not None:
-                self.facts.contents.whole(names, site, values=False)
-        elif node is not None:
-            self.journal.refuse(
-                "MP111",
-                f"{HERE} reads `{obj.__name__}` as one dict, which no guard can watch.",
-                site=site,
-            )
+        if fn is vars and kinds.kind_of(node.obj) != kinds.IDENTITY:
+            self.access.reads.getset(node, node.obj, "__dict__", site)
+        else:
+            self.journal.refuse("MP111", f"{HERE} reads all names of an object, which no guard can watch.", site=site)
 
     @rule(_warnings.warn)
     def rule_warn(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -313,18 +281,12 @@ class Rules(Tracker):
         self.pauses.during_call()
         return True
 
-    @rule(sys.getrecursionlimit, sys.getswitchinterval, gc.isenabled)
+    @rule(sys.getrecursionlimit, sys.getswitchinterval, gc.isenabled, gc.enable, gc.disable)
     def rule_process(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        """A setting of the process that is another one while a call is recorded."""
-        self.stack.expect(lambda result: self.process_setting(site, fn, result))
-
-    def process_setting(self, site: Any, fn: Any, result: Any) -> Any:
-        """What the program gets: the setting as it is without the recording, which is guarded."""
-        result = self.calls.outside.collecting if fn is gc.isenabled else as_set(fn, result)
-        self.calls.outside.setting_read(site, fn, (), result)
-        return result
-
-    @rule(gc.enable, gc.disable)
-    def rule_collector(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        self.calls.outside.collecting = fn is gc.enable  # at the recording's end
-        self.calls.outside.host_call(site, fn, Verdict.HOST)
+        """Settings of the process that are other ones while a call is recorded: the program gets its own, and is refused."""
+        outside = self.calls.outside
+        if fn is gc.enable or fn is gc.disable:
+            outside.collecting = fn is gc.enable  # at the recording's end
+        else:
+            self.stack.expect(lambda result: outside.collecting if fn is gc.isenabled else as_set(fn, result))
+        outside.host_call(site, fn, Verdict.HOST)
