@@ -347,7 +347,7 @@ def region(x):
     return x * weakref.getweakrefcount(strong)
 
 
-# === weak_value_dictionary: calls=5
+# === weak_value_dictionary: calls=5, refused
 class Obj:
     def __init__(self, n):
         self.n = n
