@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Facts
 
 _CONSTANTS = (bool, int, float, str, type(None), torch.dtype)
+_DEFINITIONS = (type, types.FunctionType, types.BuiltinFunctionType)
 _EFFECTS = (print, setattr, delattr)
 _OTHER_NAMES = ("STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME", "LOAD_NAME", "STORE_NAME")
 
@@ -47,8 +48,10 @@ def _globals_of(code: types.CodeType) -> frozenset[str] | None:
 
 
 def _is_of_torch(value: Any) -> bool:
-    name = value.__name__ if is_a(value, types.ModuleType) else policy.module_of(value)
-    return name.partition(".")[0] == "torch"
+    """Whether this is a module, class or function of torch; a tensor's class is of torch, too, but a tensor is not."""
+    if is_a(value, types.ModuleType):
+        return bool(value.__name__.partition(".")[0] == "torch")
+    return is_a(value, _DEFINITIONS) and policy.module_of(value).partition(".")[0] == "torch"
 
 
 @dataclass(eq=False)

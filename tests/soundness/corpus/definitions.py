@@ -597,7 +597,7 @@ def change_v():
     k.v = 3
 
 
-# === names_of_an_object: nograd
+# === names_of_an_object: refused nograd
 class Config:
     pass
 

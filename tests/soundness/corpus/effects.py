@@ -790,7 +790,7 @@ def region(x):
     return x * float(decimal.Decimal(1) / decimal.Decimal(7)), str(decimal.Decimal(1) / decimal.Decimal(7))
 
 
-# === recursion_limit_read: calls=3
+# === recursion_limit_read: refused calls=3
 import sys
 
 

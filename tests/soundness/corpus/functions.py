@@ -34,7 +34,7 @@ def region(x):
     return Scaled.apply(x) + len(calls)
 
 
-# === function_helper_and_numbers: refused
+# === function_helper_and_numbers
 def change_scale():
     global SCALE
     SCALE += 1
@@ -87,7 +87,7 @@ def region(x):
     return Scaled.apply(x)
 
 
-# === function_shape_from_a_global: refused
+# === function_shape_from_a_global
 COUNT = 2
 
 

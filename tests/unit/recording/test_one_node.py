@@ -21,6 +21,7 @@ from tests.unit.recording.help import World, site
 
 rate = 2.0
 table = [1]
+weight = torch.ones(1)
 
 
 def helper(g: Any) -> Any:
@@ -33,6 +34,10 @@ def reads_constants(ctx: Any, g: Any) -> Any:
 
 def reads_a_list(ctx: Any, g: Any) -> Any:
     return g * table[0]
+
+
+def reads_a_tensor(ctx: Any, g: Any) -> Any:
+    return g * weight
 
 
 def prints(ctx: Any, g: Any) -> Any:
@@ -93,7 +98,8 @@ class World1(World):
 @pytest.mark.parametrize(
     ("fn", "guarded"),
     [
-        (reads_constants, True), (staticmethod(helper), True), (None, True), (reads_a_list, False), (prints, False),
+        (reads_constants, True), (staticmethod(helper), True), (None, True), (reads_a_list, False),
+        (reads_a_tensor, False), (prints, False),
         (writes_a_global, False), (imports, False), (closure(), False), (len, False),
     ],
 )  # fmt: skip
