@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.fx
-import torch.utils.checkpoint
 
 from magpy_core._compat.torch.function_apply import applied_class
 from magpy_core._compat.torch.scripts import (

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.fx
-import torch.utils.checkpoint
 
 from magpy_core._compat.torch.state_changers import changes_setting
 from magpy_core.knowledge import policy

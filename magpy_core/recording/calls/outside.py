@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.fx
-import torch.utils.checkpoint
 
 from magpy_core.findings import HERE, Value
 from magpy_core.guards import kinds as guard

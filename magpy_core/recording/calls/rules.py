@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-import torch.fx
-import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.fx
-import torch.utils.checkpoint
 
 from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array, make_variable
 from magpy_core.recording.arrays import Arrays

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.fx
-import torch.utils.checkpoint
 
 from magpy_core._compat.torch.function_apply import starts_custom_function
 from magpy_core.findings import HERE

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.fx
 import torch.utils.checkpoint
 
 from magpy_core.monitor.positions import past_own_frames
