@@ -64,6 +64,8 @@ class Fact(enum.Flag):
     """Writes its first argument, though the name doesn't end in one underscore."""
     VALUES = enum.auto()
     """Takes numbers as values: whatever the number, the result has the same shape."""
+    OF_NUMBERS = enum.auto()
+    """Of plain numbers, gives a tensor that follows from them alone."""
     SAFE = enum.auto()
     """Raises for shapes, types and devices only, whatever the data."""
     KEEPS_LAYOUT = enum.auto()
@@ -100,8 +102,8 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("nbytes", Fact.METADATA_ATTRIBUTE | Fact.LAYOUT_READ),
     ("requires_grad", Fact.METADATA_ATTRIBUTE | Fact.KEEPS_LAYOUT),
     ("""
-        __hash__ dim element_size get_device has_names is_coalesced is_complex is_conj is_contiguous
-        is_distributed is_floating_point is_inference is_neg is_signed ndimension type_as_
+        __hash__ dim element_size get_device has_names is_coalesced is_complex is_conj is_contiguous is_distributed
+        is_floating_point is_inference is_neg is_signed ndimension type_as_
      """, Fact.METADATA_CALL),
     ("is_non_overlapping_and_dense is_same_size", Fact.METADATA_CALL | Fact.LAYOUT_READ),
     ("shape", Fact.SIZE_ATTRIBUTE),
@@ -122,7 +124,7 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("tolist", Fact.GIVES_LIST),
     ("__dlpack__ __reduce_ex__ _version data_ptr storage untyped_storage", Fact.SHOWS_MEMORY),
     ("as_tensor asarray", Fact.FROM_DATA),
-    ("tensor", Fact.FROM_DATA | Fact.VALUES | Fact.SAFE),
+    ("tensor", Fact.FROM_DATA | Fact.VALUES | Fact.OF_NUMBERS | Fact.SAFE),
     ("""
         bartlett_window blackman_window eye hamming_window hann_window kaiser_window linspace logspace randint
         randperm range tril_indices triu_indices
@@ -154,37 +156,42 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
      """, Fact.IN_PLACE),
     ("""
         __floordiv__ __mod__ __pow__ __rfloordiv__ __rmod__ __rpow__ __rtruediv__ __truediv__ float_power
-        floor_divide isclose rsub scalar_tensor
+        isclose rsub
      """, Fact.VALUES),
-    ("dropout full_like lerp maximum minimum softplus", Fact.VALUES | Fact.SAFE),
-    ("addcdiv addcmul clamp_max clamp_min clip div elu leaky_relu", Fact.VALUES | Fact.SAFE | Fact.KEEPS_LAYOUT),
-    ("add clamp eq ge gt le lt mul ne sub", Fact.VALUES | Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
-    ("""
-        bitwise_xor divide fmod multiply nan_to_num pow remainder subtract threshold true_divide
-     """, Fact.VALUES | Fact.KEEPS_LAYOUT),
+    ("floor_divide scalar_tensor", Fact.VALUES | Fact.OF_NUMBERS),
+    ("maximum minimum", Fact.VALUES | Fact.OF_NUMBERS | Fact.SAFE),
+    ("div", Fact.VALUES | Fact.OF_NUMBERS | Fact.SAFE | Fact.KEEPS_LAYOUT),
+    ("add mul sub", Fact.VALUES | Fact.OF_NUMBERS | Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
+    ("remainder true_divide", Fact.VALUES | Fact.OF_NUMBERS | Fact.KEEPS_LAYOUT),
+    ("dropout full_like lerp softplus", Fact.VALUES | Fact.SAFE),
+    ("addcdiv addcmul clamp_max clamp_min clip elu leaky_relu", Fact.VALUES | Fact.SAFE | Fact.KEEPS_LAYOUT),
+    ("clamp eq ge gt le lt ne", Fact.VALUES | Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
     ("masked_fill where", Fact.VALUES | Fact.SAFE | Fact.EARLY),
+    ("bitwise_xor divide fmod multiply nan_to_num pow subtract threshold", Fact.VALUES | Fact.KEEPS_LAYOUT),
     ("bitwise_and bitwise_or", Fact.VALUES | Fact.KEEPS_LAYOUT | Fact.EARLY),
     ("""
         __add__ __and__ __eq__ __ge__ __gt__ __le__ __lt__ __mul__ __ne__ __or__ __radd__ __rmul__ __rsub__
         __sub__ __xor__
      """, Fact.VALUES | Fact.EARLY),
-    ("""
-        ceil copy cos erf exp expm1 fill floor gelu hardswish hardtanh log log10 log1p log2 mish reciprocal relu
-        round rsqrt sigmoid silu sin sqrt square tan tanh trunc zero
-     """, Fact.SAFE | Fact.KEEPS_LAYOUT),
-    ("""
-        abs detach logical_and logical_not logical_or neg sign squeeze t transpose unsqueeze
-     """, Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
-    ("""
-        all amax amin any argmax argmin bool clone cumsum double expand_as flip float int isfinite isinf isnan
-        long max min permute select sum to tril triu type_as
-     """, Fact.SAFE | Fact.EARLY),
+    ("ceil floor round", Fact.OF_NUMBERS | Fact.SAFE | Fact.KEEPS_LAYOUT),
+    ("detach", Fact.OF_NUMBERS | Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
+    ("clone int long to", Fact.OF_NUMBERS | Fact.SAFE | Fact.EARLY),
     ("""
         addmm and_ avg_pool2d baddbmm batch_norm bfloat16 bmm cat concat conv1d conv2d conv3d dot einsum
         empty_like group_norm half instance_norm invert l1_loss layer_norm linear log_softmax matmul max_pool2d
         mean mm mse_loss mv norm ones_like or_ outer rand_like randn_like relu_ requires_grad_ rms_norm roll
         scaled_dot_product_attention smooth_l1_loss softmax stack std truediv var zeros_like
      """, Fact.SAFE),
+    ("""
+        copy cos erf exp expm1 fill gelu hardswish hardtanh log log10 log1p log2 mish reciprocal relu rsqrt
+        sigmoid silu sin sqrt square tan tanh trunc zero
+     """, Fact.SAFE | Fact.KEEPS_LAYOUT),
+    ("abs logical_and logical_not logical_or neg sign squeeze t transpose unsqueeze",
+     Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
+    ("""
+        all amax amin any argmax argmin bool cumsum double expand_as flip float isfinite isinf isnan max min
+        permute select sum tril triu type_as
+     """, Fact.SAFE | Fact.EARLY),
     ("""
         absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2
         atanh bitwise_left_shift bitwise_not bitwise_right_shift celu conj_physical cosh deg2rad digamma erfc

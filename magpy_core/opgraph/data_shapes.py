@@ -11,10 +11,11 @@ import torch
 import torch.fx
 
 from magpy_core.knowledge.operators import Fact, named
-from magpy_core.opgraph.functions import HOST_READS, may_size
+from magpy_core.opgraph.functions import HOST_READS, may_size, node_name
 from magpy_core.refgraph.kinds import is_a
 
 _DATA_SHAPED, _FACTORIES, _SIZED = named(Fact.DATA_SHAPED), named(Fact.FACTORY), named(Fact.SIZED)
+_OF_NUMBERS = named(Fact.OF_NUMBERS)
 # Namespaces of torch's own operators; those of other libraries may read data.
 _OWN = ("aten", "prims", "prim", "quantized", "_quantized", "quantized_decomposed", "mkldnn", "mkldnn_prepacked", "profiler")
 _DENSE = (torch.strided, torch._mkldnn)  # type: ignore[attr-defined]
@@ -52,6 +53,19 @@ def sparse(given: list[torch.Tensor], result: list[torch.Tensor]) -> bool:
 def masked(name: str, tensors: list[torch.Tensor]) -> bool:
     """Whether a tensor is indexed by a mask."""
     return name == "__getitem__" and any(t.dtype in (torch.bool, torch.uint8) for t in tensors if t is not tensors[-1])
+
+
+def is_constant(node: torch.fx.Node) -> bool:
+    """Whether a graph value follows from plain numbers alone."""
+    waiting = [node]
+    for _ in range(16):
+        if not waiting:
+            return True
+        node = waiting.pop()
+        if node.op == "placeholder" or node_name(node) not in _OF_NUMBERS:
+            return False
+        waiting += node.all_input_nodes
+    return False
 
 
 def _numbers_in(value: Any) -> list[torch.Tensor]:

@@ -51,9 +51,9 @@ class Operation:
         name = fns.function_name(target)
         tensors = tensors_in(args, kwargs)
         out = frozenset(id(t) for t in tensors_in(kwargs.get("out")))
-        numbers = [t for t in numbers_among(name, tensors) if id(t) not in out]
+        numbers = [t for t in numbers_among(name, tensors) if id(t) not in out and ops.is_data(t)]
         versions = [(t, -1 if id(t) in out else t._version) for t in tensors if not t.is_inference()]
-        takes_number = bool(sizes_among(name, args, kwargs))
+        takes_number = any(map(ops.is_data, sizes_among(name, args, kwargs)))
         given = Arguments(ops)
         fx_args = tuple(given.convert(a) for a in args)
         fx_kwargs = {k: given.convert(v) for k, v in kwargs.items()}

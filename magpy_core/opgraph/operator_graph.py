@@ -10,6 +10,7 @@ import torch.fx
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.opgraph.autograd import EntryState
 from magpy_core.opgraph.conditions import condition
+from magpy_core.opgraph.data_shapes import is_constant
 from magpy_core.opgraph.host import Host
 from magpy_core.opgraph.inputs import GraphInputs
 from magpy_core.opgraph.scalars import ScalarTable, Sym
@@ -36,6 +37,11 @@ class OperatorGraph:
         self.drew_random = False
         self.recorder: Any = None  # the function mode and the dispatch mode that are at work
         self.shadow: Any = None
+
+    def is_data(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor may differ at each call: not one that the region made of plain numbers."""
+        node = self.values.node(tensor)
+        return node is None or self.writes.has_touched(tensor) or not is_constant(node)
 
     def read_number(self, node: torch.fx.Node, number: Any) -> Sym:
         """The symbol of ``number``, read from the tensor of ``node`` where the program is now."""
