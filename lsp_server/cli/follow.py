@@ -112,6 +112,8 @@ class Runs:
         handle = self._start(effective, stdout="stderr" if effective.outputs.document_on_stdout else "inherit")
         if handle is None:
             return _not_started(effective)
+        for _ in handle:  # until it ends
+            pass
         return Finished(effective, handle.outcome, bool(self.stopped))
 
     # -- several programs

@@ -43,12 +43,7 @@ class ModuleCalls(Tracker):
         if module is None:
             return True
         if is_a(module, torch.jit.ScriptModule):
-            d = module.__dict__
-            if self.ledger.ops.op_depth:
-                return False
-            if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")):
-                self.journal.refuse_compiled_code(f"`{module.original_name}`, a torch.jit module with backward hooks,")
-            return True  # it reads its hooks and calls its method like any Python code
+            return not self.ledger.ops.op_depth  # its code reads attributes of it, which is refused
         return self.module_summary(module, self.journal.site)
 
     def parallel_call(self, frame: Any) -> bool:

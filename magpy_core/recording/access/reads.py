@@ -155,7 +155,8 @@ class Reads(Tracker):
         if tp is super:
             self.read_super(obj.__thisclass__, obj.__self__, name, site)
             return
-        if is_a(obj, torch.jit.ScriptModule) and self.nodes.scripts.attr(site, obj, name):
+        if is_a(obj, torch.jit.ScriptModule):
+            self.journal.refuse_compiled_code(f"`{obj.original_name}`, a torch.jit module,")
             return
         node = self.facts.roots.node_for(obj)
         found = lookup.resolve(obj, name)

@@ -14,7 +14,6 @@ from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array, make
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
-from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
@@ -30,12 +29,6 @@ _CPU_CONSTRUCTORS = frozenset({
 def _plain_numbers(data: Any) -> bool:
     """Numbers, in lists or tuples of any depth: nothing whose value a graph would freeze."""
     return all(type(v) in (int, float, bool) or (type(v) in (list, tuple) and _plain_numbers(v)) for v in data)
-
-
-def _numpy_numbers(data: Any) -> bool:
-    """Numbers, some of them of NumPy's types."""
-    plain = (int, float, bool)
-    return all(type(v) in plain or (kinds.is_number_of_numpy(v) and type(v.item()) in plain) for v in data)
 
 
 @dataclass(eq=False)
@@ -56,12 +49,9 @@ class Constructors(Tracker):
         if all(type(a) is int for a in args) or (len(args) == 1 and type(args[0]) is torch.Size):
             size = tuple(args[0]) if args and type(args[0]) is torch.Size else args or (0,)  # of nothing: no elements
             self.nodes.one_node.apply(site, torch.empty, (size,), {"dtype": dtype, "device": _CPU})
-        elif (
-            len(args) == 1 and type(args[0]) in (list, tuple, range) and (_plain_numbers(args[0]) or _numpy_numbers(args[0]))
-        ):
+        elif len(args) == 1 and type(args[0]) in (list, tuple, range) and _plain_numbers(args[0]):
             self.numbers.escape_all(site, args)
-            data = [v.item() if kinds.is_number_of_numpy(v) else v for v in args[0]]
-            self.nodes.one_node.apply(site, torch.tensor, (data,), {"dtype": dtype, "device": _CPU})
+            self.nodes.one_node.apply(site, torch.tensor, (list(args[0]),), {"dtype": dtype, "device": _CPU})
         elif len(args) == 1 and self.arrays.is_plain_array(args[0]):
             self.from_array(site, args[0], dtype)
         elif len(args) == 1 and is_a(args[0], torch.Tensor) and cls is torch.Tensor:

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from magpy_core._compat.torch.dynamo import compiles_for_operators
 from magpy_core._compat.torch.scripts import (
-    CACHED_FORWARD,
     ScriptMethod,
-    cpp_module,
-    has_script_attribute,
-    has_script_method,
     tracers,
 )
 from magpy_core._compat.torch.torch_state import (
@@ -22,10 +18,8 @@ from magpy_core._compat.torch.torch_state import (
     set_function_mode_aside,
 )
 from magpy_core.findings import HERE
-from magpy_core.knowledge.policy import module_of
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.tracker import Tracker
-from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
@@ -42,29 +36,6 @@ class Scripts(Tracker):
     nodes: Nodes
     _without_shadow: bool = field(default=False, init=False)
     _without_functions: bool = field(default=False, init=False)
-
-    def attr(self, site: Any, module: Any, name: str) -> bool:
-        """Whether ``module.name``, of a ScriptModule, is the compiled module's, and has been guarded as that."""
-        tp = type(module)
-        self.facts.classes.read_field(tp, "__mro__", site)  # it looks things up with `super()`, in native code
-        owner = lookup.class_lookup(tp, "__getattr__")[1]
-        found = lookup.resolve(module, name)
-        method = is_a(found.value, (ScriptMethod, CACHED_FORWARD))
-        if owner is None or not module_of(owner).startswith("torch.") or not (method or found.where == "python"):
-            return False
-        cpp = cpp_module(module)
-        method = has_script_method(cpp, name)
-        if not method and not has_script_attribute(cpp, name):
-            return False
-        self.facts.classes.member(tp, "__getattr__", site)
-        self.facts.classes.member(tp, name, site)
-        node = self.facts.roots.node_for(module)
-        if node is None or method:
-            self.journal.refuse_compiled_code(f"`{module.original_name}`, a torch.jit module,")
-        else:
-            self.access.reads.absent_attr(node, module, name, site)
-            self.facts.values.read(self.sources.make("field", node.source, name), getattr(module, name), site)
-        return True
 
     def call(self, site: Any, fn: Any) -> None:
         """What ``torch.jit`` has compiled: refused. Its errors would lose their text in a mode written in Python."""
