@@ -5,6 +5,7 @@ Key functions: consumer_of, number_read_from.
 
 from __future__ import annotations
 
+import copy
 import functools
 import operator
 import types
@@ -25,6 +26,16 @@ DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.Cla
 GETTERS = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 # Native code calls `__index__` for a number that it uses itself (`range`, a subscript); no complex number carries a symbol.
 _GIVES_NUMBERS = named(Fact.READS_ITEM | Fact.READS_FLOAT | Fact.READS_INT | Fact.GIVES_LIST) - {"__index__"}
+
+
+_COPY = [f.__code__ for f in vars(copy).values() if is_a(f, types.FunctionType) and f.__module__ == "copy"]
+_COPYING = frozenset([*_COPY, *(c for code in _COPY for c in code.co_consts if is_a(c, types.CodeType))])
+
+
+def is_copying(site: Any) -> bool:
+    """Whether this is ``copy.deepcopy`` itself, whose addresses are keys of its memo. They reveal only which objects are
+    one, which is guarded for outside objects."""
+    return site is not None and site.code in _COPYING
 
 
 def consumer_of(fn: Any) -> Consumer:

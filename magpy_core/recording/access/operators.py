@@ -13,6 +13,7 @@ from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
 from magpy_core.recording.arrays import Arrays
+from magpy_core.recording.callees import is_copying
 from magpy_core.recording.decisions import Decisions
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
@@ -155,7 +156,7 @@ class Operators(Tracker):
         if type(lhs) in _VALUES and type(rhs) is type(lhs):
             self.journal.site = site
             self.numbers.escape_all(site, lhs, rhs)
-            if not all(self.known_identity(v, site) for v in (lhs, rhs)):
+            if not is_copying(site) and not all(self.known_identity(v, site) for v in (lhs, rhs)):
                 # whether two equal values are one object is not a function of anything a guard watches
                 self.journal.refuse("MP103", f"{HERE} compares two `{type(lhs).__name__}` values by identity.", site=site)
             return

@@ -12,6 +12,7 @@ import torch
 import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
+from magpy_core.recording.callees import is_copying
 from magpy_core.recording.libraries import TORCH_FOLDER, is_compiler_wrapper, is_library_file, is_one_operation
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.pauses import Pauses
@@ -56,9 +57,9 @@ class PythonCalls(Tracker):
             return
         if fn is copy.deepcopy and len(args) == 1 and not kwargs and self.calls.rules.copies(site, args[0]):
             return
-        if fn is copy.deepcopy or fn in TENSOR_COPIES:
+        if fn in TENSOR_COPIES or self._is_given_memo(site, fn, args, kwargs):
             if not self.ledger.ops.op_depth:
-                text = f"{HERE} deep-copies more than plain data, which no graph can repeat."
+                text = f"{HERE} deep-copies a tensor, or an object with a `__deepcopy__`, which no graph can repeat."
                 self.journal.refuse_call(
                     "MP106", text, hint="Of a tensor, copy the values: `x.detach().clone()`.", site=site
                 )
@@ -71,6 +72,13 @@ class PythonCalls(Tracker):
             self.calls.outside.call_numpy(site, fn, args, kwargs)
         elif self.is_library(fn.__code__):
             self._library(site, fn, args, kwargs)
+
+    def _is_given_memo(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether code of the program's gets the memo of ``copy.deepcopy``, whose keys are addresses, or passes one in."""
+        if fn is copy.deepcopy:
+            return len(args) + len(kwargs) > 1 and not is_copying(site)
+        by_copy = site is not None and site.code is copy.deepcopy.__code__ and fn.__module__ not in ("copy", "copyreg")
+        return by_copy and any(type(a) is dict for a in args)
 
     def is_library(self, code: types.CodeType) -> bool:
         return is_library_file(code.co_filename) and not is_compiler_wrapper(code)

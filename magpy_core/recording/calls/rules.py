@@ -29,6 +29,7 @@ from magpy_core.opgraph.scalars import (
 )
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack, TensorLength
+from magpy_core.recording.callees import is_copying
 from magpy_core.recording.facts.containers import VaryingLength
 from magpy_core.recording.ledger import Output
 from magpy_core.recording.numbers import Numbers
@@ -178,6 +179,10 @@ class Rules(Tracker):
         if len(args) != 1:
             return
         obj = args[0]
+        if fn is id and is_copying(site):
+            if (node := self.refgraph.node(obj)) is not None:
+                node.addressed = True
+            return
         kind = kinds.kind_of(obj)
         if fn is hash and kind in (kinds.SCALAR, kinds.IDENTITY, kinds.TUPLE, kinds.SET):
             self.numbers.escape_all(site, obj)

@@ -105,7 +105,7 @@ def region(x):
     return one, x * one.a + len(plain.items)
 
 
-# === copy_object_deeply: refused
+# === copy_object_deeply
 def region(x):
     one = copy.deepcopy(plain)
     one.items.append(x)
@@ -119,7 +119,7 @@ def region(x):
     return one, two, one[0] is one[1], x * own.count
 
 
-# === copy_slots_deeply: refused
+# === copy_slots_deeply
 def region(x):
     one = copy.deepcopy(slots)
     one.b.append(5)

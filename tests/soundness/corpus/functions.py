@@ -207,7 +207,7 @@ def change_clear():
     scaled.cache_clear()
 
 
-# === deepcopy_of_objects: refused
+# === deepcopy_of_objects
 import copy
 
 
@@ -302,7 +302,7 @@ def region(x):
     return x * len(own), own[0] is own[2]
 
 
-# === deepcopy_by_reduce: refused
+# === deepcopy_by_reduce
 import copy
 
 
