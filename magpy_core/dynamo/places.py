@@ -59,13 +59,8 @@ def of_function(code: CodeType, fallback: Location) -> Location:
 def _definition(code: CodeType, name: str) -> int:
     """The line of ``def``, after decorators; for a resume function, further up."""
     first = code.co_firstlineno
-    for line in range(first, min(first + 30, len(linecache.getlines(code.co_filename)) + 1)):
-        if f"def {name}" in linecache.getline(code.co_filename, line):
-            return line
-    for line in range(first, 0, -1):
-        if f"def {name}(" in linecache.getline(code.co_filename, line):
-            return line
-    return first
+    lines = (*range(first, first + 30), *range(first, 0, -1))
+    return next((n for n in lines if f"def {name}(" in linecache.getline(code.co_filename, n)), first)
 
 
 def of_line(code: CodeType, file: str, line: int, expression: str) -> Location | None:

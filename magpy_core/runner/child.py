@@ -15,7 +15,8 @@ from typing import Any, NoReturn
 from magpy_core._compat.cpython.command_source import forget_command_source
 from magpy_core.runner import supervise, tracebacks
 from magpy_core.runner.channel import Channel
-from magpy_core.runner.entrypoint import BadEntrypoint, BadSource, Entrypoint
+from magpy_core.runner.entrypoint import BadSource, Entrypoint, Refused
+from magpy_core.runner.named import NamedRegions
 from magpy_core.runner.protocol import error_message
 from magpy_core.runner.steps import StepClock, StopAfterSteps
 
@@ -27,10 +28,8 @@ def main(request: dict[str, Any], commands: int, out: int) -> None:
     channel = Channel(out, supervisor)
     try:
         program = _Program(request, channel)
-    except BadEntrypoint as exc:
-        _refuse(channel, "MP908", str(exc))
-    except UnsupportedEnvironment as exc:
-        _refuse(channel, "MP903", str(exc))
+    except Refused as exc:
+        _refuse(channel, exc.code, str(exc))
     except Exception as exc:
         _refuse(channel, "MP901", f"MagPy failed before the program began: {exc!r}; please report it.")
     program.run()
@@ -55,10 +54,10 @@ class _Program:
             grace=request["stop_grace"],
         )
         self._bad_source: BadSource | None = None
-        if request["regions"]:
-            self._prepare_named()
+        stem = self.entry.stem
+        self._named = NamedRegions(request["regions"], self._wrap_named, [stem, stem.removesuffix(".__main__")])
         try:
-            self.entry.prepare()
+            self.entry.prepare(self._named.compile)
         except BadSource as exc:
             self._bad_source = exc
         torch = _torch_version(request)
@@ -66,13 +65,6 @@ class _Program:
             # The output goes through a pipe to a watching user: line by line, as in a terminal.
             sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         channel.send({"type": "hello", "python": sys.version.split()[0], "torch": torch, "pid": os.getpid()})
-
-    def _prepare_named(self) -> None:
-        from magpy_core.runner.named import NamedRegions
-
-        stem = self.entry.stem
-        self._named = NamedRegions(self._request["regions"], self._wrap_named, [stem, stem.removesuffix(".__main__")])
-        self.entry.compiler = self._named.compile
 
     def _wrap_named(self, function: Any, dotted: str) -> Any:
         return self._discovery.wrap(function, dotted)
@@ -96,8 +88,8 @@ class _Program:
 
     def _ended_by(self, exc: BaseException) -> NoReturn:
         """Exits like the interpreter, also in a process that the program forked, where sending does nothing."""
-        if isinstance(exc, BadEntrypoint):
-            self._channel.send(error_message("MP908", str(exc), exit_code=2))
+        if isinstance(exc, Refused):
+            self._channel.send(error_message(exc.code, str(exc), exit_code=2))
             sys.exit(2)
         if isinstance(exc, SystemExit):
             self._exited(exc)
@@ -121,8 +113,7 @@ class _Program:
         _dump_stacks_on_request(self._channel.fd)
         self._plain_thread_hook = threading.excepthook
         threading.excepthook = self._thread_failed
-        if self._request["regions"]:
-            self._named.install()
+        self._named.install()
         ImportHook(self._discovery.install).install()
 
     def _forked(self) -> None:
@@ -199,7 +190,7 @@ class _Program:
     def _close(self) -> None:
         if self._channel.open:
             self._report_source()
-        if self._channel.open and self._request["regions"] and not self._failed:
+        if self._channel.open and not self._failed:
             self._report_missing()
         self.monitoring.close(self._request["entrypoint"])
 
@@ -215,15 +206,15 @@ class _Program:
 
 
 def _torch_version(request: dict[str, Any]) -> str:
-    """The version of the torch that the program would import, without importing it. Raises UnsupportedEnvironment."""
+    """The version of the torch that the program would import, without importing it. Raises Refused."""
     import importlib.util
     import re
 
     spec = importlib.util.find_spec("torch")
     here = sys.executable
     if spec is None:
-        raise UnsupportedEnvironment(
-            f"{here} has no torch: run `{here} -m pip install torch`, or choose another interpreter with --python."
+        raise Refused(
+            f"{here} has no torch: run `{here} -m pip install torch`, or choose another interpreter with --python.", "MP903"
         )
     folder = os.path.dirname(spec.origin or "")
     try:
@@ -238,15 +229,12 @@ def _torch_version(request: dict[str, Any]) -> str:
     low, high = request["torch_versions"]
     if not low <= numbers < high:
         last = f"{high[0]}.{high[1] - 1}"
-        raise UnsupportedEnvironment(
+        raise Refused(
             f"torch {version} is not supported: MagPy works with torch {low[0]}.{low[1]} to {last}; "
-            f"install one of those for {here}, or choose another interpreter with --python."
+            f"install one of those for {here}, or choose another interpreter with --python.",
+            "MP903",
         )
     return version
-
-
-class UnsupportedEnvironment(Exception):
-    """The user's environment is not supported (MP903)."""
 
 
 def _dump_stacks_on_request(fd: int) -> None:

@@ -170,7 +170,7 @@ class Discovery:
         if self._monitoring.starts_with_compiler:
             from magpy_core._compat.torch.dynamo_watch import before_first_frame
 
-            ImportHook(lambda: before_first_frame(self._monitoring.begin), "torch._dynamo").install()
+            ImportHook(lambda: before_first_frame(self._monitoring.start), "torch._dynamo").install()
         self._plain = lambda: in_backward() or in_tracer()
         self._patch_module(torch.nn.Module, torch.compiler.is_compiling, wraps_for_processes)
         self._patch_optimizers(torch.optim.Optimizer, torch.compiler.is_compiling)

@@ -1,4 +1,4 @@
-"""Runs the user's entrypoint as Python does. Key types: Entrypoint, BadEntrypoint.
+"""Runs the user's entrypoint as Python does. Key types: Entrypoint, Refused.
 
 ``python script.py``, ``python folder/``, ``python app.zip``, ``python file.pyc`` and ``python -m package.module``: same
 ``__main__`` (the interpreter's own module object), ``sys.argv``, ``sys.path[0]``, ``__file__``, ``__spec__``.
@@ -14,11 +14,13 @@ from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from types import CodeType
 from typing import Any
 
-Compiler = Callable[[bytes, str], CodeType]
 
+class Refused(Exception):
+    """The program can't be run; the message says what to do."""
 
-class BadEntrypoint(Exception):
-    """The entrypoint can't be run; the message says what to do."""
+    def __init__(self, message: str, code: str = "MP908") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class BadSource(Exception):
@@ -29,16 +31,11 @@ class BadSource(Exception):
         self.error = error
 
 
-def _plain(source: bytes, filename: str) -> CodeType:
-    return compile(source, filename, "exec", dont_inherit=True)
-
-
 class Entrypoint:
     """``prepare`` sets up the interpreter's state as before the user's first line; ``run`` runs the program."""
 
     def __init__(self, script: str | None, module: str | None, args: list[str]) -> None:
         self.script, self.module, self.args = script, module, args
-        self.compiler: Compiler = _plain
         self._code: CodeType | None = None
         self._importer = False
         self.file = os.path.join(os.getcwd(), script) if script is not None else ""
@@ -50,50 +47,46 @@ class Entrypoint:
             return self.module
         return os.path.splitext(os.path.basename(str(self.script)))[0]
 
-    def prepare(self) -> None:
-        """Prepares without running user code; raises BadEntrypoint or BadSource."""
+    def prepare(self, compiler: Callable[[bytes, str], CodeType]) -> None:
+        """Prepares without running user code; raises Refused or BadSource."""
         if self.script is not None:
-            self._prepare_script(self.script)
+            self._prepare_script(self.script, compiler)
             sys.orig_argv = [sys.orig_argv[0], self.script, *self.args]
             sys.argv[:] = [self.script, *self.args]
             first = self.file if self._importer else os.path.dirname(os.path.realpath(self.script))
         else:
             assert self.module is not None
             if not self.module or self.module.startswith("."):
-                raise BadEntrypoint(f"{self.module!r} is not a module name: -m takes a dotted name such as package.module.")
+                raise Refused(f"{self.module!r} is not a module name: -m takes a dotted name such as package.module.")
             if os.sep in self.module or (self.module.endswith(".py") and os.path.exists(self.module)):
-                raise BadEntrypoint(f"{self.module} is a file, and -m takes a module name: use the file without -m.")
+                raise Refused(f"{self.module} is a file, and -m takes a module name: use the file without -m.")
             sys.orig_argv = [sys.orig_argv[0], "-m", self.module, *self.args]
             sys.argv[:] = ["-m", *self.args]
             first = os.getcwd()
         if self._importer or not sys.flags.safe_path:
             sys.path.insert(0, first)
 
-    def _prepare_script(self, script: str) -> None:
+    def _prepare_script(self, script: str, compiler: Callable[[bytes, str], CodeType]) -> None:
         if not os.path.exists(script):
-            raise BadEntrypoint(f"{script} does not exist: check the path (it is relative to {os.getcwd()}).")
+            raise Refused(f"{script} does not exist: check the path (it is relative to {os.getcwd()}).")
         if _importable(self.file):
             self._importer = True
             if os.path.isdir(script) and not any(os.path.exists(os.path.join(script, f"__main__.py{c}")) for c in ("", "c")):
-                raise BadEntrypoint(
-                    f"{script} is a folder without __main__.py: name a script in it, or run a module with -m."
-                )
+                raise Refused(f"{script} is a folder without __main__.py: name a script in it, or run a module with -m.")
             return
         try:
             with open(script, "rb") as f:
                 data = f.read()
         except OSError as exc:
-            raise BadEntrypoint(
-                f"{script} can't be read ({exc.strerror}): fix its permissions or name another file."
-            ) from None
+            raise Refused(f"{script} can't be read ({exc.strerror}): fix its permissions or name another file.") from None
         if script.endswith(".pyc"):
             self._code = _unmarshal(data, script)
         else:
-            self._code = self._compile(data)
+            self._code = self._compile(data, compiler)
 
-    def _compile(self, data: bytes) -> CodeType:
+    def _compile(self, data: bytes, compiler: Callable[[bytes, str], CodeType]) -> CodeType:
         try:
-            return self.compiler(data, self.file)
+            return compiler(data, self.file)
         except SyntaxError as exc:
             raise BadSource(_as_interpreter_error(exc, data, self.file)) from None
         except ValueError as exc:  # null bytes, on 3.11.0 to 3.11.3
@@ -110,7 +103,7 @@ class Entrypoint:
             except SystemExit as exc:
                 if not was_not_found(exc.__traceback__):
                     raise
-                raise BadEntrypoint(self._not_found(str(exc.code))) from None
+                raise Refused(self._not_found(str(exc.code))) from None
             return
         loader: Any = SourcelessFileLoader if self.file.endswith(".pyc") else SourceFileLoader
         namespace = sys.modules["__main__"].__dict__
@@ -149,15 +142,13 @@ def _unmarshal(data: bytes, script: str) -> CodeType:
 
     if data[:4] != importlib.util.MAGIC_NUMBER:
         version = ".".join(str(v) for v in sys.version_info[:2])
-        raise BadEntrypoint(
-            f"{script} was not compiled by Python {version}: use its source, or choose its Python with --python."
-        )
+        raise Refused(f"{script} was not compiled by Python {version}: use its source, or choose its Python with --python.")
     try:
         code = marshal.loads(data[16:])
     except (EOFError, ValueError, TypeError) as exc:
-        raise BadEntrypoint(f"{script} is damaged ({exc}): use its source, or compile it again.") from None
+        raise Refused(f"{script} is damaged ({exc}): use its source, or compile it again.") from None
     if not isinstance(code, CodeType):
-        raise BadEntrypoint(f"{script} contains no code: use its source, or compile it again.")
+        raise Refused(f"{script} contains no code: use its source, or compile it again.")
     return code
 
 

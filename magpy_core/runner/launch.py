@@ -325,39 +325,31 @@ class AsyncRunHandle:
     def __init__(self, handle: RunHandle) -> None:
         self.handle = handle
         self._loop = asyncio.get_running_loop()
-        self._queue: asyncio.Queue[Message | BaseException | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[Message | None] = asyncio.Queue()
         self._done = asyncio.Event()
-        self._thread = threading.Thread(target=self._listen, daemon=True, name="magpy-run")
-        self._thread.start()
+        threading.Thread(target=self._listen, daemon=True, name="magpy-run").start()
 
     def _listen(self) -> None:
-        last: BaseException | None = None
         try:
             for message in self.handle:
                 self._post(message)
-        except BaseException as exc:
-            last = exc
-        self._post(last)
+        finally:
+            self._post(None)
 
-    def _post(self, item: Message | BaseException | None) -> None:
+    def _post(self, item: Message | None) -> None:
         try:
             self._loop.call_soon_threadsafe(self._put, item)
         except RuntimeError:
             self.handle.cancel(wait=False)  # the loop is closed
 
-    def _put(self, item: Message | BaseException | None) -> None:
+    def _put(self, item: Message | None) -> None:
         self._queue.put_nowait(item)
-        if item is None or isinstance(item, BaseException):
+        if item is None:
             self._done.set()
 
     async def __aiter__(self) -> AsyncIterator[Message]:
-        while True:
-            item = await self._queue.get()
-            if item is None:
-                return
-            if isinstance(item, BaseException):
-                raise item
-            yield item
+        while (message := await self._queue.get()) is not None:
+            yield message
 
     async def wait(self) -> Outcome:
         """Waits for the end of the run and returns its outcome."""

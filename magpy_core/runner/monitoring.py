@@ -33,7 +33,7 @@ class Monitoring:
         self._forward = Forwarder(channel.send)
         self._findings: list[Finding] = []
         self._session: Any = None
-        provider.use(self._start)  # functions that the program compiles itself become regions of this session
+        provider.use(self.start)  # functions that the program compiles itself become regions of this session
         self._lock = threading.RLock()
         self._closed = False
         self.active = True
@@ -53,21 +53,16 @@ class Monitoring:
         """Whether the session may begin with the first function that torch.compile compiles, before any region."""
         return bool(self._request.get("session_factory") == COMPILER_SESSION)
 
-    def begin(self) -> None:
-        """Creates the session if there is none yet."""
-        self._start()
-
     def region(self, key: Hashable, *, kind: str, name: str, file: str, line: int, target: Callable[..., Any]) -> Any:
-        session = self._session
+        session = self._session or self.start()
         if session is None:
-            session = self._start()
-            if session is None:
-                return None
+            return None
         region = session.region(key, kind=kind, name=name, file=file, line=line, target=target)
         self.clock.mark("first_region")
         return region
 
-    def _start(self) -> Any:
+    def start(self) -> Any:
+        """The session, which is created if there is none yet; None if the engine is not available."""
         with self._lock:
             if self._session is None and self.active:
                 try:
@@ -82,20 +77,12 @@ class Monitoring:
         self._extend_policy()
         module, _, attribute = self._request["session_factory"].partition(":")
         factory = getattr(importlib.import_module(module), attribute)
-        if self.compiles:
-            return factory(
-                mode="compiled",
-                backend=self._request["backend"],
-                cache_limit=self._request["cache_limit"],
-                on_finding=self._forward.finding,
-                on_region=self._on_region,
-                measure=True,
-            )
+        compiled = {"mode": "compiled", "backend": self._request["backend"], "measure": True}
         return factory(
-            mode="observe",
             cache_limit=self._request["cache_limit"],
             on_finding=self._forward.finding,
             on_region=self._on_region,
+            **(compiled if self.compiles else {"mode": "observe"}),
         )
 
     def _refuse(self, message: str) -> NoReturn:

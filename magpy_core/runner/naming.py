@@ -6,12 +6,15 @@ import ast
 import builtins
 import dis
 import inspect
-import itertools
 import linecache
 import os
+import re
+import sys
 from types import CodeType, FrameType
 
 from magpy_core.runner.tracebacks import is_ours, is_user
+
+_DEFINITION = re.compile(r"\s*(async\s+)?def\s")
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
@@ -72,11 +75,10 @@ def created_for_this_call(caller: FrameType | None) -> bool:
 
 def _called(frame: FrameType) -> ast.expr | None:
     """The callee expression at the current instruction of ``frame``."""
-    text = _expression_at(frame)
-    if text is None:
-        return None
+    from magpy_core.monitor.positions import frame_location, text_at  # torch, which the program has imported by now
+
     try:
-        call = ast.parse(f"({text}\n)", mode="eval").body
+        call = ast.parse(f"({text_at(frame_location(frame), sys.maxsize)})", mode="eval").body
     except (SyntaxError, ValueError):
         return None
     return call.func if isinstance(call, ast.Call) else None
@@ -98,23 +100,6 @@ def _called_name(frame: FrameType, method: bool) -> str | None:
     return name if len(name) <= 60 else None
 
 
-def _expression_at(frame: FrameType) -> str | None:
-    """Source text of the current instruction of ``frame``."""
-    if frame.f_lasti < 0:
-        return None
-    position = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), None)
-    if position is None or None in position:
-        return None
-    first, last, start, end = (int(p or 0) for p in position)
-    lines = [
-        linecache.getline(frame.f_code.co_filename, n, frame.f_globals).encode("utf-8", "surrogatepass")
-        for n in range(first, last + 1)
-    ]
-    lines[-1] = lines[-1][:end]
-    lines[0] = lines[0][start:]
-    return b"".join(lines).decode("utf-8", "replace")
-
-
 def code_of(function: object) -> CodeType | None:
     """The code of the function inside ``functools.wraps`` decorators."""
     try:
@@ -130,14 +115,10 @@ def definition_of(function: object) -> tuple[str, int] | None:
     code = code_of(function)
     if code is None or not is_user(code.co_filename):
         return None
-    line = code.co_firstlineno
-    if not linecache.getline(code.co_filename, line).lstrip().startswith("@"):
-        return os.path.abspath(code.co_filename), line
-    for number in range(line, line + 50):
-        text = linecache.getline(code.co_filename, number).lstrip()
-        if text.startswith(("def ", "async def ", "def\t")):
-            return os.path.abspath(code.co_filename), number
-    return os.path.abspath(code.co_filename), line
+    first = code.co_firstlineno
+    lines = range(first, first + 50) if linecache.getline(code.co_filename, first).lstrip().startswith("@") else ()
+    defined = (n for n in lines if _DEFINITION.match(linecache.getline(code.co_filename, n)))
+    return os.path.abspath(code.co_filename), next(defined, first)
 
 
 def call_site(frame: FrameType | None) -> tuple[str, int]:

@@ -25,6 +25,9 @@ COMPILER_SESSION = SESSIONS["dynamo"]
 """The session that may begin with the first function that torch.compile compiles, since findings in functions that the
 program compiles itself are reported too. Other sessions begin with the first call of a region."""
 
+_OF_CHILD = ("mode", "script", "module", "args", "steps", "backend", "cache_limit", "regions", "call_policy", "stop_grace",
+             "details", "session_factory")  # fmt: skip
+
 
 @dataclass(frozen=True)
 class RunRequest:
@@ -75,23 +78,8 @@ class RunRequest:
 
     def to_child(self) -> dict[str, Any]:
         """The child's part of the request, as JSON."""
-        return {
-            "mode": self.mode,
-            "entrypoint": self.entrypoint,
-            "file": self.file,
-            "script": self.script,
-            "module": self.module,
-            "args": self.args,
-            "steps": self.steps,
-            "backend": self.backend,
-            "cache_limit": self.cache_limit,
-            "regions": self.regions,
-            "call_policy": self.call_policy,
-            "stop_grace": self.stop_grace,
-            "details": self.details,
-            "session_factory": self.session_factory,
-            "line_buffered": callable(self.stdout),
-        }
+        more = {"entrypoint": self.entrypoint, "file": self.file, "line_buffered": callable(self.stdout)}
+        return {name: getattr(self, name) for name in _OF_CHILD} | more
 
 
 @dataclass(frozen=True)
