@@ -185,7 +185,7 @@ def _fields(finding: Finding, severity: Severity, tags: frozenset[types.Diagnost
             "count": finding.count,
             "steps": finding.steps or None,
             "cost_ms": finding.cost_ms,
-            "values": [value.to_json() for value in finding.values],
+            "values": [vars(value) for value in finding.values],
         },
     }
     if faded := [tag.value for tag in _TAGS.get(finding.code, ()) if tag in tags]:

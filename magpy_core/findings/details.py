@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 
 @dataclass
@@ -66,11 +65,6 @@ class ObjectDetail:
     reads: list[FactDetail] = field(default_factory=list)
     writes: list[FactDetail] = field(default_factory=list)
 
-    @staticmethod
-    def from_json(data: dict[str, Any]) -> ObjectDetail:
-        reads, writes = ([FactDetail(**f) for f in data[key]] for key in ("reads", "writes"))
-        return ObjectDetail(**{**data, "reads": reads, "writes": writes})
-
 
 @dataclass
 class CaptureDetail:
@@ -86,13 +80,6 @@ class CaptureDetail:
     objects: list[ObjectDetail] = field(default_factory=list)  # the RefGraph, in the order of first touch
     objects_cut: int = 0
     objects_rest: str = ""
-
-    @staticmethod
-    def from_json(data: dict[str, Any]) -> CaptureDetail:
-        guards = [GuardDetail(**g) for g in data["guards"]]
-        nodes = [NodeDetail(**n) for n in data["nodes"]]
-        objects = [ObjectDetail.from_json(o) for o in data.get("objects", ())]
-        return CaptureDetail(**{**data, "guards": guards, "nodes": nodes, "objects": objects})
 
 
 @dataclass
@@ -117,11 +104,3 @@ class Call:
 class Details:
     regions: list[RegionDetail] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: dict[str, Any]) -> Details:
-        regions = [RegionDetail(r["region"], [CaptureDetail.from_json(c) for c in r["captures"]]) for r in data["regions"]]
-        return Details(regions, [Call(**c) for c in data["calls"]])

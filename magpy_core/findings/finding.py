@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from magpy_core.findings.json_form import build
 from magpy_core.findings.registry import Severity, lookup
 
 
@@ -24,15 +25,7 @@ class Range:
     end: Position
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "start": {"line": self.start.line, "character": self.start.character},
-            "end": {"line": self.end.line, "character": self.end.character},
-        }
-
-    @staticmethod
-    def from_json(data: dict[str, Any]) -> Range:
-        s, e = data["start"], data["end"]
-        return Range(Position(s["line"], s["character"]), Position(e["line"], e["character"]))
+        return {"start": {**vars(self.start)}, "end": {**vars(self.end)}}
 
 
 @dataclass(frozen=True, order=True)
@@ -44,11 +37,7 @@ class Location:
     function: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {"file": self.file, "range": self.range.to_json(), "function": self.function}
-
-    @staticmethod
-    def from_json(data: dict[str, Any]) -> Location:
-        return Location(data["file"], Range.from_json(data["range"]), data.get("function", ""))
+        return {**vars(self), "range": self.range.to_json()}
 
 
 @dataclass(frozen=True)
@@ -57,9 +46,6 @@ class Value:
 
     name: str
     repr: str
-
-    def to_json(self) -> dict[str, str]:
-        return {"name": self.name, "repr": self.repr}
 
 
 @dataclass
@@ -108,13 +94,11 @@ class Finding:
             "severity": self.severity.value,
             "message": self.message,
             "hint": self.hint or " ".join(lookup(self.code).hints[:1]),
-            "file": self.location.file,
-            "range": self.location.range.to_json(),
-            "function": self.location.function,
+            **self.location.to_json(),
             "region": self.region,
             "count": self.count,
             "cost_ms": self.cost_ms,
-            "values": [v.to_json() for v in self.values],
+            "values": [{**vars(v)} for v in self.values],
             "path": [p.to_json() for p in self.path],
             **({"ranks": list(self.ranks)} if self.ranks else {}),
             **({"steps": self.steps} if self.steps else {}),
@@ -128,10 +112,10 @@ class Finding:
             code=data["code"],
             message=data["message"],
             hint=data.get("hint", ""),
-            location=Location(data["file"], Range.from_json(data["range"]), data.get("function", "")),
+            location=build(Location, {name: data[name] for name in ("file", "range", "function") if name in data}),
             region=data.get("region"),
-            path=tuple(Location.from_json(p) for p in data.get("path", ())),
-            values=tuple(Value(v["name"], v["repr"]) for v in data.get("values", ())),
+            path=tuple(build(Location, p) for p in data.get("path", ())),
+            values=tuple(build(Value, v) for v in data.get("values", ())),
             count=data.get("count", 1),
             cost_ms=data.get("cost_ms"),
             ranks=tuple(data.get("ranks", ())),

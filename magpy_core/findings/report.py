@@ -9,6 +9,7 @@ from typing import Any
 
 from magpy_core.findings.details import Details
 from magpy_core.findings.finding import Finding
+from magpy_core.findings.json_form import build
 
 SCHEMA_VERSION = "1.0"
 
@@ -75,12 +76,8 @@ class RegionSummary:
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> RegionSummary:
-        fields = {k: v for k, v in data.items() if k not in ("speedup", "recompiles", "per_capture")}
-        return RegionSummary(
-            **fields,
-            recompiles=[Recompile(**r) for r in data.get("recompiles", ())],
-            per_capture=[CaptureSummary(**c) for c in data.get("per_capture", ())],
-        )
+        summary: RegionSummary = build(RegionSummary, {name: value for name, value in data.items() if name != "speedup"})
+        return summary
 
 
 @dataclass
@@ -103,7 +100,7 @@ class Report:
             "findings": [f.to_json() for f in self.findings],
             "timings": self.timings,
             "steps": self.steps,
-            **({"details": self.details.to_json()} if self.details is not None else {}),
+            **({"details": asdict(self.details)} if self.details is not None else {}),
         }
 
     @staticmethod
@@ -114,7 +111,7 @@ class Report:
             findings=[Finding.from_json(f) for f in data["findings"]],
             timings=data["timings"],
             steps=data.get("steps", 0),
-            details=Details.from_json(data["details"]) if data.get("details") else None,
+            details=build(Details, data["details"]) if data.get("details") else None,
             version=data["version"],
         )
 

@@ -26,6 +26,7 @@ from magpy_core.findings.details import (
     ObjectDetail,
     RegionDetail,
 )
+from magpy_core.findings.json_form import build
 from tests.lsp.client import Client, ServerError
 from tests.lsp.conftest import Lab
 
@@ -180,7 +181,7 @@ def test_what_is_not_drawn_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     (capture,) = details.region_detail(region).captures
     assert (len(capture.nodes), capture.cut, len(capture.objects)) == (3, 4, 1)
     assert capture.objects_cut == len(whole.objects) - 1 == len(capture.objects_rest.splitlines())
-    assert CaptureDetail.from_json(asdict(capture)) == capture
+    assert build(CaptureDetail, asdict(capture)) == capture
     assert graphs.operator_graph(capture, _lines())["left"] == 4
     assert graphs.reference_graph(capture, _lines())["left"] == capture.objects_cut
 
