@@ -44,7 +44,7 @@ request = json.loads(data.decode("ascii"))
 
 
 def refuse(message):
-    line = {"type": "failed", "code": "MP903", "message": message, "traceback": "", "exit_code": 2, "place": None}
+    line = {"type": "failed", "code": "MP903", "message": message, "place": None}
     os.write(out, (json.dumps(line) + "\n").encode("ascii"))
     os._exit(2)
 

@@ -37,7 +37,7 @@ def main(request: dict[str, Any], commands: int, out: int) -> None:
 
 def _refuse(channel: Channel, code: str, message: str) -> NoReturn:
     """Exits before any user code has run."""
-    channel.send(error_message(code, message, exit_code=2))
+    channel.send(error_message(code, message))
     os._exit(2)
 
 
@@ -60,11 +60,11 @@ class _Program:
             self.entry.prepare(self._named.compile)
         except BadSource as exc:
             self._bad_source = exc
-        torch = _torch_version(request)
+        _check_torch(request)
         if request["line_buffered"]:
             # The output goes through a pipe to a watching user: line by line, as in a terminal.
             sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-        channel.send({"type": "hello", "python": sys.version.split()[0], "torch": torch, "pid": os.getpid()})
+        channel.send({"type": "hello", "pid": os.getpid()})
 
     def _wrap_named(self, function: Any, dotted: str) -> Any:
         return self._discovery.wrap(function, dotted)
@@ -89,7 +89,7 @@ class _Program:
     def _ended_by(self, exc: BaseException) -> NoReturn:
         """Exits like the interpreter, also in a process that the program forked, where sending does nothing."""
         if isinstance(exc, Refused):
-            self._channel.send(error_message(exc.code, str(exc), exit_code=2))
+            self._channel.send(error_message(exc.code, str(exc)))
             sys.exit(2)
         if isinstance(exc, SystemExit):
             self._exited(exc)
@@ -97,7 +97,7 @@ class _Program:
             if self.clock.stopped:
                 sys.exit(0)
             self._interrupted(exc)
-        self._send_failure(exc, 1)
+        self._send_failure(exc)
         tracebacks.display(exc)
         sys.exit(1)
 
@@ -133,7 +133,7 @@ class _Program:
 
     def _interrupted(self, exc: KeyboardInterrupt) -> NoReturn:
         """A real Ctrl-C: shows it, then raises it again, so that the interpreter exits by SIGINT."""
-        self._send_failure(exc, 130)
+        self._send_failure(exc)
         tracebacks.display(exc)
         hook = sys.excepthook
         import magpy_core.findings  # noqa: F401  # now: `exec`, in dataclasses, makes the interpreter forget the interrupt
@@ -155,10 +155,10 @@ class _Program:
             message = f"{what}: fix the error that it reports, and run again."
             tracebacks.strip(exc)
             place = tracebacks.place_of(exc)
-            self._channel.send(error_message("MP905", message, exit_code=number & 0xFF, place=place))
+            self._channel.send(error_message("MP905", message, place))
         raise exc
 
-    def _send_failure(self, exc: BaseException, exit_code: int) -> None:
+    def _send_failure(self, exc: BaseException) -> None:
         self._failed = True
         tracebacks.strip(exc)
         place = tracebacks.place_of(exc)
@@ -170,9 +170,7 @@ class _Program:
             when = f"in step {self.clock.count + 1}" if self.clock.count else "before its first step ended"
             where = f" at {os.path.relpath(place['file'])}:{place['line']}" if place else ""
             message = f"The program raised {what}{where}, {when}: fix it and run again."
-        self._channel.send(
-            error_message("MP905", message, exit_code=exit_code, traceback=tracebacks.text_of(exc), place=place)
-        )
+        self._channel.send(error_message("MP905", message, place))
 
     def _report_missing(self) -> None:
         for name in self._named.missing():
@@ -205,8 +203,8 @@ class _Program:
         os._exit(0)
 
 
-def _torch_version(request: dict[str, Any]) -> str:
-    """The version of the torch that the program would import, without importing it. Raises Refused."""
+def _check_torch(request: dict[str, Any]) -> None:
+    """Raises Refused if the torch that the program would import is not supported; does not import it."""
     import importlib.util
     import re
 
@@ -221,20 +219,15 @@ def _torch_version(request: dict[str, Any]) -> str:
         with open(os.path.join(folder, "version.py"), encoding="utf-8") as f:
             found = re.search(r"__version__\s*=\s*['\"]([^'\"]+)['\"]", f.read())
     except OSError:
-        found = None
-    if found is None:
-        return ""
-    version = found[1]
-    numbers = [int(n) for n in re.findall(r"\d+", version)[:2]]
+        return
     low, high = request["torch_versions"]
-    if not low <= numbers < high:
+    if found is not None and not low <= [int(n) for n in re.findall(r"\d+", found[1])[:2]] < high:
         last = f"{high[0]}.{high[1] - 1}"
         raise Refused(
-            f"torch {version} is not supported: MagPy works with torch {low[0]}.{low[1]} to {last}; "
+            f"torch {found[1]} is not supported: MagPy works with torch {low[0]}.{low[1]} to {last}; "
             f"install one of those for {here}, or choose another interpreter with --python.",
             "MP903",
         )
-    return version
 
 
 def _dump_stacks_on_request(fd: int) -> None:

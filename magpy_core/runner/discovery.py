@@ -114,7 +114,6 @@ class Discovery:
         self._keys = itertools.count()
         self._steps_in: dict[int, int] = {}
         self._local = threading.local()
-        self.calls = 0
         self._plain: Callable[[], bool] = lambda: False
 
     # -- at each call
@@ -123,7 +122,6 @@ class Discovery:
         """Calls an outermost region and counts the optimizer steps inside it."""
         clock = self._clock
         before = clock.optimizer_steps
-        self.calls += 1
         timeline = self._monitoring.timeline
         out = region(*args, **kwargs) if timeline is None else timeline.call(region, args, kwargs)
         made = clock.optimizer_steps - before

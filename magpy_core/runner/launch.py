@@ -206,7 +206,7 @@ class RunHandle:
             if self._refusal is None:
                 yield from self._received()
             else:
-                failed = error_message("MP903", self._refusal, exit_code=2)
+                failed = error_message("MP903", self._refusal)
                 self._programs[0].collector.take(failed)
                 yield failed
             yield from self._finish()

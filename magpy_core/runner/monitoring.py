@@ -87,7 +87,7 @@ class Monitoring:
 
     def _refuse(self, message: str) -> NoReturn:
         """Refuses an invalid request here, because the names can't be checked without torch."""
-        self._channel.send(error_message("MP910", message, exit_code=2))
+        self._channel.send(error_message("MP910", message))
         os._exit(2)
 
     def _extend_policy(self) -> None:
@@ -103,10 +103,10 @@ class Monitoring:
     def _on_region(self, region: Any) -> None:
         self._forward.region(id(region), region.summary)
 
-    def stepped(self, n: int, unit: str) -> None:
+    def stepped(self, n: int) -> None:
         if self._session is not None:
             self._session.stepped(n)
-        self._channel.send({"type": "step", "n": n, "unit": "optimizer" if unit == "optimizer" else "module"})
+        self._channel.send({"type": "step", "n": n})
         self._forward.flush()
 
     def failed(self, what: str, exc: BaseException) -> None:

@@ -17,8 +17,6 @@ class Hello(TypedDict):
     """The user's interpreter runs and is supported. ``pid`` is the program's, not the supervisor's."""
 
     type: Literal["hello"]
-    python: str
-    torch: str
     pid: int
 
 
@@ -29,11 +27,10 @@ class Started(TypedDict):
 
 
 class Step(TypedDict):
-    """``n`` steps are done. ``unit``: an optimizer step or, without an optimizer, an outermost module call."""
+    """``n`` steps are done: optimizer steps or, without an optimizer, outermost module calls."""
 
     type: Literal["step"]
     n: int
-    unit: Literal["optimizer", "module"]
 
 
 class FindingMessage(TypedDict):
@@ -56,8 +53,6 @@ class Failed(TypedDict):
     type: Literal["failed"]
     code: str
     message: str
-    traceback: str
-    exit_code: int
     place: dict[str, Any] | None
 
 
@@ -89,14 +84,12 @@ class Exit(TypedDict):
 Message: TypeAlias = Hello | Started | Step | FindingMessage | RegionMessage | Failed | Stopping | Done | Exit
 
 _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
-    "hello": {"python": (str,), "torch": (str,), "pid": (int,)},
+    "hello": {"pid": (int,)},
     "started": {},
-    "step": {"n": (int,), "unit": (str,)},
+    "step": {"n": (int,)},
     "finding": {"finding": (dict,)},
     "region": {"region": (dict,)},
-    "failed": {
-        "code": (str,), "message": (str,), "traceback": (str,), "exit_code": (int,), "place": (dict, type(None)),
-    },
+    "failed": {"code": (str,), "message": (str,), "place": (dict, type(None))},
     "stopping": {},
     "done": {"report": (dict,)},
     "exit": {"code": (int, type(None)), "signal": (int, type(None)), "asked": (bool,)},
@@ -122,18 +115,8 @@ def decode(line: bytes) -> Message | None:
     return data  # type: ignore[return-value]  # checked against the table above
 
 
-def error_message(
-    code: str, message: str, *, exit_code: int, traceback: str = "", place: dict[str, Any] | None = None
-) -> Message:
-    """A ``failed`` message."""
-    return {
-        "type": "failed",
-        "code": code,
-        "message": message,
-        "traceback": traceback,
-        "exit_code": exit_code,
-        "place": place,
-    }
+def error_message(code: str, message: str, place: dict[str, Any] | None = None) -> Message:
+    return {"type": "failed", "code": code, "message": message, "place": place}
 
 
 class Decoder:

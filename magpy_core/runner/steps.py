@@ -7,9 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from typing import Literal
 
-Unit = Literal["optimizer", "module"]
 _REPEATS = 5
 
 
@@ -28,7 +26,7 @@ class StepClock:
         self,
         limit: int,
         *,
-        on_step: Callable[[int, Unit], None] = lambda n, unit: None,
+        on_step: Callable[[int], None] = lambda n: None,
         on_stop: Callable[[], None] = lambda: None,
         end: Callable[[], None] = lambda: None,
         grace: float = 30.0,
@@ -43,10 +41,6 @@ class StepClock:
         self.on_step, self._on_stop, self._end, self._grace = on_step, on_stop, end, grace
         self._start = time.monotonic()
         self._marks: dict[str, float] = {}
-
-    @property
-    def unit(self) -> Unit:
-        return "optimizer" if self.has_optimizer else "module"
 
     @property
     def count(self) -> int:
@@ -87,7 +81,7 @@ class StepClock:
     def _stepped(self) -> None:
         self.mark("first_step")
         self._marks["last_step"] = time.monotonic() - self._start
-        self.on_step(self.count, self.unit)
+        self.on_step(self.count)
 
     def check(self) -> None:
         """Raises StopAfterSteps if the requested steps are done."""

@@ -77,13 +77,6 @@ def display(exc: BaseException) -> None:
         sys.__excepthook__(kind, exc, tb)
 
 
-def text_of(exc: BaseException) -> str:
-    """The traceback of a stripped ``exc`` as text, for the ``failed`` message."""
-    import traceback
-
-    return "".join(traceback.format_exception(exc))
-
-
 def place_of(exc: BaseException) -> dict[str, Any] | None:
     """The origin of ``exc`` in the user's code: file, 1-based line, function, 0-based columns; None if there is none."""
     if isinstance(exc, SyntaxError) and exc.filename and exc.lineno:

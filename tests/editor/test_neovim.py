@@ -18,7 +18,7 @@ from tests.lsp.conftest import lab as lab  # the fixture
 ROOT = Path(__file__).parents[2]
 SCENARIO = """
     hello()
-    send(type="step", n=1, unit="module")
+    send(type="step", n=1)
     finding("MP102", 5, 29, 43, "`x.sum().item()` is read by Python", values=[("x.sum()", "3.0")])
     region(5)
     print("loss 1.25", flush=True)

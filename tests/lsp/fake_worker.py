@@ -34,7 +34,7 @@ def send(**message):
 
 
 def hello():
-    send(type="hello", python="3.11.0", torch="2.13.0", pid=os.getpid())
+    send(type="hello", pid=os.getpid())
     send(type="started")
 
 
@@ -113,7 +113,7 @@ def note(name, text):
 def end(code=0, number=None):
     """The end of the process; a good one has done its steps and called a region, or the runner would remark on it."""
     if code == 0:
-        send(type="step", n=request["steps"], unit="module")
+        send(type="step", n=request["steps"])
         if not seen:
             region(5)
     send(type="exit", code=code, signal=number, asked=False)

@@ -47,7 +47,7 @@ async def test_steps_are_counted_in_the_message(client: Client, lab: Lab) -> Non
             if n != 4:
                 finding("MP102", 5, 29, 43, "read", steps=n - (n > 4))
                 finding("MP301", 5, 8, 13, "each time told", severity="information", count=n)
-            send(type="step", n=n, unit="module")
+            send(type="step", n=n)
         finding("MP205", 5, 8, 13, "once", severity="information")
         end()
     """)

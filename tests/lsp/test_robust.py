@@ -20,10 +20,10 @@ pytestmark = pytest.mark.asyncio
 STUCK = 'signal.signal(signal.SIGTERM, signal.SIG_IGN)\nnote("stuck", "")\nwhile True: signal.pause()'
 STAGES = {
     "python starts": STUCK,
-    "imports": f'send(type="hello", python="3.11.0", torch="2.13.0", pid=os.getpid())\n{STUCK}',
+    "imports": f'send(type="hello", pid=os.getpid())\n{STUCK}',
     "runs": f"hello()\n{STUCK}",
-    "in a step": f'hello()\nsend(type="step", n=1, unit="module")\nregion(5)\n{STUCK}',
-    "ends": f'hello()\nsend(type="step", n=3, unit="module")\nsend(type="stopping", steps=3)\n{STUCK}',
+    "in a step": f'hello()\nsend(type="step", n=1)\nregion(5)\n{STUCK}',
+    "ends": f'hello()\nsend(type="step", n=3)\nsend(type="stopping", steps=3)\n{STUCK}',
     "after its report": f"hello()\nregion(5)\ndone()\n{STUCK}",
 }
 

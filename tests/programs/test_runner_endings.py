@@ -175,8 +175,7 @@ def test_it_raises_in_step_2(tmp_path: Path) -> None:
     assert one_sentence(ran.outcome.message)
     assert ran.regions() == {"net: Linear": 1, "opt: SGD": 1}, "what was found so far is reported"
     assert "MP204" in ran.codes and ran.finding("MP905").location.range.start.line == 12
-    (failed,) = [m for m in ran.messages if m["type"] == "failed"]
-    assert failed["traceback"].startswith("Traceback") and failed["traceback"].encode() == ran.stderr
+    assert ran.stderr.startswith(b"Traceback") and [m["type"] for m in ran.messages].count("failed") == 1
 
 
 def test_it_exits_with_a_code(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from magpy_core.runner.channel import Channel, Forwarder
 from magpy_core.runner.protocol import Decoder, Message, decode, encode
 from tests.programs.runner_help import ROOT
 
-STEP: Message = {"type": "step", "n": 3, "unit": "optimizer"}
+STEP: Message = {"type": "step", "n": 3}
 TEXT: Message = {"type": "finding", "finding": {"text": "2 of 3\nlines \udcff é"}}
 
 
@@ -43,7 +43,7 @@ def test_garbage_is_noise_and_never_an_error(garbage: bytes) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [b'{"type":"step"}', b'{"type":"step","n":"3","unit":"x"}', b'{"type":["step"]}', b'{"type":"nonsense"}', b"[1]", b"3",
+    [b'{"type":"step"}', b'{"type":"step","n":"3"}', b'{"type":["step"]}', b'{"type":"nonsense"}', b"[1]", b"3",
      b'{"type":"finding","finding":[]}', b"[" * 100_000],
 )  # fmt: skip
 def test_what_is_not_a_whole_message_is_none(line: bytes) -> None:

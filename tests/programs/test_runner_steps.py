@@ -188,7 +188,7 @@ def test_without_an_optimizer_outermost_calls_count(tmp_path: Path) -> None:
         head=NO_OPTIMIZER,
     )
     assert ran.outcome.kind == "ok" and ran.regions() == {"net: Sequential": 4} and ran.stdout == b"last\n"
-    assert [m["unit"] for m in ran.messages if m["type"] == "step"] == ["module"] * 4
+    assert [m["n"] for m in ran.messages if m["type"] == "step"] == [1, 2, 3, 4]
 
 
 def test_with_an_optimizer_module_calls_do_not_count(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class Handle:
         self.outcome = outcome
 
     def __iter__(self) -> Iterator[Message]:
-        yield {"type": "step", "n": 1, "unit": "optimizer"}
+        yield {"type": "step", "n": 1}
 
     def interrupt(self) -> None: ...
     def cancel(self) -> None: ...

@@ -97,7 +97,7 @@ class Handle:
             self._request.stderr(b"what it wrote\n\x1b[31mlast\n")
         if self._meet is not None:
             self._meet.wait(20)  # passes only when both are under way
-        yield {"type": "step", "n": 1, "unit": "optimizer"}
+        yield {"type": "step", "n": 1}
 
     def interrupt(self) -> None: ...
     def cancel(self) -> None: ...
