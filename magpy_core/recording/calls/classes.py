@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import types
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,9 @@ class ClassCalls(Tracker):
 
     def call(self, site: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.lifetimes.constructed(cls, args, site)
+        if issubclass(cls, threading.Thread):  # it keeps weak references to itself, and counts all threads
+            hint = "Start threads outside the region."
+            self.journal.abort(f"{HERE} makes a thread, whose work replay can't repeat.", site, "MP103", hint)
         known = entry(cls)
         self.access.callbacks.selects |= known.judges
         if known.calls is not None:

@@ -1,4 +1,4 @@
-"""A thread started inside the region."""
+"""A thread made inside the region: the recording ends there."""
 
 import threading
 
@@ -14,8 +14,8 @@ class Net(nn.Module):
 
     def forward(self, x):
         worker = threading.Thread(target=self.out.append)  # expect: MP103 `threading.Thread(target=self.out.append)`
-        worker.start()  # expect: MP103 `worker.start()`
-        worker.join()  # expect: MP103 `worker.join()`
+        worker.start()
+        worker.join()
         return self.layer(x)
 
 

@@ -13,10 +13,10 @@ class Net(nn.Module):
         return (
             self.layer(x)
             .mul(2.0)
-            .masked_fill(  # expect: MP103 `masked_fill(` to `)`+5
+            .masked_fill(
                 x > 0,
                 float(
-                    id(object()) % 2
+                    id(object()) % 2  # expect: MP103 `id(object())`
                 ),
             )
             .sum()
