@@ -17,6 +17,8 @@ import pytest
 
 from tests.programs.test_examples import EXAMPLES, NAMES, losses, run_example, without_times
 
+pytestmark = pytest.mark.slow  # whole trainings, compiled
+
 # Two epochs of image_cnn begin within its steps: the last, smaller validation batch comes by as well.
 STEPS = {"char_gpt": 12, "image_cnn": 22, "early_exit": 12, "hf_bert": 10}
 OPTIMIZERS = {"char_gpt": "AdamW", "image_cnn": "SGD", "early_exit": "Adam", "hf_bert": "AdamW"}

@@ -15,6 +15,7 @@ from benchmarks.transformers_sweep.report import costs, counted, left_out, markd
 NAMES = ("bert", "t5", "vit")
 
 
+@pytest.mark.slow
 def test_three_architectures_are_captured_whole(tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="the [examples] extra is not installed")
     results, page = tmp_path / "results.jsonl", tmp_path / "page.md"
