@@ -56,6 +56,9 @@ class Unseen(Tracker):
         if any(type(o) is types.FunctionType and o.__code__ is code for o in gc.get_objects(0)):
             return  # the region has made it
         found = [o for o in gc.get_referrers(code) if type(o) is types.FunctionType and o.__code__ is code]
+        if not found:
+            self.journal.skip_call(f"native code called {code.co_name}, whose function the collector does not list")
+            return  # gc.freeze hides what existed
         if len(found) > 1 and code.co_freevars:
             held = frame.f_locals
             found = [fn for fn in found if _closes_over(fn, held)]

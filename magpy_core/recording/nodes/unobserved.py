@@ -51,6 +51,8 @@ def _is_of_torch(value: Any) -> bool:
     """Whether this is a module, class or function of torch; a tensor's class is of torch, too, but a tensor is not."""
     if is_a(value, types.ModuleType):
         return bool(value.__name__.partition(".")[0] == "torch")
+    if is_a(value, types.FunctionType):  # functools.wraps lets others name its module
+        return str(value.__globals__.get("__name__")).partition(".")[0] == "torch"
     return is_a(value, _DEFINITIONS) and policy.module_of(value).partition(".")[0] == "torch"
 
 
@@ -60,19 +62,24 @@ class UnobservedCode(Tracker):
 
     facts: Facts
     access: Access
-    _guarded: set[int] = field(default_factory=set, init=False)
+    _fitting: dict[int, bool] = field(default_factory=dict, init=False)
 
     def guard(self, fn: Any, site: Any) -> bool:
         """Whether all that ``fn`` reads beside its arguments is of that kind; it is guarded then."""
         if is_a(fn, (staticmethod, classmethod)):
             fn = fn.__func__
-        if fn is None or id(fn) in self._guarded:
+        if fn is None:
             return True
+        if id(fn) not in self._fitting:
+            self._fitting[id(fn)] = True  # for functions that call each other
+            self._fitting[id(fn)] = self._guard_function(fn, site)
+        return self._fitting[id(fn)]
+
+    def _guard_function(self, fn: Any, site: Any) -> bool:
         if not is_a(fn, types.FunctionType) or fn.__closure__:
             return False
         if not all(is_a(v, _CONSTANTS) for v in (*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values())):
             return False
-        self._guarded.add(id(fn))
         self.facts.functions.guard(fn)
         names = _globals_of(fn.__code__)
         return names is not None and all(self._guard_global(fn.__globals__, name, site) for name in sorted(names))

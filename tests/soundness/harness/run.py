@@ -234,6 +234,7 @@ def run(
     ``whole``: decisions on data cut no graph, as under ``fullgraph=True``, but what can't be captured still runs plainly.
     """
     level = logging.getLogger().level
+    functions = dict(vars(random))
     _log_everything()
     gc.freeze()  # only what this run makes is looked through below
     try:
@@ -241,6 +242,7 @@ def run(
     finally:
         # what the finalizers of one program print must not appear in the output of the next
         sys.modules.pop(world_module(program), None)
+        vars(random).update(functions)  # programs replace some
         logging.getLogger().setLevel(level)
         gc.collect()
         gc.unfreeze()

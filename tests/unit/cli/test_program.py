@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -451,6 +452,7 @@ def test_server_passes_its_status_on(monkeypatch: pytest.MonkeyPatch) -> None:
     from lsp_server.server import main as server_main
 
     monkeypatch.setattr(server_main, "main", lambda: 5)
+    monkeypatch.setattr(gc, "freeze", lambda: None)  # for this whole process
     assert CliRunner().invoke(cli, ["server"]).exit_code == 5
 
 

@@ -69,3 +69,13 @@ def test_a_function_that_no_event_named_is_found_and_guarded() -> None:
     assert frames(world).enter_frame(frame(program))
     assert "is program.__code__" in world.guards
     assert program.__code__ in world.facts.functions.known_codes
+
+
+def test_a_function_that_the_collector_does_not_list_can_not_be_guarded() -> None:
+    world = World()
+    gc.freeze()
+    try:
+        assert frames(world).enter_frame(frame(program))
+    finally:
+        gc.unfreeze()
+    assert world.journal.skip_reason is not None and "program" in world.journal.skip_reason

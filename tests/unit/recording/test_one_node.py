@@ -57,6 +57,15 @@ def imports(ctx: Any, g: Any) -> Any:
     return g * other.pi
 
 
+@functools.wraps(torch.relu)
+def named_after_torch(x: Any) -> Any:
+    return x * table[0]
+
+
+def calls_what_is_named_after_torch(ctx: Any, g: Any) -> Any:
+    return named_after_torch(g)
+
+
 def closure() -> Any:
     factor = [2.0]
     return lambda ctx, g: g * factor[0]
@@ -101,12 +110,15 @@ class World1(World):
         (reads_constants, True), (staticmethod(helper), True), (None, True), (reads_a_list, False),
         (reads_a_tensor, False), (prints, False),
         (writes_a_global, False), (imports, False), (closure(), False), (len, False),
+        (calls_what_is_named_after_torch, False),
     ],
 )  # fmt: skip
 def test_code_that_runs_unobserved(fn: Any, guarded: bool) -> None:
     world = World()
     access = type("Access", (), {"globals": world.build(Globals)})()
-    assert world.build(UnobservedCode, access=access).guard(fn, site()) is guarded
+    unobserved = world.build(UnobservedCode, access=access)
+    assert unobserved.guard(fn, site()) is guarded
+    assert unobserved.guard(fn, site()) is guarded  # the answer is remembered
 
 
 def test_all_that_it_reads_is_guarded() -> None:
