@@ -155,10 +155,16 @@ class CodeWriter:
         failed = ["except CaptureFailed:", f"    {undo}raise", "except OtherResult:", f"    {undo}return MISS"]
         failed += ["except Exception:", f"    {undo}return RERUN_PLAIN"]
         failed += ["except BaseException:", f"    {undo}raise"] if undo else []
-        graph = [*before, "try:", *(f"    {line}" for line in [*graph, *writer.lines] or ["pass"]), *failed]
+        check = self._nothing_lost(writer) if self.undo.whole else []
+        graph = [*before, "try:", *(f"    {line}" for line in [*graph, *writer.lines, *check] or ["pass"]), *failed]
         replay = [line for lines in effects for line in lines]
         # plain Python raises with a traceback of its own frames
         return graph, [*replay, f"{undo}return RERUN_PLAIN" if plan.raises else f"return {result}"]
+
+    def _nothing_lost(self, writer: ReplayWriter) -> list[str]:
+        """The last statement before the effects; they follow without a call, so that no other thread comes in between."""
+        replaced = writer.still_there(self._trace.plan)
+        return [f"if {' or '.join(replaced)}: {self.undo.statements}return RERUN_PLAIN"] if replaced else []
 
     def _segments(self, values: dict[torch.fx.Node, str]) -> list[str]:
         """The calls of the compiled segments, whose results go into ``values``, and the tests of the decisions on them."""

@@ -23,9 +23,10 @@ from magpy_core.recording.trace import Trace
 @dataclass(frozen=True)
 class Undo:
     """``statements`` put everything back (each ends in ``"; "``). ``kept`` are inputs that nothing saves at every call: they
-    are put back if the first run of the compiled graph raises."""
+    are put back if the first run of the compiled graph raises. ``whole``: a call can be undone after its graph has run."""
 
     statements: str = ""
+    whole: bool = True
     kept: frozenset[torch.fx.Node] = frozenset()
 
 
@@ -44,7 +45,7 @@ def write_undo(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str],
     if (may_undo or raises) and any(switches_modes(n.target) for n in trace.graph.nodes):
         w.lines.append("modes = get_modes()")
         statements = "set_modes(modes); " + statements
-    return Undo(statements, kept)
+    return Undo(statements, may_undo or raises_changed or not writes.mutated, kept)
 
 
 def _save_inputs(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str]) -> str:

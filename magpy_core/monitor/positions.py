@@ -24,6 +24,7 @@ from magpy_core.monitor.events import Site
 from magpy_core.monitor.record import is_own_file
 
 _COMMENT: Final = re.compile(r"(?:^|\s)#[^'\"]*$")
+_WITH: Final = re.compile(r"(?:async\s+)?with\b")
 _EVENT_FILES: Final = frozenset((hooks.FILE, eval_frame.__file__))
 """Files whose functions call an observer: in an event, one of their frames is right above the user's."""
 
@@ -69,6 +70,8 @@ def code_location(
     name = code.co_filename
     start = Position(first - 1, _character(name, first, col or 0, module_globals))
     end = Position(last - 1, _character(name, last, end_col or 0, module_globals))
+    if last > first and _WITH.match(text := linecache.getline(name, first, module_globals), start.character):
+        end = Position(first - 1, len(_COMMENT.sub("", text).rstrip()))  # of a block, its first line
     file = name if name.startswith("<") else os.path.abspath(name)
     return Location(file, Range(start, max(start, end)), code.co_qualname)
 

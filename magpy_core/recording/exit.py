@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import Unsupported
 from magpy_core.recording.age import Age
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.imports import Imports
+from magpy_core.recording.interference import Interference
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.operator_host import OperatorHost
 from magpy_core.recording.output import OutputCalls
@@ -32,6 +33,10 @@ class Exit(Tracker):
     imports: Imports
     output: OutputCalls
     host: OperatorHost
+    interference: Interference = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.interference = Interference(self.ledger.refgraph)
 
     def plan(self, result: Any, error: BaseException | None) -> Plan | None:
         """The plan; None where the run can't be captured."""
@@ -43,12 +48,12 @@ class Exit(Tracker):
         if error is not None:
             return self._raised(error)
         self._outside_errors_raised()
-        self.calls.outside.locks_left()
         if self.journal.refused or self.journal.skip_reason:
             return None
         planner = Planner(self.ledger.refgraph, self.ledger.ops, self.ledger.scalars, self.age.is_made_inside)
         planner.constants = self.facts.functions.code_constants()
         planner.error_leaves = self._error_kept
+        planner.change_found = self.interference.look_at
         plan = planner.plan(result, self.facts.contents.whole_again, self.ledger.outputs, self.ledger.field_writes)
         self.numbers.restore_shared_ints()
         return plan

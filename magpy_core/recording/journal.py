@@ -38,7 +38,7 @@ class Journal:
         self.graph_incomplete = False  # some operator was not recorded: errors about its result are consequences
         self.site: Any = None  # the site of the event being handled, or of the last one
         self.places = Places(lambda: location)
-        self._set_up = set_up
+        self._set_up, self._set_up_before = set_up, frozenset(set_up)
         self._reported: dict[Location, dict[str, int]] = {}  # codes reported at a place, with their severities' ranks
         self._unrecorded_calls: set[Location] = set()
         self._on_abort: list[Callable[[], None]] = []
@@ -51,8 +51,6 @@ class Journal:
     ) -> None:  # fmt: skip
         """No capture comes of this run: report why at the current line. The recording goes on, to find other reasons."""
         self.refused = True
-        if HERE in message:
-            message = message.replace(HERE, self.quoted_expression(site) or "The program")
         self.note(code, message, hint=hint, values=values, site=site, place=place)
 
     def refuse_call(self, code: str, message: str, *, hint: str = "", site: Any = None) -> None:
@@ -69,7 +67,7 @@ class Journal:
     def refuse_if_repeated(self, error: Unsupported, site: Any = None) -> None:
         """This call does what replay can't. A program that sets itself up does so once, and the next call is captured; one
         that does it again is refused."""
-        if error.message in self._set_up:
+        if error.message in self._set_up_before:
             self.refuse(error.code, error.message, hint=error.hint, site=site)
             return
         self._set_up.add(error.message)
@@ -129,6 +127,8 @@ class Journal:
     ) -> None:  # fmt: skip
         """Report at the user's current line (of ``site``, if it is one), once for each place and code. Of what one call into
         a library leads to, only the first finding is reported."""
+        if HERE in message:
+            message = message.replace(HERE, self.quoted_expression(site) or "The program")
         if place is None:
             place = self.places.now(site, self.site)
         reported = self._reported.setdefault(place.location, {})

@@ -101,7 +101,8 @@ class ModuleCalls(Tracker):
         module = frame.f_locals.get("self")
         name = frame.f_locals.get("name")
         if is_a(module, nn.Module) and is_a(name, str):
-            self.access.writes.attr(module, name, self.journal.site, native=True)
+            value = frame.f_locals.get("value")
+            self.access.writes.attr(module, name, self.journal.site, value, native=True)
         return False
 
 

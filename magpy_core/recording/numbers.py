@@ -16,7 +16,7 @@ from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.decisions import Decisions
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
-from magpy_core.refgraph.fields import instance_dict
+from magpy_core.refgraph.fields import instance_dict, swap_entry
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 
@@ -29,15 +29,17 @@ def _slots_of(node: Node) -> list[tuple[Any, Any]]:
     return list((instance_dict(node.obj) or {}).items())
 
 
-def _store(node: Node, key: Any, value: int) -> None:
-    if node.kind == kinds.DICT:
-        dict.__setitem__(node.obj, key, value)
+def _store(node: Node, key: Any, old: int, new: int) -> None:
+    if type(node.obj) in (dict, list):
+        swap_entry(node.obj, key, old, new)
+    elif node.kind == kinds.DICT:
+        dict.__setitem__(node.obj, key, new)
     elif node.kind == kinds.LIST:
-        list.__setitem__(node.obj, key, value)
+        list.__setitem__(node.obj, key, new)
     else:
         d = instance_dict(node.obj)
         if d is not None:
-            d[key] = value
+            swap_entry(d, key, old, new)
 
 
 @dataclass(eq=False)
@@ -103,7 +105,7 @@ class Numbers(Tracker):
         for node in self.refgraph.written():
             for key, value in list(_slots_of(node)):
                 if type(value) is int and self.ledger.scalars.get(value) is not None:
-                    _store(node, key, int(str(value)))
+                    _store(node, key, value, int(str(value)))
 
     def expect_computed(self, stack: CallStack, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
         """Native arithmetic on numbers that vary is about to run: its result is another."""

@@ -52,8 +52,11 @@ def run(recording: Recording, target: Callable[..., Any], args: tuple[Any, ...],
             journal.internal_error(monitor.observer_failure)
         plan = journal.contained(recording.exit.plan, result, error)
         if isinstance(plan, Plan) and not (journal.refused or journal.skip_reason):
-            if verify.enabled():
-                verify.verify(ledger.refgraph, args, kwargs, recording.age.is_made_inside)
+            if verify.enabled():  # its errors are for tests to see
+                _check(recording, args, kwargs)
+            else:
+                journal.contained(_check, recording, args, kwargs)
+        if isinstance(plan, Plan) and not (journal.refused or journal.skip_reason):
             made = journal.contained(freeze, ledger, journal, plan, recording.host.free_dims, globals_hold)
             if made is not FAILED:
                 trace, live = made
@@ -74,6 +77,22 @@ def run(recording: Recording, target: Callable[..., Any], args: tuple[Any, ...],
         return recorded
     finally:
         del error, recorded  # the frames of its traceback lead to this one: a cycle would keep all that they hold
+
+
+def _check(recording: Recording, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """What was read must be as it was, and what was written as events have shown it, if other threads ran meanwhile."""
+    interference = recording.exit.interference
+    others_ran = interference.others_ran()
+    if not (others_ran or verify.enabled()):
+        return
+    try:
+        verify.verify(recording.ledger.refgraph, args, kwargs, recording.age.is_made_inside)
+    except verify.RefGraphError as error:
+        if not others_ran:
+            raise
+        recording.journal.skip_call(f"another thread may have changed what was read ({error.problems[0]})")
+    if others_ran and interference.unexplained:
+        recording.journal.skip_call(f"another thread may have written to {interference.unexplained[0]}")
 
 
 def _strip(error: BaseException) -> None:

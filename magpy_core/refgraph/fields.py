@@ -72,3 +72,13 @@ def cell_value(cell: types.CellType) -> Any:
         return cell.cell_contents
     except ValueError:
         return ABSENT
+
+
+def swap_entry(table: Any, key: Any, old: Any, new: Any) -> None:
+    """Between the look and the write there is no call, so that no other thread can write there (``table``: a plain dict or
+    list)."""
+    try:
+        if table[key] is old:
+            table[key] = new
+    except LookupError:
+        pass  # gone

@@ -6,13 +6,15 @@ Nodes are keyed by object identity and keep their object alive while recording. 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from magpy_core.refgraph import kinds, printer
+from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.guard_kind import GuardKind
-from magpy_core.refgraph.snapshot import Snapshot
+from magpy_core.refgraph.snapshot import Change, Snapshot, slot_name
 from magpy_core.refgraph.source import Source, SourceTable
 
 
@@ -31,6 +33,7 @@ class Node:
 
     __slots__ = (
         "addressed",
+        "appended",
         "contents_read",
         "forced",
         "kind",
@@ -38,6 +41,7 @@ class Node:
         "snapshot",
         "source",
         "summary",
+        "told",
         "type_name",
         "was_written",
         "written_at",
@@ -57,6 +61,24 @@ class Node:
         # slots written by name: part of the effect even when the write left them as they were: a later call may
         # start from another value that nothing guards
         self.forced: list[tuple[str, Any]] = []
+        # what events told of the writes: what was appended, and the last value of each slot (ABSENT: it was deleted)
+        self.appended: list[Any] = []
+        self.told: dict[Any, Any] = {}
+
+    def tell(self, key: Any, value: Any) -> None:
+        """An event shows that the region writes ``value`` to slot ``key``."""
+        self.told[slot_name(key)] = value
+
+    def explains(self, change: Change) -> bool:
+        """Whether events have shown that the region made this change, which is its last."""
+        if change.op == "extend":
+            return len(change.value) == len(self.appended) and all(map(operator.is_, change.value, self.appended))
+        if change.op in ("add", "discard"):
+            return self.told.get(id(change.value)) is (change.value if change.op == "add" else ABSENT)
+        if change.op == "replace":
+            return False
+        value = ABSENT if change.op.startswith("del_") else change.value
+        return self.told.get(slot_name(change.key), self) is value
 
     def release(self) -> None:
         """Drop the object, its snapshot, and the values and keys written to it; names of slots stay, for the printer."""
@@ -64,6 +86,7 @@ class Node:
         if self.kind != kinds.IDENTITY:
             self.obj = None
         self.snapshot = None
+        self.appended, self.told = [], {}
         self.forced = [(op, k) for op, k in self.forced if op.startswith(("set_", "maybe_")) and type(k) is str]
 
     def __repr__(self) -> str:

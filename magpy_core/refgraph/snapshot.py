@@ -104,9 +104,9 @@ class Snapshot:
             return out
         if self.kind == kinds.DICT:
             _by_written_keys(out, forced)
-        done = {(c.op, _name(c.key)) for c in out}
+        done = {(c.op, slot_name(c.key)) for c in out}
         for op, key in forced:
-            if (op, _name(key)) in done:
+            if (op, slot_name(key)) in done:
                 continue
             change = self._forced(op, key)
             if change is not None and not any(
@@ -216,7 +216,8 @@ def _deque_changes(old: list[Any], new: list[Any], maxlen: int | None) -> list[C
     return [Change("replace", value=new, needs_contents=True)]
 
 
-def _name(key: Any) -> Any:
+def slot_name(key: Any) -> Any:
+    """What stands for a key in a table of slots."""
     return key if is_a(key, (str, int)) else id(key)
 
 
@@ -234,11 +235,11 @@ def _in_order_of_writes(changes: list[Change], forced: Sequence[tuple[str, Any]]
     written: dict[Any, int] = {}
     for i, (op, key) in enumerate(forced):
         if op.startswith("del_"):
-            written.pop(_name(key), None)
+            written.pop(slot_name(key), None)
         else:
-            written.setdefault(_name(key), i)
-    places = [i for i, c in enumerate(changes) if c.op in ("set_item", "set_attr") and _name(c.key) in written]
-    ordered = sorted((changes[i] for i in places), key=lambda c: written[_name(c.key)])
+            written.setdefault(slot_name(key), i)
+    places = [i for i, c in enumerate(changes) if c.op in ("set_item", "set_attr") and slot_name(c.key) in written]
+    ordered = sorted((changes[i] for i in places), key=lambda c: written[slot_name(c.key)])
     for i, change in zip(places, ordered, strict=True):
         changes[i] = change
     return changes

@@ -110,8 +110,12 @@ class SourceKind:
 
     def code(self, writer: GuardWriter, source: Source) -> str:
         """Write the access; the name of the variable (or constant) with the value."""
+        return writer.assign(self.expression(writer, source))
+
+    def expression(self, writer: GuardWriter, source: Source) -> str:
+        """The text of the access, with the variable of the base."""
         key = writer.key(source)
-        return writer.assign(self.form(writer, source).format(b=writer.var(source.parent), k=key))
+        return self.form(writer, source).format(b=writer.var(source.parent), k=key)
 
     def form(self, writer: GuardWriter, source: Source) -> str:
         """The template, where it depends on what is known of the base."""
@@ -167,8 +171,8 @@ class Attribute(SourceKind):
 
     watchable = followed = True
 
-    def code(self, writer: GuardWriter, source: Source) -> str:
-        return writer.assign(f"{writer.dict_of(source.parent)}[{writer.const(source.key)}]")
+    def expression(self, writer: GuardWriter, source: Source) -> str:
+        return f"{writer.dict_of(source.parent)}[{writer.const(source.key)}]"
 
     def held(self, level: FirstLevel, source: Source) -> bool:
         return level.namespace(source.parent)

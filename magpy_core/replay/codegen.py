@@ -171,6 +171,11 @@ class ReplayWriter:
         prepared = [self.prepare(e) for e in plan.effects]
         return self.expr(plan.result), prepared
 
+    def still_there(self, plan: Plan) -> list[str]:
+        """Conditions: what effects replace is what the call has read. Another thread may have replaced it since."""
+        places = [e.replaced for e in plan.effects if e.replaced is not None]
+        return [f"{p.step_kind.expression(self.w, p)} is not {self.w.var(p)}" for p in dict.fromkeys(places)]
+
     def prepare(self, e: Effect) -> list[str]:
         """The statements that apply one effect with precomputed values."""
         if e.op == "print":
@@ -201,7 +206,7 @@ class ReplayWriter:
             case "add" | "discard":
                 return [f"set_{e.op}({target}, {self.expr(e.value)})"]
             case "set_item":
-                return [f"{self.setter(e)}({target}, {self.expr(e.key)}, {self.expr(e.value)})"]
+                return [self.store(e, target)]
             case "del_item":
                 pop = "ordered_pop" if issubclass(e.target_type, collections.OrderedDict) else "dict_pop"
                 return [f"{pop}({target}, {self.expr(e.key)}, None)"]
@@ -222,6 +227,12 @@ class ReplayWriter:
     def dict_var(self, e: Effect) -> str:
         assert isinstance(e.target, Outside)
         return self.w.dict_of(e.target.source)
+
+    def store(self, e: Effect, target: str) -> str:
+        """Straight, without a call in which another thread could take over, where no code of the program's would run."""
+        if e.target_type in (dict, list):
+            return f"{target}[{self.expr(e.key)}] = {self.expr(e.value)}"
+        return f"{self.setter(e)}({target}, {self.expr(e.key)}, {self.expr(e.value)})"
 
     def setter(self, e: Effect) -> str:
         if issubclass(e.target_type, list):

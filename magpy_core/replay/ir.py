@@ -66,7 +66,9 @@ Expr = Const | Outside | GraphValue | Scalar | Build
 
 @dataclass
 class Effect:
-    """One side effect. ``op`` is a Change op, or ``print``, ``log``, ``set_field`` (a tensor's ``.grad``)."""
+    """One side effect. ``op`` is a Change op, or ``print``, ``log``, ``set_field`` (a tensor's ``.grad``).
+
+    ``replaced``: where the value was read that it replaces."""
 
     op: str
     target: Expr | None
@@ -75,6 +77,7 @@ class Effect:
     describe: str
     sites: list[Any] = field(default_factory=list)
     target_type: type = object
+    replaced: Source | None = None
 
 
 @dataclass

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from magpy_core.findings import Unsupported
+from magpy_core.guards import kinds as guard
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.refgraph import kinds, natives
@@ -21,7 +22,8 @@ from magpy_core.refgraph.fields import ABSENT, instance_dict, slot_names, slot_v
 from magpy_core.refgraph.graph import Node, RefGraph
 from magpy_core.refgraph.hashing import quiet_keys
 from magpy_core.refgraph.lookup import MODULE_TABLES
-from magpy_core.refgraph.snapshot import Change
+from magpy_core.refgraph.snapshot import Change, slot_name
+from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import (
     Build,
     Const,
@@ -40,6 +42,7 @@ _CALLS: dict[type, tuple[str, ...]] = {
 }  # fmt: skip
 _NOUNS = {type: "class", types.FunctionType: "function"}
 _LOUD = "A dict or a set is changed or made here whose keys hash or compare by code of their own: replay would run it again."
+_SLOTS = frozenset({"attr", "cell", "dict_item", "item", "list_item", "slot"})
 # Guarded by identity; a rebuilt instance is equivalent.
 _EQUAL_ANYWAY = (types.GenericAlias, types.UnionType, re.Pattern, types.CodeType)
 
@@ -63,6 +66,7 @@ class Planner:
         self.constants: dict[int, Any] = {}  # tuples and frozen sets that are constants of code
         self.outputs: dict[torch.fx.Node, None] = {}
         self.error_leaves: Callable[[BaseException], None] = lambda error: None  # may say more than that it can't be rebuilt
+        self.change_found: Callable[[Node, Change], None] = lambda node, change: None  # is told of each difference
 
     # -- values ------------------------------------------------------------------------------------------------
 
@@ -178,6 +182,8 @@ class Planner:
     def effects(self, contents: Callable[[Node], None]) -> list[Effect]:
         """Effects of every written node; ``contents(node)`` guards all contents on entry if an effect needs them."""
         out: list[Effect] = []
+        reads = (r.source for r in self.refgraph.reads if r.source.base is not None and r.kind is not guard.ABSENT)
+        read = {_place(source): source for source in reads}
         self._through_namespaces(contents)
         for node in list(self.refgraph.written()):
             assert node.snapshot is not None
@@ -186,11 +192,14 @@ class Planner:
             if not node.snapshot.quiet(node.forced):
                 raise Unsupported("MP110", _LOUD)
             for change in node.snapshot.changes(node.forced):
+                self.change_found(node, change)
                 if self._writes_back_its_source(node, change):
                     continue
                 if change.needs_contents:
                     contents(node)
-                out.append(self.effect(node, change))
+                effect = self.effect(node, change)
+                effect.replaced = read.get((id(node.source), slot_name(change.key)))
+                out.append(effect)
         return out
 
     def _through_namespaces(self, contents: Callable[[Node], None]) -> None:
@@ -260,6 +269,14 @@ class Planner:
             )
         effects += self.calls(items)
         return Plan(expr, False, effects, list(self.outputs))
+
+
+def _place(source: Source) -> tuple[int, Any]:
+    """What a slot's source has in common with an effect on it; of an object's own ``__dict__``, the object is the base."""
+    base = source.parent
+    if source.kind not in _SLOTS:
+        return 0, None
+    return id(base.base if base.kind == "dict" else base), slot_name(source.key)
 
 
 def _of_function(node: Node) -> bool:

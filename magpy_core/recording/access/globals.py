@@ -12,7 +12,7 @@ from magpy_core.monitor.positions import current_globals
 from magpy_core.recording.facts.values import Slot
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import lookup
-from magpy_core.refgraph.fields import ABSENT
+from magpy_core.refgraph.fields import ABSENT, swap_entry
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
@@ -80,13 +80,12 @@ class Globals(Tracker):
             if entry is not None and all(k != name for k, _ in entry):
                 return  # made by the region
 
-            def set_global(v: Any) -> None:
+            def swap(old: Any, new: Any) -> None:
                 if root.snapshot is not None:
-                    old = g.get(name)
-                    root.snapshot.content = [(k, v if k == name and e is old else e) for k, e in root.snapshot.content]
-                g[name] = v
+                    root.snapshot.content = [(k, new if k == name and e is old else e) for k, e in root.snapshot.content]
+                swap_entry(g, name, old, new)
 
-            self.facts.values.read(source, g[name], site, Slot(lambda: g.get(name), set_global))
+            self.facts.values.read(source, g[name], site, Slot(lambda: g.get(name), swap))
         elif name in _BUILTINS:
             self.refgraph.read(source, guard.ABSENT, None, site)
             b = self.refgraph.node(_BUILTINS) or self.refgraph.add(_BUILTINS, self.sources.const(_BUILTINS, "builtins"))
@@ -95,19 +94,17 @@ class Globals(Tracker):
             self.refgraph.read(source, guard.ABSENT, None, site)
 
     def global_write(self, site: Any, value: Any) -> None:
-        self._global_change(site)
+        self.journal.site = site
+        self.changed(self.globals_of(site.code), site.name, site, value)
 
     def global_delete(self, site: Any) -> None:
-        self._global_change(site)
+        self.global_write(site, ABSENT)
 
-    def _global_change(self, site: Any) -> None:
-        self.journal.site = site
-        self.changed(self.globals_of(site.code), site.name, site)
-
-    def changed(self, g: dict[str, Any], name: str, site: Any) -> None:
+    def changed(self, g: dict[str, Any], name: str, site: Any, value: Any) -> None:
         root = self.facts.roots.globals_root(g)
         self.refgraph.snapshot(root)
         # later reads of the name see the region's own value: every site of it has to be looked at again
         self._sites_read = {s for s in self._sites_read if s.name != name}
         self.access.writes.mark_written(root, site)
         root.forced.append(("set_item", name))
+        root.tell(name, value)

@@ -25,7 +25,7 @@ from magpy_core.recording.facts.values import Slot
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
-from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict, odd_dict, slot_value
+from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict, odd_dict, slot_value, swap_entry
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 
@@ -88,13 +88,14 @@ class Reads(Tracker):
         if node.snapshot is not None and node.snapshot.content is not value:
             return
 
-        def set_cell(v: Any) -> None:
-            if node.snapshot is not None and node.snapshot.content is cell_value(cell):
-                node.snapshot.content = v
-            cell.cell_contents = v
+        def swap_cell(old: Any, new: Any) -> None:
+            if node.snapshot is not None and node.snapshot.content is old:
+                node.snapshot.content = new
+            if cell_value(cell) is old:
+                cell.cell_contents = new
 
         self.facts.values.read(
-            self.sources.make("cell", node.source, None), value, site, Slot(lambda: cell_value(cell), set_cell)
+            self.sources.make("cell", node.source, None), value, site, Slot(lambda: cell_value(cell), swap_cell)
         )
 
     def attr_read(self, site: Any, obj: Any) -> None:
@@ -225,13 +226,13 @@ class Reads(Tracker):
             else:
                 source = self.sources.make("slot", node.source, name)
 
-                def set_slot(v: Any) -> None:
+                def swap_slot(old: Any, new: Any) -> None:
                     if node.snapshot is not None and node.snapshot.slots is not None:
-                        if node.snapshot.slots.get(name) is slot_value(obj, name):
-                            node.snapshot.slots[name] = v
-                    lookup.class_lookup(type(obj), name)[0].__set__(obj, v)
+                        swap_entry(node.snapshot.slots, name, old, new)
+                    if slot_value(obj, name) is old:
+                        lookup.class_lookup(type(obj), name)[0].__set__(obj, new)
 
-                self.facts.values.read(source, found.value, site, Slot(lambda: slot_value(obj, name), set_slot))
+                self.facts.values.read(source, found.value, site, Slot(lambda: slot_value(obj, name), swap_slot))
         elif where == "class":
             self.absent_attr(node, obj, name, site)
             if found.owner is not None and kinds.is_heap_type(found.owner):

@@ -54,13 +54,19 @@ class Writes(Tracker):
         if node.kind == kinds.DEQUE and node.obj.maxlen is not None:
             if name == "append":
                 node.forced.append(("append", args[0]))
+                node.appended.append(args[0])
             elif name in ("extend", "__iadd__") and is_a(args[0], (list, tuple)):
                 node.forced.extend(("append", v) for v in args[0])
+                node.appended.extend(args[0])
             else:
                 node.forced.append((name, None))
                 return False
             return True
         if node.kind in (kinds.LIST, kinds.DEQUE) and name in ("append", "extend", "__iadd__"):
+            if name == "append":
+                node.appended.append(args[0])
+            elif is_a(args[0], (list, tuple)):
+                node.appended.extend(args[0])
             return True
         if name == "clear":
             node.forced.append(("clear", None))
@@ -70,9 +76,11 @@ class Writes(Tracker):
             return True
         if node.kind == kinds.SET and name in ("add", "discard"):
             node.forced.append((name, args[0]))
+            node.told[id(args[0])] = args[0] if name == "add" else ABSENT
             return True
         if node.kind == kinds.DICT and name == "__setitem__":
             node.forced.append(("set_item", args[0]))
+            node.tell(*args)
             return True
         if node.kind == kinds.DICT and name == "update" and all(is_a(a, dict) for a in args):
             for keys in (*args, kwargs):
@@ -98,13 +106,15 @@ class Writes(Tracker):
 
     def attr_write(self, site: Any, obj: Any, value: Any) -> None:
         self.journal.site = site
-        self.attr(obj, site.name, site)
+        self.attr(obj, site.name, site, value)
 
     def attr_delete(self, site: Any, obj: Any) -> None:
         self.journal.site = site
         self.attr(obj, site.name, site, deleted=True)
 
-    def attr(self, obj: Any, name: str, site: Any, *, deleted: bool = False, native: bool = False) -> None:
+    def attr(
+        self, obj: Any, name: str, site: Any, value: Any = ABSENT, *, deleted: bool = False, native: bool = False
+    ) -> None:
         before = (instance_dict(obj) or {}).get(name) if self.refgraph.node(obj) is not None else None
         if before is not None and kinds.has_finalizer(type(before)):
             text = f"This was a {type(before).__name__}; replay can't repeat when its `__del__` runs."
@@ -133,6 +143,7 @@ class Writes(Tracker):
                     self.refgraph.snapshot(node)
                     self.mark_written(node, site)
                     node.forced.append(("set_item", name))
+                    node.tell(name, value)
                 return
             kind = "class" if is_a(obj, type) else "function"
             text = f"`{name}` is set on the {kind} `{obj.__qualname__}`, which replay can't repeat yet."
@@ -149,7 +160,7 @@ class Writes(Tracker):
                 self.mark_written(root, site)
                 root.forced.append(("set_attr", name))
             else:
-                self.access.globals.changed(obj.__dict__, name, site)
+                self.access.globals.changed(obj.__dict__, name, site, value)
             return
         if is_a(obj, torch.jit.ScriptModule):
             self.journal.refuse(
@@ -181,6 +192,7 @@ class Writes(Tracker):
             if not (deleted or native) and self._sets_by_python(obj, raw):
                 return  # what that writes is seen, or is in the snapshot's difference; it may raise before it writes
             node.forced.append(("del_attr" if deleted else "set_attr", name))
+            node.tell(name, value)
         if node is not None and is_a(obj, nn.Module):
             d = instance_dict(obj) or {}
             deletes = by_statement and lookup.class_lookup(tp, "__delattr__")[0] is nn.Module.__delattr__
@@ -194,12 +206,13 @@ class Writes(Tracker):
                     before = self.refgraph.snapshot(table_node)
                     self.mark_written(table_node, site)
                     table_node.forced.append(("maybe_item", name))
+                    table_node.tell(name, value)
                     if deletes and table_node.kind == kinds.DICT:
                         entry = before.entry(name)
                         held: tuple[GuardKind, Any] = (guard.ABSENT, None) if entry is ABSENT else (guard.TYPE, type(entry))
                         self.refgraph.read(self.sources.item(table_node.source, name), *held, site)
 
-    def attr_past_setattr(self, obj: Any, name: str, site: Any) -> None:
+    def attr_past_setattr(self, obj: Any, name: str, site: Any, value: Any = ABSENT) -> None:
         """``object.__setattr__(obj, name, value)``: a property or a descriptor of the program may answer that, or refuse."""
         raw, owner = lookup.class_lookup(type(obj), name)
         if owner is not None and kinds.is_heap_type(owner):
@@ -208,6 +221,7 @@ class Writes(Tracker):
         by_descriptor = is_a(raw, property) or is_a(lookup.class_lookup(type(raw), "__set__")[0], types.FunctionType)
         if node is not None and not by_descriptor:
             node.forced.append(("set_attr", name))
+            node.tell(name, value)
 
     def _sets_by_python(self, obj: Any, raw: Any) -> bool:
         """Whether an attribute is set by the program's own code: its ``__setattr__``, a descriptor, a property (one without
@@ -260,6 +274,7 @@ class Writes(Tracker):
                     self.sources.make("len", node.source, None), guard.EQUAL, len(node.snapshot.content), site
                 )
             node.forced.append(("set_item", key))
+            node.tell(key, value)
         else:
             self.facts.contents.whole(node, site)
 
@@ -271,6 +286,7 @@ class Writes(Tracker):
             if node.kind == kinds.DICT:
                 self.access.items.dict_key(node, key, site)
                 node.forced.append(("del_item", key))
+                node.tell(key, ABSENT)
             else:
                 self.facts.contents.whole(node, site)
 
@@ -284,9 +300,10 @@ class Writes(Tracker):
         self.refgraph.snapshot(node)
         self.mark_written(node, site)
         node.forced.append(("set_cell", None))
+        node.tell(None, value)
 
     def cell_delete(self, site: Any, cell: Any) -> None:
-        self.cell_write(site, cell, None)
+        self.cell_write(site, cell, ABSENT)
 
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None:
         """``tensor.grad = value``: an effect on a tensor from outside."""

@@ -13,6 +13,7 @@ from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds
+from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class ContainerCalls(Tracker):
             self.access.items.dict_key(node, args[0], site)
             if name == "pop":
                 node.forced.append(("del_item", args[0]))
+                node.tell(args[0], ABSENT)
             self.refgraph.snapshot(node)
             self.access.writes.mark_written(node, site)
             return

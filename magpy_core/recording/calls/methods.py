@@ -40,7 +40,7 @@ class MethodCalls(Tracker):
             if is_a(obj, type):
                 self.access.writes.attr(obj, args[0], site)
             else:
-                self.access.writes.attr_past_setattr(obj, args[0], site)
+                self.access.writes.attr_past_setattr(obj, args[0], site, *args[1:2])
             return
         if name == "__getattribute__" and args and is_a(args[0], str):
             self.access.reads.raw_attr(obj, args[0], site)
@@ -50,7 +50,7 @@ class MethodCalls(Tracker):
         if kind in (kinds.SCALAR, kinds.IDENTITY):
             if is_a(obj, types.FunctionType) and name == "__get__":
                 return
-            self.calls.outside.lock_used(site, obj, name, bool(args or kwargs), fn)
+            self.calls.outside.lock_used(site, obj, name, fn)
             if is_a(obj, MEMBER) and args:
                 self.access.natives.member_used(site, obj, name, args[0])
             self.numbers.escape_all(site, obj, args, kwargs)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import contextvars
 import copy
-import threading
 import types
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from magpy_core.findings import HERE, Value
+from magpy_core.findings import HERE, Unsupported, Value
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import LRU_CACHE
@@ -39,6 +38,10 @@ if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Facts
 
 _SETTINGS = (bool, int, float, str, type(None), torch.dtype)
+_OF_LOCKS = frozenset({
+    "__enter__", "__exit__", "_acquire_restore", "_is_owned", "_recursion_count", "_release_save", "acquire", "acquire_lock",
+    "locked", "locked_lock", "release", "release_lock",
+})  # fmt: skip
 _HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
 
 
@@ -54,7 +57,6 @@ class Outside(Tracker):
     access: Access
     collecting: bool = field(default=True, init=False)  # whether the program has the garbage collector on
     _settings: dict[Any, Source] = field(default_factory=dict, init=False)
-    _locks: dict[int, tuple[int, Any, Any]] = field(default_factory=dict, init=False)
     _context_entry: dict[int, tuple[Any, Any, Any]] = field(
         default_factory=dict, init=False
     )  # context variables set, with their entry value
@@ -184,27 +186,15 @@ class Outside(Tracker):
                 text = f"The context variable `{var.name}` is left changed; replay can't repeat it."
                 self.journal.refuse("MP110", text, site=site)
 
-    def lock_used(self, site: Any, obj: Any, name: str, checks: bool, fn: Any) -> None:
-        """A lock changes no result unless the program checks whether it is held (threading checks only locks it holds).
-        Nor does a cache's count of its calls unless it is read: a replay keeps no count."""
+    def lock_used(self, site: Any, obj: Any, name: str, fn: Any) -> None:
+        """A lock from outside says that other threads are about, and a replay would not hold it. Of a cache's count of its
+        calls, a replay keeps none."""
         if name in ("cache_info", "cache_clear") and is_a(obj, LRU_CACHE):
             self.host_call(site, fn, Verdict.UNKNOWN)
-            return
-        name = name.removesuffix("_lock")  # the names of old
-        checks = name in ("locked", "_is_owned") or (name == "acquire" and checks)
-        if type(obj).__module__ != "_thread" or site.code.co_filename == threading.__file__:
-            return
-        if checks:
-            self.host_call(site, fn, Verdict.UNKNOWN)
-        elif name in ("acquire", "release"):
-            count, _, _ = self._locks.get(id(obj), (0, obj, site))
-            self._locks[id(obj)] = count + (1 if name == "acquire" else -1), obj, site
-
-    def locks_left(self) -> None:
-        """At exit: a lock that the region leaves to others to release, or has released for them."""
-        for count, _, site in self._locks.values():
-            if count:
-                self.journal.refuse("MP110", f"{HERE} leaves a lock held or released; replay can't repeat that.", site=site)
+        elif type(obj).__module__ == "_thread" and name in _OF_LOCKS and not self.age.is_made_inside(obj):
+            text = f"{HERE} uses a lock that other threads may take, which replay can't hold."
+            hint = "Take the lock around the call of the region, or keep what it protects out of the region."
+            self.journal.refuse_if_repeated(Unsupported("MP115", text, hint=hint), site)
 
     def host_call(self, site: Any, fn: Any, what: Verdict) -> None:
         if self.ledger.ops.op_depth and policy.is_decimal(fn):

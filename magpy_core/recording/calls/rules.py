@@ -168,7 +168,7 @@ class Rules(Tracker):
     @rule(setattr, delattr)
     def rule_setattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) >= 2 and is_a(args[1], str):
-            self.access.writes.attr(args[0], args[1], site, deleted=fn is delattr)
+            self.access.writes.attr(args[0], args[1], site, *args[2:3], deleted=fn is delattr)
 
     @rule(__import__)
     def rule_import(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:

@@ -18,7 +18,7 @@ from magpy_core.guards import kinds as guard
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import hashing, kinds
-from magpy_core.refgraph.fields import instance_dict
+from magpy_core.refgraph.fields import instance_dict, swap_entry
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
@@ -32,12 +32,8 @@ class Slot:
     """Where a number was read, so that the program can be handed a private copy of it."""
 
     get: Callable[[], Any]
-    set: Callable[[Any], None]
-
-    def put_back(self, copy: Any, value: Any) -> None:
-        """The original again, unless the program stored something else there."""
-        if self.get() is copy:
-            self.set(value)
+    swap: Callable[[Any, Any], None]
+    """Puts the second where the first still is."""
 
 
 # What the C state of objects of these classes is made of. SimpleNamespace has a ``__dict__``, which is looked at.
@@ -91,8 +87,8 @@ class Values(Tracker):
                     return value  # the region has written something else there, which must stay
                 copy = self.ledger.scalars.bind(value, self.ledger.scalars.source(source, value))
                 if store is not None:
-                    store.set(copy)
-                    self.ledger.undo.append(lambda: store.put_back(copy, value))
+                    store.swap(value, copy)
+                    self.ledger.undo.append(lambda: store.swap(copy, value))
                 return copy
             if refgraph.read(source, guard.EQUAL if value == value else guard.IS, value, site):
                 self.journal.places.remember(source, site)
@@ -136,13 +132,12 @@ class Values(Tracker):
         if d is None or (node is not None and self.written_over(node, name)):
             return None
 
-        def set_attr(v: Any) -> None:
+        def swap(old: Any, new: Any) -> None:
             if node is not None and node.snapshot is not None and node.snapshot.attrs is not None:
-                if node.snapshot.attrs.get(name) is d.get(name):
-                    node.snapshot.attrs[name] = v
-            d[name] = v
+                swap_entry(node.snapshot.attrs, name, old, new)
+            swap_entry(d, name, old, new)
 
-        return Slot(lambda: d.get(name), set_attr)
+        return Slot(lambda: d.get(name), swap)
 
     def item_slot(self, node: Node, key: Any) -> Slot | None:
         obj, kind, key = node.obj, node.kind, kinds.plain_key(key)
@@ -150,23 +145,28 @@ class Values(Tracker):
             return None
         if kind == kinds.LIST:
 
-            def set_list(v: Any) -> None:
-                if node.snapshot is not None and node.snapshot.content[key] is list.__getitem__(obj, key):
-                    node.snapshot.content[key] = v
-                list.__setitem__(obj, key, v)
+            def swap_in_list(old: Any, new: Any) -> None:
+                if node.snapshot is not None:
+                    swap_entry(node.snapshot.content, key, old, new)
+                if type(obj) is list:
+                    swap_entry(obj, key, old, new)
+                elif list.__getitem__(obj, key) is old:
+                    list.__setitem__(obj, key, new)
 
-            return Slot(lambda: list.__getitem__(obj, key) if -len(obj) <= key < len(obj) else None, set_list)
+            return Slot(lambda: list.__getitem__(obj, key) if -len(obj) <= key < len(obj) else None, swap_in_list)
         if kind == kinds.DICT:
 
-            def set_dict(v: Any) -> None:
+            def swap_in_dict(old: Any, new: Any) -> None:
                 if node.snapshot is not None:
-                    old = dict.get(obj, key)
                     node.snapshot.content = [
-                        (k, v if e is old and hashing.same_key(k, key) else e) for k, e in node.snapshot.content
+                        (k, new if e is old and hashing.same_key(k, key) else e) for k, e in node.snapshot.content
                     ]
-                dict.__setitem__(obj, key, v)
+                if type(obj) is dict:
+                    swap_entry(obj, key, old, new)
+                elif dict.get(obj, key) is old:
+                    dict.__setitem__(obj, key, new)
 
-            return Slot(lambda: dict.get(obj, key), set_dict)
+            return Slot(lambda: dict.get(obj, key), swap_in_dict)
         return None
 
     def native_facts(self, source: Source, value: Any, site: Any) -> None:

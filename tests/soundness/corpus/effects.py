@@ -497,7 +497,7 @@ def region(x):
     return x
 
 
-# === manager_from_outside: calls=4
+# === manager_from_outside: refused calls=4
 lock = threading.Lock()
 state = {"held": []}
 

@@ -1422,7 +1422,7 @@ def change_event():
     event.clear() if event.is_set() else event.set()
 
 
-# === semaphore_counts
+# === semaphore_counts: refused
 import threading
 
 free = threading.Semaphore(100)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import collections
 import contextvars
+import gc
+import threading
 import time
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ import magpy_core
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.calls.outside import Outside
 from magpy_core.recording.calls.torch_calls import TorchCalls
-from tests.unit.recording.help import World
+from magpy_core.recording.ledger import Learned
+from tests.unit.recording.help import World, site
 
 
 def torch_calls(world: World) -> TorchCalls:
@@ -95,21 +97,26 @@ def test_a_context_variable_from_outside_is_guarded_until_the_region_sets_it() -
     assert [g.partition(" ")[0] for g in world.guards] == ["is"]
 
 
-@pytest.mark.parametrize(
-    ("names", "codes"), [(["acquire", "release"], []), (["acquire"], ["MP110"]), (["release"], ["MP110"])]
-)
-def test_a_lock_must_be_left_as_it_was(names: list[str], codes: list[str]) -> None:
-    import threading
+LOCK, REENTRANT = threading.Lock(), threading.RLock()
 
-    world, lock = World(), threading.Lock()
-    tracker = outside(world)
-    site: Any = SimpleNamespace(code=test_a_lock_must_be_left_as_it_was.__code__, lineno=1)
-    for name in names:
-        tracker.lock_used(site, lock, name, False, getattr(lock, name))
-    for key, (count, obj, _) in list(tracker._locks.items()):
-        tracker._locks[key] = count, obj, None
-    tracker.locks_left()
-    assert world.codes == codes
+
+@pytest.mark.parametrize("lock", [LOCK, REENTRANT])
+@pytest.mark.parametrize("name", ["acquire", "release", "__enter__", "__exit__"])
+def test_a_lock_from_outside_is_taken_once_to_set_something_up(lock: Any, name: str) -> None:
+    gc.collect()  # it is older than the recording
+    learned = Learned()
+    for refused in (False, True):
+        world = World(learned)
+        outside(world).lock_used(site(), lock, name, getattr(lock, name))
+        assert world.codes == ["MP115"] and bool(world.journal.skip_reason) is not refused
+
+
+def test_a_lock_made_inside_is_nobody_elses() -> None:
+    world = World()
+    gc.collect()
+    lock = threading.Lock()
+    outside(world).lock_used(site(), lock, "acquire", lock.acquire)
+    assert world.codes == [] and not world.journal.skip_reason
 
 
 def test_a_native_default_factory_is_called_outside_of_any_call() -> None:

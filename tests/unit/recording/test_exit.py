@@ -28,7 +28,7 @@ def test_what_is_left_open_is_looked_at() -> None:
     world = World()
     leave(world, None)
     names = {name for name, _ in world.calls}
-    assert {"imports_failed", "loggers_changed", "outside.context_left", "outside.locks_left", "modes.left_open"} <= names
+    assert {"imports_failed", "loggers_changed", "outside.context_left", "modes.left_open"} <= names
 
 
 def test_a_changed_list_is_an_effect() -> None:

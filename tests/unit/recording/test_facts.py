@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ import torch
 
 from magpy_core.recording.facts.values import Slot
 from magpy_core.recording.ledger import Learned
+from magpy_core.refgraph.fields import swap_entry
 from tests.unit.recording.help import World
 
 
@@ -66,7 +68,9 @@ def test_a_number_known_to_vary_is_carried_by_a_copy_in_its_place() -> None:
     path = World().argument(0, "x").path
     world, held = World(Learned(numbers={path})), [1000]
     original = held[0]
-    got = world.facts.values.read(world.argument(), original, None, Slot(lambda: held[0], lambda v: held.__setitem__(0, v)))
+    got = world.facts.values.read(
+        world.argument(), original, None, Slot(lambda: held[0], functools.partial(swap_entry, held, 0))
+    )
     assert got == original and got is not original and held[0] is got
     assert world.guards == ["type x"]
     assert world.ledger.scalars.get(got) is not None
