@@ -40,7 +40,7 @@ def without_times(output: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in ("hf_bert", "image_cnn") else []) for n in NAMES]
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in ("char_gpt", "hf_bert", "image_cnn") else []) for n in NAMES]
 )
 def test_learns(name: str, tmp_path: Path) -> None:
     output = run_example(name, "--steps", str(LEARNING_STEPS[name]), cwd=tmp_path)
@@ -87,6 +87,7 @@ def test_early_exit_takes_every_exit_before_the_first_step(tmp_path: Path) -> No
     assert all(int(count) > 0 for count in taken.groups())
 
 
+@pytest.mark.slow
 def test_image_cnn_prints_the_same_epoch_shape_without_workers(tmp_path: Path) -> None:
     output = run_example("image_cnn", "--steps", "10", "--workers", "0", cwd=tmp_path)
     assert len(losses(output)) == 1

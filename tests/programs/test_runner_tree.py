@@ -237,7 +237,9 @@ def test_killing_the_supervisor_ends_the_program(tmp_path: Path) -> None:
         assert handle.outcome.kind == "killed" and "supervisor" in handle.outcome.message
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize(
+    "method", ["fork", pytest.param("spawn", marks=pytest.mark.slow), pytest.param("forkserver", marks=pytest.mark.slow)]
+)
 def test_data_loader_workers_work_and_are_not_monitored(tmp_path: Path, method: str) -> None:
     write(tmp_path, WORKERS)
     ran = under_magpy(tmp_path, script="prog.py", args=[method], steps=0, timeout=120.0)
@@ -254,7 +256,7 @@ def test_data_loader_workers_end_quietly_after_the_last_step(tmp_path: Path) -> 
     assert ran.regions() == {"net: Linear": 3, "opt: SGD": 3}
 
 
-@pytest.mark.parametrize("method", ["fork", "forkserver"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("forkserver", marks=pytest.mark.slow)])
 def test_data_loader_workers_of_a_hanging_program_are_gone(tmp_path: Path, method: str) -> None:
     write(tmp_path, WORKERS)
     lines = Lines()

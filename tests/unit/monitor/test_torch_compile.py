@@ -155,6 +155,7 @@ def test_marks_are_lifted_and_put_back() -> None:
     assert read_mark(function.__code__) == (1, 0)
 
 
+@pytest.mark.slow
 def test_the_users_recompilation_limit_is_not_eaten_into() -> None:
     backend = Backend()
 
