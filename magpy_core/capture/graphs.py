@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +29,7 @@ from magpy_core.recording.trace import Trace
 from magpy_core.refgraph.kinds import is_a
 
 _COMPILING = threading.RLock()
+_WRITING: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)  # by region
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,14 @@ class CompiledGraphs:
             self._add_check(segment, compiled.guards)
         self.compile_seconds = (self.compile_seconds or 0.0) + time.perf_counter() - start
         fn = self._bare[index] = compiled.fn
-        return compiled.boxed or (lambda inputs: fn(*inputs))
+        boxed = compiled.boxed or (lambda inputs: fn(*inputs))
+        return functools.partial(_alone, _WRITING[self._settings.region_id], boxed) if self._writes(segment) else boxed
+
+    def _writes(self, segment: Segment) -> bool:
+        """Whether the compiled segment reads tensors from outside at its start and writes them at its end, which no two
+        threads may do at once. What is not compiled writes them operation by operation, as the program does."""
+        mutated = {id(source) for source in self._trace.writes.mutated}
+        return self._settings.backend != "eager" and any(id(n.meta.get("magpy_source")) in mutated for n in segment.inputs)
 
     def _run_backend(self, segment: Segment, inputs: tuple[Any, ...]) -> CompiledGraph:
         gm = segment.module()
@@ -125,6 +135,11 @@ class CompiledGraphs:
             raise CaptureFailed("MP902", "The backend specialised a later part of the region on sizes that no guard checks.")
         self._checks.append((guards, [position[n] for n in segment.inputs]))
         self._names["shapes_ok"] = shape_check(self._checks)
+
+
+def _alone(lock: threading.RLock, fn: Callable[[list[Any]], Any], inputs: list[Any]) -> Any:
+    with lock:
+        return fn(inputs)
 
 
 def shape_check(checks: Sequence[tuple[Sequence[str], list[int]]]) -> Callable[[Any], bool]:

@@ -163,6 +163,23 @@ def test_a_region_in_several_threads(region: Any, lock: Any, check: Callable[[Sh
     check(s)
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_buffers_that_several_threads_count_in(backend: str) -> None:
+    net = torch.nn.BatchNorm1d(4)
+    compiled = magpy_core.compile(net, backend=backend)
+    with torch.no_grad():
+        for _ in range(4):
+            compiled(torch.randn(8, 4))
+
+    def work() -> None:
+        with torch.no_grad():
+            for _ in range(CALLS):
+                compiled(torch.randn(8, 4))
+
+    in_threads(work)
+    assert int(net.num_batches_tracked) == 4 + THREADS * CALLS  # type: ignore[arg-type]
+
+
 # -- another thread beside the one that records and replays --------------------------------------------------------------
 
 
