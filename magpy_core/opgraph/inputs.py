@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.tensor_guards import has_own_kernels, version_of
+from magpy_core._compat.torch.tensor_guards import has_own_kernels, has_sizes_and_strides, version_of
+from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.autograd import EntryState
 from magpy_core.opgraph.functions import MAY_RAISE, note, own_code
 from magpy_core.opgraph.host import Host
@@ -36,6 +37,10 @@ class GraphInputs:
         found = self.guarded.get(id(tensor))
         if found is not None:
             return found[1]
+        if not has_sizes_and_strides(tensor):
+            layout = "a nested tensor" if tensor.is_nested else f"a tensor of layout `{tensor.layout}`"
+            hint = "Take its parts (or a dense tensor) outside the region and pass them in."
+            raise Unsupported("MP106", f"{HERE} takes {layout}, whose sizes no guard can compare.", hint=hint)
         source = self.host.source_of_outside(tensor)
         self.guarded[id(tensor)] = (tensor, source)
         self.entry.remember(tensor)

@@ -15,6 +15,9 @@ from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 from magpy_core._compat.torch.surroundings import same_surroundings
 
 
+_COMPARABLE = (torch.strided, torch.sparse_coo, torch._mkldnn)
+
+
 def tensor_check(tensors: Sequence[torch.Tensor], dynamic_dims: Sequence[Set[int]]) -> Callable[..., bool]:
     """A function of as many tensors: same type, dtype, device, dispatch keys, requires_grad, sizes, strides; no two the same
     object. Dimensions in ``dynamic_dims[i]`` of tensor ``i`` are free (their strides too)."""
@@ -29,6 +32,12 @@ def tensor_check(tensors: Sequence[torch.Tensor], dynamic_dims: Sequence[Set[int
     guards = TensorGuards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
     check: Callable[..., bool] = guards.check
     return check
+
+
+def has_sizes_and_strides(tensor: torch.Tensor) -> bool:
+    """Whether ``tensor_check`` can compare the tensor: not a nested one, nor one of compressed rows or columns."""
+    with torch._C.DisableTorchFunctionSubclass():
+        return not tensor.is_nested and tensor.layout in _COMPARABLE
 
 
 def global_check() -> Callable[[], bool]:
