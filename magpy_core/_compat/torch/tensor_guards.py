@@ -15,9 +15,6 @@ from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 from magpy_core._compat.torch.surroundings import same_surroundings
 
 
-_COMPARABLE = (torch.strided, torch.sparse_coo, torch._mkldnn)
-
-
 def tensor_check(tensors: Sequence[torch.Tensor], dynamic_dims: Sequence[Set[int]]) -> Callable[..., bool]:
     """A function of as many tensors: same type, dtype, device, dispatch keys, requires_grad, sizes, strides; no two the same
     object. Dimensions in ``dynamic_dims[i]`` of tensor ``i`` are free (their strides too)."""
@@ -37,7 +34,7 @@ def tensor_check(tensors: Sequence[torch.Tensor], dynamic_dims: Sequence[Set[int
 def has_sizes_and_strides(tensor: torch.Tensor) -> bool:
     """Whether ``tensor_check`` can compare the tensor: not a nested one, nor one of compressed rows or columns."""
     with torch._C.DisableTorchFunctionSubclass():
-        return not tensor.is_nested and tensor.layout in _COMPARABLE
+        return not tensor.is_nested and (tensor.layout in (torch.strided, torch.sparse_coo) or tensor.is_mkldnn)
 
 
 def global_check() -> Callable[[], bool]:
