@@ -19,7 +19,7 @@ def _compare(name: str, make: Callable[[], nn.Module], target: float) -> Result:
     """The module replayed, its bare graph, and torch.compile on a twin with the same weights."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    module, twin = make().eval(), make().eval()
+    module, twin, plain = make().eval(), make().eval(), make().eval()
     twin.load_state_dict(module.state_dict())
     x = torch.randn(BATCH, WIDTH)
     with torch.no_grad():
@@ -30,13 +30,13 @@ def _compare(name: str, make: Callable[[], nn.Module], target: float) -> Result:
             torch.testing.assert_close(compiled(x), expected)
             torch.testing.assert_close(torch_compiled(x), expected)
         (capture,) = magpy_core.captures(compiled)
-        bare, inputs = capture.bare_callable, capture.gather_inputs((x,), {})
+        bare, inputs = capture.bare_callable, capture.gather_inputs((module, x), {})
         samples = interleave(
             {
                 "bare graph": lambda: bare(*inputs),
                 "replay": lambda: compiled(x),
                 "torch.compile": lambda: torch_compiled(x),
-                "eager": lambda: module(x),
+                "eager": lambda: plain(x),
             },
             rounds=41,
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from magpy_core.guards import kinds as guard
 from magpy_core.recording.ledger import Ledger
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
@@ -19,16 +20,16 @@ def enter(
     ledger: Ledger, facts: Facts, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments to call ``target`` with: numbers that are known to vary are private copies that carry their symbols."""
-    refgraph, sources = ledger.refgraph, ledger.sources
+    sources = ledger.sources
     fn = target
     if is_a(fn, types.MethodType):
-        refgraph.add(fn.__self__, sources.const(fn.__self__, "self"))
+        _add_self(ledger, fn.__self__)
         fn = fn.__func__
     if is_a(fn, types.FunctionType):
         facts.roots.const_root(fn)
         facts.functions.guard(fn)
     elif kinds.kind_of(fn) == kinds.OBJECT:
-        refgraph.add(fn, sources.const(fn, "self"))
+        _add_self(ledger, fn)
         facts.classes.member(type(fn), "__call__", None)
     names = parameter_names(target)
     if args and is_a(args[0], torch.nn.Module) and not is_a(target, torch.nn.Module):
@@ -39,6 +40,13 @@ def enter(
     read = facts.values.read
     new_args = tuple(read(sources.arg(i, names[i]), a, None, to_program=True) for i, a in enumerate(args))
     return new_args, {k: read(sources.kwarg(k), v, None, to_program=True) for k, v in kwargs.items()}
+
+
+def _add_self(ledger: Ledger, target: Any) -> None:
+    """The object that is called, or whose method is: always the same one, but its class may change."""
+    source = ledger.sources.const(target, "self")
+    ledger.refgraph.add(target, source)
+    ledger.refgraph.read(source, guard.TYPE, type(target), None)
 
 
 def parameter_names(target: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""The public API: compile, monitor, captures, reset. Key types: Capture, Monitored, GraphBreak."""
+"""The public API: compile, uncompile, disabled, monitor, captures, reset. Key types: Capture, Monitored, GraphBreak."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any, TypeVar, overload
 from torch import nn
 
 from magpy_core._compat.torch.eval_frame import hide
+from magpy_core._compat.torch.module_calls import CALL
 from magpy_core._compat.versions import UnsupportedVersion, check_versions
 from magpy_core.backends import UnknownBackend, get_backend
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Finding, Location, Position, Range
-from magpy_core.regions import provider
-from magpy_core.regions.compiled_module import compiled_module
-from magpy_core.regions.region import Options, Region, line_location
+from magpy_core.regions import module_call, provider
+from magpy_core.regions.region import Options, Region, disabled, line_location
 
 __all__ = [
     "Capture",
@@ -29,8 +29,10 @@ __all__ = [
     "UnsupportedVersion",
     "captures",
     "compile",
+    "disabled",
     "monitor",
     "reset",
+    "uncompile",
 ]
 
 F = TypeVar("F")
@@ -102,13 +104,14 @@ def _name_of(target: Any) -> str:
     return getattr(target, "__qualname__", None) or type(target).__name__
 
 
-def _region(target: Callable[..., Any], options: Options, name: str | None) -> Region:
+def _region(target: Callable[..., Any], options: Options, name: str | None, function: Callable[..., Any]) -> Region:
+    """The region of ``target``, a function or a module, that calls ``function``."""
     check_versions()
     get_backend(options.backend)
-    kind = "module" if isinstance(target, nn.Module) else "function"
     cls = _FullGraphRegion if options.fullgraph else Region
     label = name or _name_of(target)
-    region = cls(label, kind, label, location_of(target), target, options)
+    kind = "module" if isinstance(target, nn.Module) else "function"
+    region = cls(label, kind, label, location_of(target), function, options)
     _regions.add(region)
     session = provider.session()
     if session is not None:
@@ -132,25 +135,27 @@ def compile(
     name: str | None = None,
     same_random: bool = False,
 ) -> Any:
-    """Compile a function, bound method or nn.Module; with no target, a decorator.
+    """Compile a function or bound method, which gives another function, or an nn.Module, in place, which gives that module.
 
     The first call runs under the monitor; later calls whose guards hold run the compiled graph and replay. ``backend``:
     ``eager``, ``aot_eager`` or ``inductor``. ``fullgraph``: raise GraphBreak instead of falling back to plain Python;
     decisions on tensors' data are tested after the graph of their path, which is undone if it took another path.
-    ``same_random``: draw random numbers from the same stream as eager. Raises UnknownBackend, UnsupportedVersion, TypeError.
+    ``same_random``: draw random numbers from the same stream as eager. What is compiled already is compiled anew, with these
+    options. With no target, a decorator. Raises UnknownBackend, UnsupportedVersion, TypeError.
     """
     if target is None:
         return functools.partial(compile, backend=backend, fullgraph=fullgraph, name=name, same_random=same_random)
     if not callable(target):
         raise TypeError(f"magpy_core.compile takes a function, a method or an nn.Module, not a {type(target).__name__}")
-    options = Options("compiled", backend, fullgraph=fullgraph, same_random=same_random)
-    if isinstance(target, nn.Module):
-        return compiled_module(
-            target, lambda module: _region(module, options, name), _compile_like, (backend, fullgraph, name, same_random)
-        )
     if isinstance(target, type):
         raise TypeError("magpy_core.compile takes an instance of a module, not its class")
-    region = _region(target, options, name)
+    options = Options("compiled", backend, fullgraph=fullgraph, same_random=same_random)
+    if isinstance(target, nn.Module):
+        module = module_call.inner(target)
+        module_call.install(module, _region(module, options, name, CALL))
+        return target
+    target = uncompile(target)
+    region = _region(target, options, name, target)
 
     @functools.wraps(target)
     def compiled(*args: Any, **kwargs: Any) -> Any:
@@ -160,9 +165,14 @@ def compile(
     return hide(compiled)
 
 
-def _compile_like(target: Any, backend: str, fullgraph: bool, name: str | None, same_random: bool) -> Any:
-    """Compile a copy of something compiled; pickles of compiled modules refer to it."""
-    return compile(target, backend=backend, fullgraph=fullgraph, name=name, same_random=same_random)
+def uncompile(target: F) -> F:
+    """Undo ``compile``: the module, plain again, or the function that was compiled; anything else is returned as it is."""
+    if isinstance(target, nn.Module):
+        module_call.uninstall(module_call.inner(target))
+        return target
+    region = _region_behind(target)
+    # a wrapper of the program's around what was compiled has its attributes, too
+    return region.target if region is not None and getattr(target, "__wrapped__", None) is region.target else target
 
 
 def monitor(target: Callable[..., Any]) -> Callable[..., Monitored]:
@@ -170,8 +180,13 @@ def monitor(target: Callable[..., Any]) -> Callable[..., Monitored]:
 
     @functools.wraps(target if not isinstance(target, nn.Module) else type(target).forward)
     def run(*args: Any, **kwargs: Any) -> Monitored:
-        region = _region(target, Options("observe", "eager"), None)
-        result = region(*args, **kwargs)
+        options = Options("observe", "eager")
+        if isinstance(target, nn.Module) and type(target).__call__ is nn.Module.__call__:
+            region = _region(target, options, None, CALL)
+            result = region(target, *args, **kwargs)
+        else:
+            region = _region(target, options, None, target)
+            result = region(*args, **kwargs)
         return Monitored(result, list(region.captures), list(region.findings.values()))
 
     return run
@@ -183,11 +198,17 @@ def captures(target: Any) -> list[Capture]:
 
 
 def region_of(target: Any) -> Region:
-    """The region behind something ``compile`` returned."""
-    region = getattr(target, "__magpy_region__", None)
+    """The region behind something ``compile`` returned; raises TypeError for anything else."""
+    region = _region_behind(target)
     if region is None:
         raise TypeError("captures() takes what magpy_core.compile returned")
-    return region  # type: ignore[no-any-return]
+    return region
+
+
+def _region_behind(target: Any) -> Region | None:
+    if isinstance(target, nn.Module):
+        return module_call.installed(module_call.inner(target))
+    return getattr(target, "__magpy_region__", None)
 
 
 def reset() -> None:

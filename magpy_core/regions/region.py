@@ -8,7 +8,8 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,17 @@ _thread = threading.local()
 def busy() -> bool:
     """Whether this thread is inside a region call (inner regions are part of the outer one)."""
     return getattr(_thread, "depth", 0) > 0
+
+
+@contextmanager
+def disabled() -> Iterator[None]:
+    """A context in which this thread runs everything compiled as plain Python."""
+    before = getattr(_thread, "depth", 0)
+    _thread.depth = 1
+    try:
+        yield
+    finally:
+        _thread.depth = before
 
 
 @dataclass

@@ -161,8 +161,9 @@ class Discovery:
     def _install(self) -> None:
         import torch
 
-        from magpy_core._compat.torch.parallel import wraps_for_processes
+        from magpy_core._compat.torch.module_calls import wraps_for_processes
         from magpy_core._compat.torch.surroundings import in_backward, in_tracer
+        from magpy_core.regions.module_call import installed
 
         self._clock.mark("import_torch")
         if self._monitoring.starts_with_compiler:
@@ -170,10 +171,12 @@ class Discovery:
 
             ImportHook(lambda: before_first_frame(self._monitoring.start), "torch._dynamo").install()
         self._plain = lambda: in_backward() or in_tracer()
-        self._patch_module(torch.nn.Module, torch.compiler.is_compiling, wraps_for_processes)
+        self._patch_module(torch.nn.Module, torch.compiler.is_compiling, wraps_for_processes, installed)
         self._patch_optimizers(torch.optim.Optimizer, torch.compiler.is_compiling)
 
-    def _patch_module(self, base: Any, is_compiling: Callable[[], bool], around: Callable[[Any], bool]) -> None:
+    def _patch_module(
+        self, base: Any, is_compiling: Callable[[], bool], around: Callable[[Any], bool], compiled: Callable[[Any], Any]
+    ) -> None:
         original = base.__call__
         get, clock, outermost, call = self._modules.get, self._clock, self._outermost, self._call
         monitoring = self._monitoring
@@ -185,7 +188,7 @@ class Discovery:
                 if monitoring.active or not clock.limit:
                     return original(module, *args, **kwargs)
                 return self._uncaptured(original, module, args, kwargs)
-            region = get(module)
+            region = compiled(module) or get(module)  # the program's own ``magpy_core.compile`` decides
             if region is None:
                 if around(module):
                     return original(module, *args, **kwargs)  # the module inside is the region

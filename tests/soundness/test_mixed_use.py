@@ -302,7 +302,9 @@ def test_distributed_data_parallel() -> None:
         assert torch.equal(steps[1](x), around(x))
         assert steps[1].module.weight is around.module.weight
         part = magpy_core.compile(lambda x: around(x) * 2, backend="eager")
-        assert torch.equal(part(x), around(x) * 2)
+        with magpy_core.disabled():
+            want = around(x) * 2
+        assert torch.equal(part(x), want)
         assert {f.code for f in region_of(part).findings.values()} == {"MP106"}
     finally:
         dist.destroy_process_group()
@@ -388,7 +390,7 @@ def test_code_without_a_file(name: str, refused: bool, positions: bool) -> None:
         x = torch.full((2, 3), n)
         assert torch.equal(worlds[0]["f"](x), compiled(x))
         assert worlds[0]["net"].calls == worlds[1]["net"].calls and len(worlds[0]["log"]) == len(worlds[1]["log"])
-    findings = list(compiled.__magpy_region__.findings.values())
+    findings = list(region_of(compiled).findings.values())
     assert findings and all(str(f) and f.location.range.start.line >= 0 for f in findings)
     codes = {f.code for f in findings}
     assert "MP901" not in codes and "MP902" not in codes, [f.message for f in findings]
@@ -414,7 +416,8 @@ def test_a_compiled_module_is_copied_like_a_module() -> None:
         twin.weight.add_(1)
     for _ in range(3):
         x = torch.ones(1, 3)
-        assert torch.equal(compiled(x), net(x)) and torch.equal(twin(x), nn.functional.linear(x, twin.weight, twin.bias))
+        for module in (compiled, twin):
+            assert torch.equal(module(x), nn.functional.linear(x, module.weight, module.bias))
     assert not torch.equal(compiled(x), twin(x))
 
 

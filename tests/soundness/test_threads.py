@@ -19,6 +19,7 @@ import pytest
 import torch
 
 import magpy_core
+from magpy_core.regions.api import region_of
 
 THREADS, CALLS = 4, 100
 
@@ -310,7 +311,7 @@ def test_what_another_thread_writes_between_guard_and_commit_is_not_lost() -> No
     compiled = magpy_core.compile(region, backend="eager")
     for _ in range(4):
         compiled(w, torch.ones(2))
-    hits = compiled.__magpy_region__.hits  # type: ignore[attr-defined]
+    hits = region_of(compiled).hits
     assert hits and w.calls == 4
 
     def work() -> None:
@@ -348,4 +349,4 @@ def test_an_idle_thread_costs_no_capture() -> None:
         compiled(w, torch.ones(2))
     end.set()
     thread.join()
-    assert compiled.__magpy_region__.hits and w.counts["calls"] == 1  # type: ignore[attr-defined]
+    assert region_of(compiled).hits and w.counts["calls"] == 1

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 import magpy_core
+from magpy_core.regions.api import region_of
 from magpy_core.regions.region import Region
 
 
@@ -62,7 +63,7 @@ class Pair:
         self.plain, self.plain_state = make()
         target, self.state = make()
         self.compiled = magpy_core.compile(target, **{"backend": "eager", **options})
-        self.region: Region = self.compiled.__magpy_region__
+        self.region: Region = region_of(self.compiled)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         memo: dict[int, Any] = {}
@@ -89,6 +90,12 @@ class Pair:
     @property
     def codes(self) -> list[str]:
         return sorted(f.code for f in self.region.findings.values())
+
+
+def plainly(target: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The result of something compiled, computed by plain Python."""
+    with magpy_core.disabled():
+        return target(*args, **kwargs)
 
 
 def pair(fn: Callable[..., Any], **options: Any) -> Pair:

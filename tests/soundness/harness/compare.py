@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from magpy_core._compat.torch.module_calls import COMPILED_CALL
 from tests.soundness.harness.world import slots_of
 
 _ATOMS = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), type(NotImplemented), torch.dtype, torch.device,
@@ -248,6 +249,8 @@ class Walk:
 
     def attributes(self, path: str, a: Any, b: Any) -> None:
         da, db = instance_dict(a), instance_dict(b)
+        if db is not None and COMPILED_CALL in db and COMPILED_CALL not in (da or {}):
+            db = {name: value for name, value in db.items() if name != COMPILED_CALL}  # compiled in place
         if da is not None and db is not None:
             self.dicts(path + ".__dict__", da, db)
         names = self.slots.get(type(a))

@@ -25,6 +25,7 @@ import numpy as np
 import torch
 
 import magpy_core
+from magpy_core.regions.api import region_of
 from tests.soundness.harness.compare import differences, instance_dict
 from tests.soundness.harness.module_changes import surroundings
 from tests.soundness.harness.world import Arguments, Change, Program, World, named_change, world_module
@@ -256,7 +257,7 @@ def _run(
     reference: Callable[..., Any] = eager.namespace["region"]
     make = compiler or (lambda target: magpy_core.compile(target, backend=backend, same_random=True))
     subject: Callable[..., Any] = make(compiled.namespace["region"])
-    region = getattr(subject, "__magpy_region__", None)
+    region = None if compiler else region_of(subject)
     if whole and region is not None:
         region.options = replace(region.options, fullgraph=True)
     history: tuple[list[Any], list[Any]] = ([], [])

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import magpy_core
+from magpy_core.regions.api import region_of
 
 CASES: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "function": lambda c, a, b: torch.add(c * 0.9, a @ b, alpha=0.1),
@@ -27,4 +28,4 @@ def test_the_scale_is_kept(name: str, learns: bool) -> None:
     for _ in range(3):
         c, a, b = torch.randn(4, 4), torch.randn(4, 4, requires_grad=learns), torch.randn(4, 4)
         torch.testing.assert_close(compiled(c, a, b), CASES[name](c, a, b), rtol=1e-4, atol=1e-5)
-    assert compiled.__magpy_region__.hits
+    assert region_of(compiled).hits

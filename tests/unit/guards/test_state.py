@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import magpy_core
+from magpy_core.regions.api import region_of
 from tests.unit.engine_pair import code_of, pair, same
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -19,7 +20,7 @@ def compiled(target: Any) -> Any:
 
 
 def hits(target: Any) -> int:
-    return int(target.__magpy_region__.hits)
+    return int(region_of(target).hits)
 
 
 class Net(nn.Module):

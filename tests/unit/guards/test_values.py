@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import magpy_core
+from magpy_core.regions.api import region_of
 from tests.unit.engine_pair import Pair, code_of, pair
 
 X = torch.arange(4.0)
@@ -103,7 +104,7 @@ def test_a_global_is_guarded_and_explained(tmp_path: Any) -> None:
     assert (start.line, start.character, end.character) == (3, 16, 21)  # LIMIT, zero-based
     assert failure.message == "`LIMIT` was 'low' when this was captured and is 'high' now."
     assert torch.equal(f(X), (X + 1) * 2)
-    assert [r.name for r in f.__magpy_region__.recompiles] == ["LIMIT"]
+    assert [r.name for r in region_of(f).recompiles] == ["LIMIT"]
 
 
 def test_a_deleted_global_is_explained() -> None:
@@ -160,7 +161,7 @@ def test_state_read_three_calls_deep_is_guarded() -> None:
     g = magpy_core.compile(f, backend="eager")
     g(X, config)
     assert torch.equal(g(X, config), X)
-    assert g.__magpy_region__.hits == 1
+    assert region_of(g).hits == 1
     config.inner["flags"][1] = True
     failures = code_of(g).guards.explain((X, config), {})
     assert [(v.name, v.old, v.new) for v in failures] == [("c.inner['flags'][1]", "False", "True")]

@@ -14,6 +14,7 @@ import magpy_core
 from magpy_core.opgraph.scalars import COMPARE, ScalarTable
 from magpy_core.opgraph.segments import split
 from magpy_core.refgraph.source import SourceTable
+from magpy_core.regions.api import region_of
 from tests.unit.engine_pair import code_of, pair, same
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -212,6 +213,6 @@ def test_a_custom_function_that_native_code_applies_is_refused() -> None:
         x = torch.ones(2, requires_grad=True)
         double(x).backward()
         assert x.grad is not None and x.grad.tolist() == [14.0, 14.0]
-    region = double.__magpy_region__
+    region = region_of(double)
     assert not region.captures
     assert any("A library calls an autograd.Function" in f.message for f in region.findings.values())

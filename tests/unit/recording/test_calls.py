@@ -17,6 +17,7 @@ from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.calls.outside import Outside
 from magpy_core.recording.calls.torch_calls import TorchCalls
 from magpy_core.recording.ledger import Learned
+from magpy_core.regions.api import region_of
 from tests.unit.recording.help import World, site
 
 
@@ -128,4 +129,4 @@ def test_a_native_default_factory_is_called_outside_of_any_call() -> None:
         assert compiled(torch.ones(1), key).item() == 2.0
     held.append(3)
     assert compiled(torch.ones(1), "c").item() == 3.0 and table["c"] == [1, 2, 3]
-    assert "MP901" not in {finding.code for finding in compiled.__magpy_region__.findings.values()}
+    assert "MP901" not in {finding.code for finding in region_of(compiled).findings.values()}

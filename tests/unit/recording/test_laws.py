@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import magpy_core
+from magpy_core.regions.api import region_of
 
 RUNS: Counter[str] = Counter()
 
@@ -131,7 +132,7 @@ def test_user_code_runs_as_often_as_in_plain_python(name: str, cls: Any) -> None
     compiled = magpy_core.compile(region, backend="eager")
     recorded, got = _runs(compiled, value)
     assert _known(recorded) == _known(plain)
-    assert "MP901" not in [f.code for f in compiled.__magpy_region__.findings.values()]
+    assert "MP901" not in [f.code for f in region_of(compiled).findings.values()]
     assert isinstance(got, type(want)) and (not isinstance(got, torch.Tensor) or torch.equal(got, want))
     for capture in magpy_core.captures(compiled):
         RUNS.clear()
@@ -148,7 +149,7 @@ def test_a_replay_runs_none_of_it(name: str) -> None:
     compiled(torch.ones(3), value)
     runs, got = _runs(compiled, value)
     assert torch.equal(got, want)
-    if compiled.__magpy_region__.hits:
+    if region_of(compiled).hits:
         assert not runs
 
 

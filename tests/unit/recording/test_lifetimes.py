@@ -20,6 +20,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 import magpy_core
+from magpy_core.regions.api import region_of
 
 
 class Box:
@@ -310,7 +311,7 @@ def test_a_call_leaves_nothing_alive(case: Case) -> None:
     STATE.update(box=None, tensor=None)
     compiled = magpy_core.compile(case.region, backend="eager")
     assert [left_behind(compiled, case) for _ in range(3)] == plain
-    assert _kind(compiled.__magpy_region__, case) == case.kind
+    assert _kind(region_of(compiled), case) == case.kind
 
 
 @pytest.mark.parametrize("case", CAPTURED, ids=_name)
@@ -324,7 +325,7 @@ def test_compiled_graphs_leave_nothing_alive(case: Case) -> None:
     gc.collect()
     gc.disable()
     assert [left_behind(compiled, case) for _ in range(2)] == [plain[1]] * 2
-    assert compiled.__magpy_region__.hits == 3
+    assert region_of(compiled).hits == 3
 
 
 def test_arguments_die_with_the_call_that_compiles() -> None:
@@ -384,7 +385,7 @@ def test_context_values_and_globals_die_when_replaced() -> None:
         STATE["box"] = None
         del inside, token
         assert [ref() for ref in refs] == [None, None]
-    assert compiled.__magpy_region__.hits == 2
+    assert region_of(compiled).hits == 2
 
 
 def test_a_module_in_a_global_dies_when_replaced() -> None:
@@ -396,7 +397,7 @@ def test_a_module_in_a_global_dies_when_replaced() -> None:
         compiled(ones())
         STATE["box"] = None
         assert [ref() for ref in refs] == [None, None, None]
-    assert compiled.__magpy_region__.hits == 7
+    assert region_of(compiled).hits == 7
 
 
 def test_a_capture_dies_with_its_region() -> None:
@@ -408,7 +409,7 @@ def test_a_capture_dies_with_its_region() -> None:
     compiled = magpy_core.compile(activations, backend="eager")
     compiled(ones())
     compiled(ones())
-    capture, region = weakref.ref(magpy_core.captures(compiled)[0]), weakref.ref(compiled.__magpy_region__)
+    capture, region = weakref.ref(magpy_core.captures(compiled)[0]), weakref.ref(region_of(compiled))
     del compiled
     assert (capture(), region()) == (None, None)
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import magpy_core
+from magpy_core.regions.api import region_of
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
@@ -52,7 +53,7 @@ def test_numbers_that_vary_pass_through_generators(beside_torch_compile: bool) -
         parameter.grad = torch.ones(3)
         step()
         schedule.step()
-    region = step.__magpy_region__  # type: ignore[attr-defined]
+    region = region_of(step)
     assert (len(region.captures), region.hits) == (2, 4), [f.message for f in region.findings.values()]
 
 

@@ -1,10 +1,12 @@
-"""A compiled nn.Module can be used in the module's place."""
+"""An nn.Module is compiled in place: it stays the same object, and `disabled` and `uncompile` reach its plain behaviour."""
 
 from __future__ import annotations
 
 import copy
+import functools
 import io
 import pickle
+import weakref
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import torch
 from torch import nn
 
 import magpy_core
+from magpy_core.regions.api import region_of
 from tests.unit.engine_pair import same
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -41,11 +44,56 @@ def make(**options: Any) -> tuple[Net, Any]:
     return net, magpy_core.compile(net, **{"backend": "eager", **options})
 
 
-def test_it_is_a_module_of_the_same_class() -> None:
+def test_it_is_the_module_itself() -> None:
+    net = Net()
+    shown = repr(net)
+    assert magpy_core.compile(net, backend="eager") is net
+    assert type(net) is Net and repr(net) == shown
+
+
+def test_disabled_and_uncompiled() -> None:
     net, c = make()
-    assert isinstance(c, Net) and isinstance(c, nn.Module) and c is not net
-    assert type(c).__name__ == "Net"
-    assert repr(c) == repr(net)
+    net.eval()
+    want = [c(X), c(X)]
+    with magpy_core.disabled():
+        want.append(c(X))
+        assert region_of(c).calls == 2
+    want.append(c(X))
+    assert region_of(c).calls == 3
+    assert magpy_core.uncompile(net) is net and magpy_core.uncompile(net) is net
+    assert all(same(net(X), y) for y in want)
+    with pytest.raises(TypeError, match=r"magpy_core\.compile"):
+        magpy_core.captures(net)
+
+
+def test_disabled_may_be_nested_and_is_left_on_errors() -> None:
+    net, _ = make()
+    with pytest.raises(ZeroDivisionError), magpy_core.disabled():
+        with magpy_core.disabled():
+            pass
+        net(X)
+        assert region_of(net).calls == 0
+        1 / 0  # noqa: B018
+    net(X)
+    assert region_of(net).calls == 1
+
+
+def test_functions_are_uncompiled_too() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    compiled = magpy_core.compile(f, backend="eager")
+    assert magpy_core.uncompile(compiled) is f and magpy_core.uncompile(f) is f
+
+    @functools.wraps(compiled)
+    def around(x: torch.Tensor) -> torch.Tensor:
+        return compiled(x) + 1
+
+    assert magpy_core.uncompile(around) is around, "a wrapper that copied the attributes is not what was compiled"
+    assert magpy_core.compile(around, backend="eager")(torch.ones(1)).item() == 3
+    with magpy_core.disabled():
+        compiled(X)
+    assert region_of(compiled).calls == 0, "the call that `around` made is part of its region"
 
 
 def test_calls_replay_and_share_the_state() -> None:
@@ -102,34 +150,39 @@ def test_state_dicts_go_both_ways() -> None:
     assert same(c(X), other.eval()(X))
 
 
-def test_deepcopy_is_compiled_and_independent() -> None:
-    net, c = make()
-    c(X)
-    twin = copy.deepcopy(c)
-    assert isinstance(twin, Net) and twin.lin.weight is not net.lin.weight
-    assert magpy_core.captures(twin) == []
-    twin.eval()
-    twin(X)
-    assert len(magpy_core.captures(twin)) == 1
-    assert net.training
-    with torch.no_grad():
-        twin.lin.weight.zero_()
-    assert not torch.equal(net.lin.weight, twin.lin.weight)
+def _through_pickle(net: Any) -> Any:
+    return pickle.loads(pickle.dumps(net))
 
 
-def test_pickle_and_torch_save() -> None:
-    _, c = make()
-    c.eval()
-    want = c(X)
-    again = pickle.loads(pickle.dumps(c))
-    assert isinstance(again, Net) and magpy_core.captures(again) == []
-    again.eval()
-    assert same(again(X), want)
+def _through_torch_save(net: Any) -> Any:
     file = io.BytesIO()
-    torch.save(c, file)
+    torch.save(net, file)
     file.seek(0)
-    loaded = torch.load(file, weights_only=False)
-    assert same(loaded.eval()(X), want)
+    return torch.load(file, weights_only=False)
+
+
+class OwnState(Net):
+    """Its pickles and copies have the whole ``__dict__``."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__
+
+
+@pytest.mark.parametrize("cls", [Net, OwnState])
+@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, _through_pickle, _through_torch_save])
+def test_copies_are_plain_modules(cls: type[Net], copied: Any) -> None:
+    net = magpy_core.compile(cls().eval(), backend="eager")
+    want = net(X)
+    twin = copied(net)
+    assert type(twin) is cls and same(twin(X), want)
+    if copied is not copy.copy or cls is Net:  # that one shares what the module's __dict__ holds
+        with pytest.raises(TypeError, match=r"magpy_core\.compile"):
+            magpy_core.captures(twin)
+    with torch.no_grad():
+        twin.lin.weight += 1
+    shared = copied is copy.copy
+    assert same(net(X), twin(X)) == shared and same(net(X), want) != shared
+    assert region_of(net).hits
 
 
 def test_hooks_of_the_compiled_handle() -> None:
@@ -154,11 +207,23 @@ def test_as_a_child_of_another_module() -> None:
     assert list(outer.state_dict()) == list(twin.state_dict())
 
 
-def test_compiling_twice_does_not_stack() -> None:
+def test_compiling_again_replaces_the_options() -> None:
     net, c = make()
-    again = magpy_core.compile(c, backend="eager")
-    assert type(again) is type(c) and same(again(X).shape, net(X).shape)
-    assert len(magpy_core.captures(again)) == 1
+    c(X)
+    again = magpy_core.compile(c, backend="aot_eager", name="again")
+    assert again is net and magpy_core.captures(again) == []
+    assert region_of(net).name == "again" and region_of(net).options.backend == "aot_eager"
+    assert same(again(X).shape, X.new_empty(2, 4).shape)
+    f = magpy_core.compile(magpy_core.compile(lambda x: x + 1, backend="eager"), backend="aot_eager")
+    f(X), f(X)
+    assert region_of(f).options.backend == "aot_eager" and region_of(f).hits == 1
+
+
+def test_a_compiled_module_is_freed_at_once() -> None:
+    net, _ = make()
+    dead = weakref.ref(net)
+    del net, _
+    assert dead() is None
 
 
 def test_training_a_compiled_module() -> None:
@@ -174,4 +239,4 @@ def test_training_a_compiled_module() -> None:
             optimizer.step()
             losses.append(loss.detach())
         assert torch.allclose(losses[0], losses[1], rtol=1e-5)
-    assert c.__magpy_region__.hits == 3
+    assert region_of(c).hits == 3

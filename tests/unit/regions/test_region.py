@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 import magpy_core
+from magpy_core.regions.api import region_of
 from magpy_core.regions.region import Options, Region
 from tests.unit.engine_pair import code_of, pair, same
 
@@ -19,7 +20,7 @@ X = torch.arange(3.0)
 
 
 def region(target: Any) -> Region:
-    found: Region = target.__magpy_region__
+    found: Region = region_of(target)
     return found
 
 
@@ -366,3 +367,40 @@ def test_random_operations_follow_eagers_stream_with_the_eager_backend() -> None
     p = pair(lambda x: torch.nn.functional.dropout(x, 0.5) + torch.rand(3) + torch.randn_like(x))
     p.calls((X,), (X,), (X,))
     assert p.counts == (1, 2)
+
+
+class Scaled:
+    factor = 2.0
+
+    def __init__(self) -> None:
+        self.offset = 1.0
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.factor + self.offset
+
+    def method(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.offset
+
+
+class OtherFactor(Scaled):
+    factor = 5.0
+
+
+class OtherCall(Scaled):
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return -x
+
+
+class OffsetOfTheClass(Scaled):
+    offset = property(lambda self: 7.0, lambda self, value: None)  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("get", [lambda o: o, lambda o: o.method, lambda o: o.__call__])
+@pytest.mark.parametrize("cls", [OtherFactor, OtherCall, OffsetOfTheClass])
+def test_the_class_of_what_is_called_may_change(cls: type, get: Any) -> None:
+    plain, target = Scaled(), Scaled()
+    want, compiled = get(plain), magpy_core.compile(get(target), backend="eager")
+    for now in (Scaled, Scaled, Scaled, cls, cls, Scaled):
+        plain.__class__ = target.__class__ = now
+        assert torch.equal(compiled(torch.ones(2)), want(torch.ones(2)))
+    assert region_of(compiled).hits >= 2

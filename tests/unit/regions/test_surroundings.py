@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import magpy_core
+from magpy_core.regions.api import region_of
 
 
 class Functions(TorchFunctionMode):
@@ -42,7 +43,7 @@ def target(x: torch.Tensor) -> torch.Tensor:
 
 
 def reported(compiled: Any) -> list[str]:
-    return [f.message for f in compiled.__magpy_region__.findings.values() if f.code == "MP106"]
+    return [f.message for f in region_of(compiled).findings.values() if f.code == "MP106"]
 
 
 @pytest.mark.parametrize("mode", [Functions, Operations])
@@ -61,10 +62,10 @@ def test_a_mode_sees_what_it_would_see(mode: Callable[[list[str]], Any], capture
                 fn(torch.ones(n, 3))
     assert seen == expected and any("relu" in name for name in seen)
     assert mode.__name__ in reported(compiled)[0]
-    hits = compiled.__magpy_region__.hits
+    hits = region_of(compiled).hits
     compiled(x)
     compiled(x)
-    assert compiled.__magpy_region__.hits > hits, "without the mode it is captured as ever"
+    assert region_of(compiled).hits > hits, "without the mode it is captured as ever"
 
 
 def test_default_device_is_no_foreign_mode_but_is_guarded() -> None:
@@ -77,7 +78,7 @@ def test_default_device_is_no_foreign_mode_but_is_guarded() -> None:
     for device in ("cpu", "cpu", "meta", "cpu"):
         with torch.device(device):
             assert compiled(x).device == made(x).device
-    assert compiled.__magpy_region__.hits >= 1 and not reported(compiled)
+    assert region_of(compiled).hits >= 1 and not reported(compiled)
 
 
 def test_one_mode_in_place_of_another_is_not_the_same() -> None:
@@ -89,7 +90,7 @@ def test_one_mode_in_place_of_another_is_not_the_same() -> None:
     seen: list[str] = []
     with Functions(seen):
         compiled(x)
-    assert seen.count("sum") == 1 and "shape" not in seen and compiled.__magpy_region__.hits == 1
+    assert seen.count("sum") == 1 and "shape" not in seen and region_of(compiled).hits == 1
 
 
 def test_transforms_of_torch_func() -> None:
@@ -105,7 +106,7 @@ def test_transforms_of_torch_func() -> None:
         assert torch.equal(many, torch.func.vmap(loss, (None, 0))(w, x))
         ours, theirs = (torch.func.jvp(f, (w, x), (w, x)) for f in (compiled, loss))
         assert torch.equal(ours[1], theirs[1])
-    assert compiled.__magpy_region__.hits >= 1 and "torch.func" in reported(compiled)[0]
+    assert region_of(compiled).hits >= 1 and "torch.func" in reported(compiled)[0]
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
@@ -170,7 +171,7 @@ def test_replaced_functions_of_tensors(name: str, captured_before: bool) -> None
         assert f"torch.Tensor.{name}" in reported(compiled)[0]
     for _ in range(3):
         assert torch.equal(compiled(x), uses(x))
-    assert compiled.__magpy_region__.hits >= 2
+    assert region_of(compiled).hits >= 2
 
 
 def test_functions_that_a_program_adds_to_tensors_are_its_own() -> None:
@@ -182,7 +183,7 @@ def test_functions_that_a_program_adds_to_tensors_are_its_own() -> None:
         compiled = magpy_core.compile(lambda x: x.thrice_for_a_test(), backend="eager")
         for _ in range(3):
             assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 3.0))
-        assert compiled.__magpy_region__.hits == 2
+        assert region_of(compiled).hits == 2
         torch.Tensor.thrice_for_a_test = lambda self: self * 4  # type: ignore[attr-defined]
         assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 4.0))
     finally:

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import magpy_core
+from magpy_core.regions.api import region_of
 from tests.unit.engine_pair import Pair, code_of, pair, same
 
 X = torch.arange(3.0)
@@ -126,7 +127,7 @@ def test_a_function_made_inside_is_refused() -> None:
     c = magpy_core.compile(f, backend="eager")
     assert same(c(X)(), X * 2) and same(c(X + 1)(), (X + 1) * 2)
     assert magpy_core.captures(c) == []
-    assert [v.code for v in c.__magpy_region__.findings.values()] == ["MP110"]
+    assert [v.code for v in region_of(c).findings.values()] == ["MP110"]
 
 
 # -- attributes, globals, cells -------------------------------------------------------------------------------------------
@@ -226,7 +227,7 @@ def test_cells_are_written() -> None:
         plain[0](X + i)
         c(X + i)
         assert same(compiled[1].value(), plain[1].value())
-    assert c.__magpy_region__.hits == 2
+    assert region_of(c).hits == 2
 
 
 def test_a_swap_keeps_identities() -> None:
@@ -241,7 +242,7 @@ def test_a_swap_keeps_identities() -> None:
     for n in range(1, 6):
         c(X)
         assert (o.front is a) == (n % 2 == 0) and (o.back is b) == (n % 2 == 0)
-    assert c.__magpy_region__.hits >= 3
+    assert region_of(c).hits >= 3
 
 
 # -- tensors --------------------------------------------------------------------------------------------------------------
@@ -289,7 +290,7 @@ def test_print_is_repeated_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(3):
         c(X)
         assert capsys.readouterr().out == 'start|1|None|[2, "q\'"]\nend!\n'
-    assert c.__magpy_region__.hits == 2
+    assert region_of(c).hits == 2
 
 
 def test_printed_numbers_are_those_of_the_call(capsys: pytest.CaptureFixture[str]) -> None:
@@ -404,7 +405,7 @@ def test_tuples_are_made_anew_unless_they_are_constants_of_the_code() -> None:
 
     compiled = magpy_core.compile(region, backend="eager")
     results = [compiled(torch.ones(1)) for _ in range(3)]
-    assert compiled.__magpy_region__.hits == 2
+    assert region_of(compiled).hits == 2
     assert all(r[0] is region(torch.ones(1))[0] for r in results)
     assert len({id(pair) for r in results for pair in r[1]}) == 12
 

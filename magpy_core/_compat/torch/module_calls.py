@@ -1,10 +1,16 @@
-"""Wrappers that keep the copies of a module in several processes alike. Key function: ``wraps_for_processes``."""
+"""How ``nn.Module.__call__`` reaches ``forward``, and which modules only wrap another. Names: CALL, COMPILED_CALL."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from torch import nn
+from torch.jit import _recursive
 from torch.nn.parallel import DistributedDataParallel
+
+CALL = nn.Module._call_impl  # hooks and forward, whatever is compiled
+COMPILED_CALL = "_compiled_call_impl"  # what `__call__` calls instead, where a module has it
+_recursive.ignored_attributes.append(COMPILED_CALL)  # torch.jit.script leaves it out, as pickling does
 
 
 def wraps_for_processes(module: Any) -> bool:
