@@ -18,7 +18,7 @@ from torch import nn
 import magpy_core
 from magpy_core.recording.ledger import Learned
 from magpy_core.recording.recording import Recording
-from magpy_core.recording.run import run
+from magpy_core.recording.run import Outcome, run
 from magpy_core.regions.api import location_of
 
 
@@ -87,11 +87,12 @@ def noting(event: str, handler: Callable[..., Any]) -> Callable[..., Any]:
 for event, handler in recording._handlers().items():
     setattr(recording, event, noting(event, handler))
 outputs, writes = ledger.outputs, ledger.tensor_writes  # the ledger is empty when the run is over
-recorded = run(recording, net, (x,), {})
+outcome = Outcome()
+recorded = run(recording, net, (x,), {}, outcome)
 
 for event, name, tracker, added in events:
     print(f"   {event + ' ' + name:22} {tracker:10} {'; '.join(added)}")
-assert recorded.result["input"] is x, "the result is the program's own, aliasing included"
+assert outcome.result["input"] is x, "the result is the program's own, aliasing included"
 assert net.calls == 1 and net.history == [3], "and so are its side effects"
 assert ("global_read", "SCALE", "Globals", ["SCALE == 2.0"]) in events, "read two calls deep, a fact like any other"
 assert any(event == "attr_write" and tracker == "Writes" for event, _, tracker, _ in events)
@@ -167,7 +168,7 @@ assert (failure.name, failure.old, failure.new) == ("self.calls", "0", "1")
 assert repr(capture.run((x,), {})) == "MISS" and net.calls == 1, "a miss leaves no trace"
 net.calls = 0
 result = capture.run((x,), {})
-assert torch.equal(result["out"], recorded.result["out"]) and result["input"] is x
+assert torch.equal(result["out"], outcome.result["out"]) and result["input"] is x
 assert net.calls == 1 and net.history == [3, 3]
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -47,7 +47,10 @@ class FastGuard:
 
     def _waiting(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._left <= 0:
-            run = self._arm(args, kwargs)
+            try:
+                run = self._arm(args, kwargs)
+            except Exception:  # it only saves time: the full guard goes on alone
+                run = self._never()
             if run is not None:
                 return run(args, kwargs)
         result = self._full(args, kwargs)
@@ -58,9 +61,13 @@ class FastGuard:
     def _changed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Some tag has changed: the full guard decides whether the capture fits."""
         capture, level, watch = self._capture(), self._level, self._watch
-        if capture is None or level is None or watch is None or dict_tags.profiling():
+        try:
+            if capture is None or level is None or watch is None or dict_tags.profiling():
+                return self._full(args, kwargs)
+            moved = set() if watch.dead else level.moved(watch, args, kwargs)
+        except Exception:
+            self._never()
             return self._full(args, kwargs)
-        moved = set() if watch.dead else level.moved(watch, args, kwargs)
         served = capture.hits - self._hits_before >= _SERVED
         result = self._full(args, kwargs)
         if served:

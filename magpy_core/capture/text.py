@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from magpy_core.guards.codegen import inline_single_uses
 
-GUARD_ERRORS = "(AttributeError, LookupError, TypeError, ValueError, ReferenceError, StopIteration, ArithmeticError)"
-
 # Random numbers are drawn before it is known whether the capture fits: if it does not, the streams are put back.
 DRAWING = """
 def run(args, kwargs, run_drawing=run_drawing):
@@ -86,5 +84,5 @@ def _body(lines: list[str], indent: int) -> str:
 def _guarded(name: str, guard: list[str], after: str, more: str = "") -> str:
     return (
         f"def {name}(args, kwargs{more}):\n    try:\n" + _body(guard, 8) + after
-        + f"    except {GUARD_ERRORS}:\n        return MISS\n"
+        + f"    except Exception:\n        return MISS\n"
     )  # fmt: skip

@@ -5,15 +5,18 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 from magpy_core._compat.torch.tensor_guards import global_check
 from magpy_core._compat.torch.torch_state import know_accelerator, random_streams, same_streams
-from magpy_core.monitor.record import record
+from magpy_core.monitor.record import belongs_to_user, record
 from magpy_core.opgraph.recorder import OpRecorder
 from magpy_core.opgraph.shadow import ShadowRecorder
 from magpy_core.recording.entry import enter
 from magpy_core.recording.journal import FAILED
+from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.recording import Recording
 from magpy_core.recording.trace import Live, Recorded, freeze
 from magpy_core.recording.verify import verify_trace
@@ -21,36 +24,59 @@ from magpy_core.refgraph import verify
 from magpy_core.replay.ir import Plan
 
 
-def run(recording: Recording, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recorded:
-    """Run ``target`` for real under the monitor. The result or exception is the program's own."""
-    ledger, journal = recording.ledger, recording.journal
-    know_accelerator()
-    call_args, call_kwargs = enter(ledger, recording.facts, target, args, kwargs)
-    globals_hold = global_check()
-    random = random_streams()
-    shadow = ShadowRecorder(ledger.ops, recording.host.unrecorded)
-    recording.calls.outside.collecting = gc.isenabled()
-    gc.collect(0)
-    gc.disable()
+@dataclass
+class Outcome:
+    """What the program's own run gave; known as soon as it has ended, whatever becomes of the recording."""
+
+    done: bool = False
     result: Any = None
     error: BaseException | None = None
-    monitor = record(recording)
+
+
+def run(
+    recording: Recording, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], outcome: Outcome
+) -> Recorded:
+    """Run ``target`` for real under the monitor. ``outcome`` is the program's own."""
+    ledger, journal = recording.ledger, recording.journal
     trace, live = None, Live()
-    try:
+    with ExitStack() as at_the_end:
+        know_accelerator()
+        call_args, call_kwargs = enter(ledger, recording.facts, target, args, kwargs)
+        at_the_end.callback(_undo, ledger)
+        globals_hold = global_check()
+        random = random_streams()
+        shadow = ShadowRecorder(ledger.ops, recording.host.unrecorded)
+        recording.calls.outside.collecting = gc.isenabled()
+        at_the_end.callback(_collect_again, recording)
+        gc.collect(0)
+        gc.disable()
+        monitor = record(recording)
+        journal.places.begin(sys._getframe(), target, args)
+        at_the_end.callback(journal.places.end)
         try:
-            journal.places.begin(sys._getframe(), target, args)
             with monitor, OpRecorder(ledger.ops), shadow:
                 try:
-                    result = target(*call_args, **call_kwargs)
+                    outcome.result = target(*call_args, **call_kwargs)
+                except BaseException as error:
+                    outcome.error = error
+                    raise
                 finally:
-                    recording.nodes.scripts.restore_modes()
-        except BaseException as raised:
-            error = raised
+                    outcome.done = True
+                    journal.contained(recording.nodes.scripts.restore_modes)
+        except BaseException as error:
+            if not outcome.done:
+                raise
+            if error is not outcome.error and not belongs_to_user(error):
+                journal.internal_error(error)
+            else:
+                outcome.error = error
+        if outcome.error is not None:
+            _strip(outcome.error)
         journal.places.finished()
         ledger.ops.drew_random = not same_streams(random, random_streams())
         if monitor.observer_failure is not None and not journal.aborted:
             journal.internal_error(monitor.observer_failure)
-        plan = journal.contained(recording.exit.plan, result, error)
+        plan = journal.contained(recording.exit.plan, outcome.result, outcome.error)
         if isinstance(plan, Plan) and not (journal.refused or journal.skip_reason):
             if verify.enabled():  # its errors are for tests to see
                 _check(recording, args, kwargs)
@@ -61,22 +87,22 @@ def run(recording: Recording, target: Callable[..., Any], args: tuple[Any, ...],
             if made is not FAILED:
                 trace, live = made
                 trace.refgraph.release()
-    finally:
-        journal.places.end()
-        for undo in reversed(ledger.undo):
-            undo()
-        if recording.calls.outside.collecting:
-            gc.enable()
-    if error is not None:
-        _strip(error)
     recording.close()
     if trace is not None and verify.enabled():
         verify_trace(trace)
-    recorded = Recorded(journal, trace, live, result, error)
-    try:
-        return recorded
-    finally:
-        del error, recorded  # the frames of its traceback lead to this one: a cycle would keep all that they hold
+    return Recorded(journal, trace, live)
+
+
+def _undo(ledger: Ledger) -> None:
+    """What the recording itself has put into the program's objects goes out of them again."""
+    with ExitStack() as undone:  # each of them, whatever another raises
+        for undo in ledger.undo:
+            undone.callback(undo)
+
+
+def _collect_again(recording: Recording) -> None:
+    if recording.calls.outside.collecting:
+        gc.enable()
 
 
 def _check(recording: Recording, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -97,8 +97,6 @@ class Recorded:
     journal: Journal
     trace: Trace | None
     live: Live
-    result: Any
-    exception: BaseException | None
 
     @property
     def findings(self) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
@@ -9,7 +10,6 @@ import time
 import traceback
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from magpy_core.findings import Finding, Location, Position, Range, Recompile, R
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.recording.ledger import Learned
 from magpy_core.recording.recording import Recording
-from magpy_core.recording.run import run
+from magpy_core.recording.run import Outcome, run
 from magpy_core.recording.trace import Recorded
 from magpy_core.regions.log import Listeners, RegionLog
 from magpy_core.regions.misses import closest_failures, generalise
@@ -41,7 +41,7 @@ def busy() -> bool:
     return getattr(_thread, "depth", 0) > 0
 
 
-@contextmanager
+@contextlib.contextmanager
 def disabled() -> Iterator[None]:
     """A context in which this thread runs everything compiled as plain Python."""
     before = getattr(_thread, "depth", 0)
@@ -170,27 +170,33 @@ class Region:
         self._report(failure.code, failure.message)
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self.disabled:
-            return self.target(*args, **kwargs)
-        around = foreign()
-        if around or not _recording_lock.acquire(blocking=False):
-            if around:
-                text = f"{self.name} was called with {around} active, which would see MagPy's own operations: "
-                hint = "Remove it around the call, or compile what is inside."
-                self._report("MP106", text + "the call ran as plain Python.", hint)
+        if self.disabled or not _recording_lock.acquire(blocking=False):
             return self.target(*args, **kwargs)
         try:
-            if self.recordings >= self.options.cache_limit:
-                self._give_up()
-                return self.target(*args, **kwargs)
             try:
-                self._learn(args, kwargs)
-            except Exception as error:  # explaining must never take the program down
+                recording = self._new_recording(args, kwargs)
+            except UnsupportedVersion:
+                raise
+            except Exception as error:  # the monitor must never take the program down
                 self._monitor_failed(error)
-                return self.target(*args, **kwargs)
-            return self.record(args, kwargs)
+                recording = None
+            return self.target(*args, **kwargs) if recording is None else self.record(recording, args, kwargs)
         finally:
             _recording_lock.release()
+
+    def _new_recording(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recording | None:
+        """What the coming call is recorded with, if it is to be recorded."""
+        around = foreign()
+        if around:
+            text = f"{self.name} was called with {around} active, which would see MagPy's own operations: "
+            hint = "Remove it around the call, or compile what is inside."
+            self._report("MP106", text + "the call ran as plain Python.", hint)
+            return None
+        if self.recordings >= self.options.cache_limit:
+            self._give_up()
+            return None
+        self._learn(args, kwargs)
+        return Recording(self.learned, self.id, self.location, self.options.fullgraph)
 
     def _give_up(self) -> None:
         changed = f"; last changed: `{self.recompiles[-1].name}`" if self.recompiles else ""
@@ -219,37 +225,34 @@ class Region:
             found = recompile_finding(self, failure, failure in learned, self.recordings, len(others) - 1)
             self.log.causes.append(self.log.add(found))
 
-    def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def record(self, recording: Recording, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """One monitored run; its result or exception is the caller's."""
         self.recordings += 1
         causes, self.log.causes = self.log.causes, []
         start = time.perf_counter()
+        outcome = Outcome()
         try:
-            recording = Recording(self.learned, self.id, self.location, self.options.fullgraph)
-        except UnsupportedVersion:
-            raise
+            recorded = run(recording, self.target, args, kwargs, outcome)
+            capture = self.build_capture(recorded, args, kwargs)
+            if causes:
+                self.times.costs.recaptured(causes, time.perf_counter() - start, capture)
+            if capture is not None and self._backend != "eager":
+                watch(outcome.result, weakref.WeakMethod(self._differentiated_twice))
         except Exception as error:  # the monitor must never take the program down
             self._monitor_failed(error)
-            return self.target(*args, **kwargs)
-        recorded = run(recording, self.target, args, kwargs)
-        result, exception = recorded.result, recorded.exception
-        try:
-            capture = self.build_capture(recorded, args, kwargs)
-        except Exception as error:  # as above: the result is already there
-            self._monitor_failed(error)
-            capture = None
-        if causes:
-            self.times.costs.recaptured(causes, time.perf_counter() - start, capture)
-        if capture is not None and self._backend != "eager":
-            watch(result, weakref.WeakMethod(self._differentiated_twice))
+            if not outcome.done:
+                return self.target(*args, **kwargs)
+        exception = outcome.error
         if exception is not None:
             context = exception.__context__
             try:
                 raise exception
             finally:
                 exception.__context__ = context  # raising it again here set the caller's
-                del exception, recorded, recording  # its traceback has this frame: a cycle would keep all that it leads to
-        return result
+                # its traceback has this frame: a cycle would keep all that it leads to
+                del exception, outcome, recording
+                recorded = None
+        return outcome.result
 
     def build_capture(self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
         """Turn a monitored run into a capture and findings."""
@@ -291,13 +294,14 @@ class Region:
 
     def _monitor_failed(self, error: Exception) -> None:
         self.disabled = "the monitor failed"
-        where = traceback.extract_tb(error.__traceback__)[-1]
         if os.environ.get("MAGPY_DEBUG"):
             traceback.print_exception(error)
-        what = f"{type(error).__name__}: {str(error)[:160]}"
-        at = f"{where.filename.rsplit('/', 2)[-1]}:{where.lineno}"
-        text = f"MagPy's monitor failed on {self.name} ({what}): the region runs as plain Python."
-        self._report("MP901", text, values=(Value("at", at),))
+        with contextlib.suppress(Exception):  # what fails may be the reporting
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            what = f"{type(error).__name__}: {str(error)[:160]}"
+            at = f"{where.filename.rsplit('/', 2)[-1]}:{where.lineno}"
+            text = f"MagPy's monitor failed on {self.name} ({what}): the region runs as plain Python."
+            self._report("MP901", text, values=(Value("at", at),))
 
     def stepped(self) -> None:
         """A step of the program has ended."""

@@ -1,0 +1,156 @@
+"""No error of MagPy's own reaches the program: every function of the engine is made to raise, one at a time.
+
+Each time the same program runs, compiled and plain, with calls that are recorded, explained, replayed and refused. Whatever
+function fails, at its first call or at every call, the program's results, state and exceptions are those of plain Python.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import pkgutil
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.overrides import _get_current_function_mode_stack
+
+import magpy_core
+from magpy_core._compat.torch.eval_frame import get_eval_frame_callback
+from magpy_core.regions.api import region_of
+from tests.unit.engine_pair import outcome, same
+
+STAGES = ("regions", "capture", "recording", "backends", "replay", "guards", "opgraph", "refgraph", "monitor", "_compat")
+ENTRY = {  # they hold the handlers, and do nothing else
+    "ModuleCall.__call__", "Region.__call__", "Region._outermost", "Region.dispatch", "Region._miss", "Region.record",
+    "Region._monitor_failed",
+}  # fmt: skip
+SHARES = 24
+
+
+class Injected(Exception):
+    pass
+
+
+class Injector:
+    """What the functions that are made to raise call. ``left``: how often they still do."""
+
+    left = 0
+    raised = 0
+
+    @classmethod
+    def fail(cls) -> None:
+        if cls.left:
+            cls.left -= 1
+            cls.raised += 1
+            raise Injected
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.lin, self.norm = nn.Linear(3, 3), nn.BatchNorm1d(3)
+        self.calls, self.scale, self.log, self.seen = 0, 1.5, [], {"shapes": set()}
+
+    def forward(self, x: torch.Tensor, gain: float = 1.0) -> torch.Tensor:
+        self.calls += 1
+        self.log.append(x.shape[0])
+        self.seen["shapes"].add(tuple(x.shape))
+        if x.shape[0] == 5:
+            raise ValueError(f"call {self.calls}")
+        y = self.norm(self.lin(x)) * self.scale * gain
+        return y if y.sum() > 0 else -y
+
+
+def program(net: Any) -> list[Any]:
+    """What a program sees of its calls: of a module and of a function, with changes between them."""
+    out = []
+    for i, rows in enumerate((2, 2, 2, 3, 3, 5, 3)):
+        torch.manual_seed(i)
+        if i == 4:
+            net.scale = 2.5
+        x = torch.randn(rows, 3).requires_grad_()
+        kind, result = outcome(net, x)
+        if kind == "returned":
+            result.sum().backward()
+            result = result.detach(), x.grad
+        out.append((kind, result))
+    weight = net.lin.weight.grad
+    return [out, net.calls, net.log, sorted(net.seen["shapes"]), net.norm.running_mean, weight]
+
+
+def functions() -> Iterator[tuple[str, types.FunctionType]]:
+    """Every Python function of the stages a call goes through, by its qualified name."""
+    seen: set[int] = set()
+    for stage in STAGES:
+        package = importlib.import_module(f"magpy_core.{stage}")
+        for info in pkgutil.walk_packages(package.__path__, f"magpy_core.{stage}."):
+            module = importlib.import_module(info.name)
+            for value in list(vars(module).values()):
+                found = [value]
+                if isinstance(value, type) and value.__module__ == info.name:
+                    found = list(vars(value).values())
+                for one in found:
+                    one = getattr(one, "fget", None) or getattr(one, "__func__", one)
+                    if isinstance(one, types.FunctionType) and one.__module__ == info.name and id(one) not in seen:
+                        seen.add(id(one))
+                        yield one.__qualname__, one
+
+
+def raising(code: types.CodeType) -> types.CodeType:
+    """``code`` that fails before it does anything; generator functions fail when they are called."""
+    names = ", ".join(code.co_freevars)
+    source = f"def outer({names}):\n def {code.co_name if code.co_name.isidentifier() else 'f'}(*args, **kwargs):\n"
+    source += f"  ({names + ',' if names else ''})\n  import tests.soundness.test_failures as t\n  t.Injector.fail()\n"
+    source += "  return t.REAL[0](*args, **kwargs)\n"
+    outer = next(c for c in compile(source, code.co_filename, "exec").co_consts if isinstance(c, types.CodeType))
+    return next(c for c in outer.co_consts if isinstance(c, types.CodeType))
+
+
+REAL: list[Callable[..., Any]] = []
+
+
+def state() -> Any:
+    """What a failed recording must not leave behind."""
+    return gc.isenabled(), len(_get_current_function_mode_stack()), get_eval_frame_callback(), sys.gettrace()
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_an_error_anywhere(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules[__name__]
+    monkeypatch.setitem(sys.modules, "tests.soundness.test_failures", module)
+    want, before = program(Net()), state()
+    problems, raised = [], 0
+    for name, function in list(functions())[share::SHARES]:
+        if name in ENTRY:
+            continue
+        for times in (1, sys.maxsize):
+            net = magpy_core.compile(Net(), backend="eager")
+            code = function.__code__
+            REAL[:] = [types.FunctionType(code, function.__globals__, name, function.__defaults__, function.__closure__)]
+            REAL[0].__kwdefaults__ = function.__kwdefaults__
+            Injector.left, Injector.raised = times, 0
+            function.__code__ = raising(code)
+            try:
+                got = program(net)
+            except BaseException as error:
+                got = repr(error)
+            finally:
+                function.__code__ = code
+                Injector.left = 0
+            raised += bool(Injector.raised)
+            if not same(got, want):
+                problems.append(f"{function.__module__}.{name} ({times}): {got if type(got) is str else 'other results'}")
+            if state() != before:
+                problems.append(f"{function.__module__}.{name} ({times}): left {state()}")
+            if not Injector.raised:
+                break
+    net = magpy_core.compile(Net(), backend="eager")
+    assert same(program(net), want) and region_of(net).hits, "regions are captured as before"
+    assert not problems, "\n".join(problems)
+    assert raised > 10
