@@ -93,10 +93,11 @@ class Journal:
         """Run a step of the recorder. Whatever goes wrong refuses the capture and never reaches the program: `FAILED`."""
         try:
             return step(*args)
-        except Unsupported as error:
-            self.refuse_error(error)
         except Exception as error:
-            self.internal_error(error)
+            try:
+                self.refuse_error(error) if is_a(error, Unsupported) else self.internal_error(error)
+            except Exception:  # what fails may be the finding
+                self.refused = True
         return FAILED
 
     def on_abort(self, release: Callable[[], None]) -> None:
