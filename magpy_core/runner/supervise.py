@@ -3,8 +3,8 @@
 The child forks once, before anything of the user's is imported. The forked process becomes the program; the original stays
 as its *supervisor*: a few megabytes that wait for the program, and for the parent to hang up. A watchdog thread inside the
 program would be weaker (user code may hold the interpreter lock, close every descriptor, or stop the process) and would
-change the program (one more thread). On Linux the supervisor is a subreaper, so orphans of the program become its children
-and are found; DataLoader workers, daemons and subprocesses go with the rest.
+change the program (one more thread). The supervisor is a subreaper, so orphans of the program become its children and are
+found; DataLoader workers, daemons and subprocesses go with the rest.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import sys
 import time
 
 TERM_GRACE = 1.0
@@ -27,21 +26,18 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-def where_signal() -> int | None:
-    """The signal that requests a stack dump: a real-time signal, which programs rarely use; None if unsupported."""
-    low, high = getattr(signal, "SIGRTMIN", None), getattr(signal, "SIGRTMAX", None)
-    return None if low is None or high is None or low + 11 > high else int(low) + 11
+def where_signal() -> int:
+    """The signal that requests a stack dump: a real-time signal, which programs rarely use."""
+    return signal.SIGRTMIN + 11
 
 
-def _prctl(option: int, value: int) -> bool:
-    if not sys.platform.startswith("linux"):
-        return False
+def _prctl(option: int, value: int) -> None:
     try:
         import ctypes
 
-        return bool(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) == 0)
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
     except (ImportError, OSError, AttributeError):
-        return False  # a Python without ctypes: the supervisor's own watch suffices, this is a second safeguard
+        pass  # a Python without ctypes: the supervisor's own watch suffices, this is a second safeguard
 
 
 def start(commands: int, out: int) -> int:
@@ -106,8 +102,8 @@ def _supervise(program: int, commands: int, out: int) -> int:
             if fd == commands:
                 if not data:
                     end_requests.append(True)
-                elif WHERE in data and (number := where_signal()) is not None:
-                    _send(program, number)
+                elif WHERE in data:
+                    _send(program, where_signal())
         reaper.reap()
     asked = bool(end_requests)
     if not asked:
@@ -151,15 +147,9 @@ def _send(pid: int, number: int) -> None:
 
 
 def processes() -> list[tuple[int, int, int]]:
-    """(pid, parent, session) of every live process (zombies are not): from /proc, else from ``ps``."""
-    try:
-        names = [n for n in os.listdir("/proc") if n.isdigit()]
-    except OSError:
-        names = []
-    if not names:
-        return _processes_by_ps()
+    """(pid, parent, session) of every live process (zombies are not)."""
     out = []
-    for name in names:
+    for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{name}/stat", "rb") as f:
                 fields = f.read().rpartition(b")")[2].split()
@@ -168,17 +158,6 @@ def processes() -> list[tuple[int, int, int]]:
         if fields and fields[0] not in (b"Z", b"X"):
             out.append((int(name), int(fields[1]), int(fields[3])))
     return out
-
-
-def _processes_by_ps() -> list[tuple[int, int, int]]:
-    import subprocess
-
-    try:
-        text = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, timeout=2, check=False).stdout
-    except (OSError, subprocess.SubprocessError):
-        return []
-    rows = [line.split() for line in text.decode("ascii", "replace").splitlines()]
-    return [(int(r[0]), int(r[1]), -1) for r in rows if len(r) >= 3 and r[0].isdigit() and not r[2].startswith("Z")]
 
 
 def tree(root: int) -> set[int]:
