@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import dis
+import functools
 import gc
 import os
 import sys
@@ -106,49 +107,35 @@ def _extra(code: CodeType, index: int) -> int | None:
     return found.value
 
 
-class _Reader:
-    """Reads marks: knows at which index torch keeps its data on a code object, and where in it the mark is."""
-
-    _SEARCHED = 160  # bytes; torch 2.11 to 2.13 keep the mark at 56 to 112
-
-    def __init__(self) -> None:
-        probe = compile("0", "<magpy probe>", "eval")
-        set_mark(probe, (0, 0))
-        self.index = next((k for k in range(16) if _extra(probe, k)), -1)
-        self.offset = -1
-        if self.index < 0:
-            return
-        candidates = set(range(0, self._SEARCHED, 4))
-        for mark in ((1, 2), (2, 1), (0, 1), (1, 0), (2, 2), (0, 0)):
-            set_mark(probe, mark)
-            address = _extra(probe, self.index)
-            assert address is not None
-            candidates = {offset for offset in candidates if self._at(address, offset) == mark}
-        if len(candidates) == 1:
-            self.offset = candidates.pop()
-
-    @staticmethod
-    def _at(address: int, offset: int) -> Mark:
-        pair = (ctypes.c_int * 2).from_address(address + offset)
-        return (pair[0], pair[1])
-
-    def read(self, code: CodeType) -> Mark | None:
-        """A code's mark; None if torch keeps nothing on it."""
-        address = _extra(code, self.index)
-        return None if address is None else self._at(address, self.offset)
+_SEARCHED: Final = 160  # bytes; torch 2.11 to 2.13 keep the mark at 56 to 112
 
 
-_reader: _Reader | None = None
+def _mark_at(address: int, offset: int) -> Mark:
+    pair = (ctypes.c_int * 2).from_address(address + offset)
+    return (pair[0], pair[1])
+
+
+@functools.cache
+def _place_of_marks() -> tuple[int, int]:
+    """The index at which torch keeps its data on a code object, and where in it the mark is."""
+    probe = compile("0", "<magpy probe>", "eval")
+    set_mark(probe, (0, 0))
+    index = next((k for k in range(16) if _extra(probe, k)), -1)
+    offsets = set(range(0, _SEARCHED, 4))
+    for mark in ((1, 2), (2, 1), (0, 1), (1, 0), (2, 2), (0, 0)):
+        set_mark(probe, mark)
+        address = _extra(probe, index)
+        offsets = {offset for offset in offsets if address and _mark_at(address, offset) == mark}
+    if len(offsets) != 1:
+        raise UnsupportedVersion("MagPy cannot read torch.compile's marks on code objects with this build of torch.")
+    return index, offsets.pop()
 
 
 def read_mark(code: CodeType) -> Mark | None:
     """The mark torch's compiler left on a code object (None: it keeps nothing there)."""
-    global _reader
-    if _reader is None:
-        _reader = _Reader()
-    if _reader.offset < 0:
-        raise UnsupportedVersion("MagPy cannot read torch.compile's marks on code objects with this build of torch.")
-    return _reader.read(code)
+    index, offset = _place_of_marks()
+    address = _extra(code, index)
+    return None if address is None else _mark_at(address, offset)
 
 
 def torch_has_compiled() -> bool:
@@ -169,8 +156,7 @@ def compiled_codes() -> list[CodeType]:
     module = sys.modules.get("torch._dynamo.convert_frame")
     if module is None:
         return []
-    codes = [reference() for reference in list(module.input_codes.seen)]
-    return [code for code in codes if code is not None]
+    return [code for reference in list(module.input_codes.seen) if (code := reference()) is not None]
 
 
 def _all_codes() -> list[CodeType]:
