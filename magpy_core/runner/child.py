@@ -10,6 +10,7 @@ import atexit
 import os
 import sys
 import threading
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from magpy_core._compat.cpython.command_source import forget_command_source
@@ -178,10 +179,8 @@ class _Program:
         """The program continues after the interrupt: flushes its output and ends the process."""
         self._close()
         for stream in (sys.stdout, sys.stderr):
-            try:
+            with suppress(OSError, ValueError, AttributeError):  # closed by the program, or by its reader
                 stream.flush()
-            except (OSError, ValueError, AttributeError):
-                continue  # closed by the program, or by its reader
         os._exit(0)
 
 

@@ -17,8 +17,6 @@ from types import CodeType, ModuleType
 from typing import Any
 
 _MARK = "magpy named region: "
-Wrap = Callable[[Any, str], Any]
-"""(function, dotted name) -> its replacement."""
 
 
 def _mark(tree: ast.AST, wanted: Collection[str], outer: str = "") -> None:
@@ -52,12 +50,12 @@ class _Decorator:
 
 
 class NamedRegions:
-    """Compiles modules so that the functions named in ``names`` are passed through ``wrap``.
+    """Compiles modules so that the functions named in ``names`` are replaced by ``wrap(function, dotted name)``.
 
     ``aliases`` are names by which the user may mean ``__main__`` (the script's stem, the module given to ``-m``).
     """
 
-    def __init__(self, names: Sequence[str], wrap: Wrap, aliases: Sequence[str] = ()) -> None:
+    def __init__(self, names: Sequence[str], wrap: Callable[[Any, str], Any], aliases: Sequence[str] = ()) -> None:
         self.names = list(dict.fromkeys(names))
         self.found: set[str] = set()
         self._wrap = wrap
@@ -119,14 +117,8 @@ class NamedRegions:
     def _instrument(self, loader: SourceFileLoader) -> None:
         def get_code(name: str) -> CodeType:
             del loader.get_code  # the instance's only: the class's is back
-            running_main = name in self._aliases and "__main__" in sys.modules and _called_by_runpy()
-            module = "__main__" if running_main else name
-            return self.compile(loader.get_data(loader.path), loader.path, module)
+            # Called by runpy, to run as ``__main__`` and not to be imported under its own name?
+            runs = name in self._aliases and sys._getframe(1).f_globals.get("__name__") == "runpy"
+            return self.compile(loader.get_data(loader.path), loader.path, "__main__" if runs else name)
 
         loader.get_code = get_code  # type: ignore[method-assign,assignment]
-
-
-def _called_by_runpy() -> bool:
-    """Whether the code is wanted to run as ``__main__``, not to be imported under its own name."""
-    frame = sys._getframe(2)
-    return frame.f_globals.get("__name__") == "runpy"

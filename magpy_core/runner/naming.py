@@ -41,14 +41,10 @@ def variable_of(value: object, caller: FrameType | None, *, method: bool = False
     frame = user_frame(caller)
     if frame is None:
         return None
-    if frame is caller:
-        name = _called_name(frame, method)
-        if name is not None:
-            return name
-    for name, found in list(frame.f_globals.items()):
-        if found is value and not name.startswith("__"):
-            return name
-    return None
+    if frame is caller and (called := _called_name(frame, method)) is not None:
+        return called
+    names = (name for name, found in list(frame.f_globals.items()) if found is value)
+    return next((name for name in names if not name.startswith("__")), None)
 
 
 def created_for_this_call(caller: FrameType | None) -> bool:
@@ -83,12 +79,10 @@ def _called(frame: FrameType) -> ast.expr | None:
 
 def _called_name(frame: FrameType, method: bool) -> str | None:
     function = _called(frame)
+    if method:
+        function = function.value if isinstance(function, ast.Attribute) else None
     if function is None:
         return None
-    if method:
-        if not isinstance(function, ast.Attribute):
-            return None
-        function = function.value
     if isinstance(function, ast.Name) and hasattr(builtins, function.id):
         return None  # `list(map(model, batches))`: the module is called from C
     if any(isinstance(part, ast.Call | ast.Lambda) for part in ast.walk(function)):

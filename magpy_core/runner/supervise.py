@@ -13,6 +13,7 @@ import os
 import select
 import signal
 import time
+from contextlib import suppress
 
 TERM_GRACE = 1.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -32,12 +33,11 @@ def where_signal() -> int:
 
 
 def _prctl(option: int, value: int) -> None:
-    try:
+    # A Python may have no ctypes: the supervisor's own watch suffices, this is a second safeguard.
+    with suppress(ImportError, OSError, AttributeError):
         import ctypes
 
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-    except (ImportError, OSError, AttributeError):
-        pass  # a Python without ctypes: the supervisor's own watch suffices, this is a second safeguard
 
 
 def start(commands: int, out: int) -> int:
@@ -69,15 +69,10 @@ class _Reaper:
         self.status: int | None = None
 
     def reap(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            if pid == self.program:
-                self.status = status
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
+                if ended[0] == self.program:
+                    self.status = ended[1]
 
 
 def _supervise(program: int, commands: int, out: int) -> int:
@@ -132,18 +127,14 @@ def _report(out: int, status: int | None, *, asked: bool) -> int:
         code, signalled = (value, None) if value >= 0 else (None, -value)
     # The program may have died in the middle of a line: the newline in front ends it.
     line = b"\n" + encode({"type": "exit", "code": code, "signal": signalled, "asked": asked})
-    try:
+    with suppress(OSError):  # the parent has exited
         os.write(out, line)
-    except OSError:
-        pass  # the parent has exited
     return 1 if asked or code is None else code
 
 
 def _send(pid: int, number: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):  # it has ended, or is a set-uid program that we can't signal
         os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        return  # it has ended, or is a set-uid program that we can't signal
 
 
 def processes() -> list[tuple[int, int, int]]:

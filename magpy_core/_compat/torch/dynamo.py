@@ -2,7 +2,7 @@
 
 * :func:`bypass`: the wrappers of ``torch.compile`` and ``torch._dynamo.disable`` switch frame interception to their own
   callback, or off. Inside a recording they are replaced by what they stand for, the plain call of the wrapped function.
-* :class:`VisibleCode`: torch's compiler marks code objects "skip" or "run only", for good; frames of such code never reach
+* :func:`lift_marks`: torch's compiler marks code objects "skip" or "run only", for good; frames of such code never reach
   an interception. While a recording lasts the marks are taken off, then put back. There is no API to read a mark, so its
   place is found by writing known ones to a code object of our own; where that fails, the recording must not start.
 """
@@ -15,6 +15,7 @@ import functools
 import gc
 import os
 import sys
+from collections.abc import Iterable
 from types import CodeType, FunctionType
 from typing import Any, Final
 
@@ -93,6 +94,7 @@ _get_extra.restype = ctypes.c_int
 
 Mark = tuple[int, int]
 """What torch does with frames of a code, and with those they call: 0 as usual, 1 skip, 2 run only."""
+Marks = list[tuple[CodeType, Mark]]
 
 
 def set_mark(code: CodeType, mark: Mark) -> None:
@@ -171,27 +173,23 @@ def _all_codes() -> list[CodeType]:
     return [code for code in found.values() if _TORCH_COMPILER not in code.co_filename or _is_wrapper(code)]
 
 
-class VisibleCode:
-    """Takes the compiler's marks off all code (:meth:`lift`), and puts them back (:meth:`lower`)."""
+def marks_of(codes: Iterable[CodeType]) -> Marks:
+    """The marks of those codes that have one."""
+    return [(code, mark) for code in codes if (mark := read_mark(code)) and mark != (0, 0)]
 
-    def __init__(self, keep: set[int]) -> None:
-        self._keep = keep
-        self._marks: list[tuple[CodeType, Mark]] = []
 
-    def lift(self) -> None:
-        """Make every code object visible, except those whose marks are our own (ids in ``keep``)."""
-        for code in _all_codes():
-            mark = read_mark(code)
-            if mark not in (None, (0, 0)) and id(code) not in self._keep:
-                assert mark is not None
-                self._marks.append((code, mark))
-                set_mark(code, (0, 0))
+def lift_marks(keep: set[int]) -> Marks:
+    """Make all code visible, except code whose marks are our own (ids in ``keep``). Returns the marks taken off."""
+    marks = marks_of(code for code in _all_codes() if id(code) not in keep)
+    for code, _ in marks:
+        set_mark(code, (0, 0))
+    return marks
 
-    def lower(self) -> None:
-        """Put the marks back."""
-        while self._marks:
-            code, mark = self._marks.pop()
-            set_mark(code, mark)
+
+def restore_marks(marks: Marks) -> None:
+    """Put marks back."""
+    for code, mark in marks:
+        set_mark(code, mark)
 
 
 def disabled_version(fn: Any) -> Any:

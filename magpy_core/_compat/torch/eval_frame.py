@@ -48,7 +48,7 @@ from torch._C._dynamo.guards import RootGuardManager
 
 from magpy_core._compat.cpython.assembler import Instr, assemble, decode
 from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
-from magpy_core._compat.torch.dynamo import bypass, compiled_codes, read_mark, set_mark, torch_has_compiled
+from magpy_core._compat.torch.dynamo import bypass, compiled_codes, marks_of, restore_marks, set_mark, torch_has_compiled
 from magpy_core._compat.versions import PY312, PY313
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
@@ -432,15 +432,13 @@ def _release() -> None:
         else:
             _retire(code)
     preloaded = list(_preloaded.values())
-    marks = [(code, read_mark(code)) for code in alone] if torch_has_compiled() else []
+    marks = marks_of(alone) if torch_has_compiled() else []
     _entries.clear()
     _preloaded.clear()
     # C-level loops: no thread switch between the check above and the last reset.
     deque(map(reset_code, alone), maxlen=0)
     deque(map(_reset_precompile_entries, preloaded), maxlen=0)
-    for code, mark in marks:
-        if mark is not None and mark != (0, 0):
-            set_mark(code, mark)
+    restore_marks(marks)
 
 
 def disable() -> Token:
