@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from types import CodeType
+
+import torch
 
 from magpy_core._compat.torch import dynamo_watch as watch
 from magpy_core.dynamo import places
-from magpy_core.dynamo.wording import Change, function_name, is_resumed, parse_break
+from magpy_core.dynamo.wording import Change, function_name, parse_break, with_page
 from magpy_core.findings import Finding, Location, Severity, Value
 from magpy_core.monitor.positions import is_user_file, text_at
 from magpy_core.regions.region import line_location
 
-_LIMIT = "recompile limit"
-_SIZES = (".shape[", ".stride[")
+_TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 
 
 def graph_break(event: watch.Break, region: str | None, fallback: Location) -> Finding:
@@ -21,7 +23,7 @@ def graph_break(event: watch.Break, region: str | None, fallback: Location) -> F
     place, path = places.of_break(event.spots, fallback)
     values = (Value("graph break", cause.label),)
     expression = text_at(place)
-    if path and intended(cause.kind, path[-1].file):
+    if path and "graph_break()" in cause.kind and of_torch(path[-1].file):
         text = f"`{expression}` calls torch's `{path[-1].function}`, which breaks the graph deliberately ({cause.number})."
         return Finding("MPD102", text, place, region=region, path=path, values=values)
     inside = f" (in `{path[-1].function}`)" if path else ""
@@ -29,23 +31,16 @@ def graph_break(event: watch.Break, region: str | None, fallback: Location) -> F
     return Finding("MPD101", text, place, cause.hint, region=region, path=path, values=values)
 
 
-def intended(kind: str, file: str) -> bool:
-    """Whether torch's own code requested the graph break."""
-    return "graph_break()" in kind and of_torch(file)
-
-
 def of_torch(file: str) -> bool:
     """Whether a file is torch's own."""
-    return file.startswith(watch.torch_folder())
+    return file.startswith(_TORCH)
 
 
 def recompile(code: CodeType, change: Change, versions: int, region: str | None, fallback: Location) -> Finding:
     """The finding for a recompiled function: which value changed."""
-    name = function_name(code.co_name)
     place = places.of_line(code, change.file, change.line, change.name) or places.of_function(code, fallback)
-    rest = "the rest of " if is_resumed(code.co_name) else ""
-    limit = watch.own_code_limit()
-    text = f"{change.sentence}, so torch.compile compiled {rest}`{name}` again (version {versions + 1} of at most {limit})."
+    version = f"version {versions + 1} of at most {watch.own_code_limit()}"
+    text = f"{change.sentence}, so torch.compile compiled {_quoted(code)} again ({version})."
     values = (Value(change.name, f"{change.old} -> {change.new}" if change.new else change.old or "changed"),)
     finding = Finding("MPD201", text, place, _recompile_hint(change), region=region, values=values)
     warm_up = change.name.startswith("torch's ") or change.name.partition("[")[0].endswith((".shape", ".training"))
@@ -76,27 +71,24 @@ def _recompile_hint(change: Change) -> str:
 
 def skipped_function(event: watch.GivenUp, region: str | None, fallback: Location) -> Finding:
     """The finding for a function that runs as plain Python."""
-    name = function_name(event.code.co_name)
+    name = _quoted(event.code)
     place = places.of_function(event.code, fallback)
     if place is fallback:  # in a library: reported at the user's call
         place = places.running() or fallback
-    rest = "the rest of " if is_resumed(event.code.co_name) else ""
     if not event.kind:
         lines = [line.strip() for line in event.text.splitlines() if line.strip()] or [""]
         error = next((line for line in lines[1:] if "Error" in line), lines[0])
-        text = f"torch.compile failed on {rest}`{name}` ({event.error}: {error[:200]}); it ran as plain Python."
+        text = f"torch.compile failed on {name} ({event.error}: {error[:200]}); it ran as plain Python."
         return Finding("MPD302", text, place, region=region, values=(Value("error", event.error),))
     cause = parse_break(event.kind, event.text)
-    if _LIMIT in event.kind:
-        label = parse_break(event.kind, event.text).label
+    values = (Value("graph break", cause.label),)
+    if "recompile limit" in event.kind:
         text = (
-            f"torch.compile reached its recompile limit for {rest}`{name}`: it has {watch.own_code_limit()} versions, "
-            f"and calls that fit none of them run as plain Python ({label})."
+            f"torch.compile reached its recompile limit for {name}: it has {watch.own_code_limit()} versions, "
+            f"and calls that fit none of them run as plain Python ({cause.label})."
         )
-        advice = (
-            f"Make the value that keeps changing dynamic, or a tensor: see the MPD201 findings. {_page(cause.page)}".strip()
-        )
-        return Finding("MPD202", text, place, advice, region=region, values=(Value("graph break", label),))
+        advice = "Make the value that keeps changing dynamic, or a tensor: see the MPD201 findings."
+        return Finding("MPD202", text, place, with_page(advice, cause.page), region=region, values=values)
     where = ""
     path: tuple[Location, ...] = ()
     if event.at is not None:
@@ -104,22 +96,18 @@ def skipped_function(event: watch.GivenUp, region: str | None, fallback: Locatio
         where = f" in line {line}" if file == event.code.co_filename else f" at {file.rpartition('/')[2]}:{line}"
         if is_user_file(file):
             path = (place, line_location(file, line))
-    loop = " inside a loop" if "loop" in event.kind else ""
-    text = (
-        f"torch.compile skips {rest}`{name}`, which runs as plain Python: it can't resume after the graph break{where}"
-        f"{loop} ({cause.label})."
-    )
-    return Finding("MPD301", text, place, _skip_hint(event.kind, cause.page), region=region, path=path,
-                   values=(Value("graph break", cause.label),))  # fmt: skip
-
-
-def _skip_hint(kind: str, page: str) -> str:
-    if "loop" in kind:
+    if "loop" in event.kind:
+        where += " inside a loop"
         advice = "Remove that graph break, or move the loop's body into a separate function."
     else:
         advice = "Remove that graph break, or move it out of its `try` or `with` block."
-    return f"{advice} {_page(page)}".strip()
+    text = (
+        f"torch.compile skips {name}, which runs as plain Python: it can't resume after the graph break{where} "
+        f"({cause.label})."
+    )
+    return Finding("MPD301", text, place, with_page(advice, cause.page), region=region, path=path, values=values)
 
 
-def _page(page: str) -> str:
-    return f"See {page}" if page else ""
+def _quoted(code: CodeType) -> str:
+    name = function_name(code.co_name)
+    return f"`{name}`" if name == code.co_name else f"the rest of `{name}`"  # after a graph break

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import linecache
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from types import CodeType, FrameType
+from types import CodeType
 
 from magpy_core._compat.torch.dynamo_watch import Spot
 from magpy_core.dynamo.wording import function_name
 from magpy_core.findings import Location, Position, Range
-from magpy_core.monitor.positions import code_location, frame_location, is_user_file
+from magpy_core.monitor.positions import code_location, frame_location, frames_inside, is_user_file
 from magpy_core.regions.region import line_location
 
 
@@ -23,8 +22,7 @@ def of_break(spots: Sequence[Spot], fallback: Location) -> tuple[Location, tuple
     if own:
         beyond = traced[own[-1] :]
         return traced[own[-1]], tuple(beyond) if len(beyond) > 1 else ()
-    calls = running()
-    place = calls if calls is not None else fallback
+    place = running() or fallback
     return place, (place, *traced)
 
 
@@ -40,11 +38,9 @@ def _of_spot(spot: Spot) -> Location:
 
 def running() -> Location | None:
     """The innermost user expression that Python is evaluating: it called the code being compiled."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
+    for frame in frames_inside():
         if is_user_file(frame.f_code.co_filename):
             return replace(frame_location(frame), function=function_name(frame.f_code.co_name))
-        frame = frame.f_back
     return None
 
 
@@ -65,9 +61,8 @@ def _definition(code: CodeType, name: str) -> int:
 
 def of_line(code: CodeType, file: str, line: int, expression: str) -> Location | None:
     """The location of ``expression`` in the line that a guard's comment names, else of the statement."""
-    if not line or not file or not is_user_file(code.co_filename):
-        return None
-    if not code.co_filename.replace(os.sep, "/").endswith(file.lstrip("./")):
+    own = line and file and is_user_file(code.co_filename)
+    if not own or not code.co_filename.endswith(file.lstrip("./")):
         return None
     path = os.path.abspath(code.co_filename)
     text = linecache.getline(path, line)

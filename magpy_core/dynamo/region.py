@@ -53,7 +53,7 @@ class DynamoRegion:
         if self.recordings == before:
             self._call_seconds.append(time.perf_counter() - start)
         else:
-            self.session.changed(self)
+            self.session.on_region(self)
         return result
 
     def _callable(self, args: tuple[Any, ...]) -> Callable[..., Any]:

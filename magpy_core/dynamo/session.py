@@ -10,7 +10,9 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
+
+import torch
 
 from magpy_core._compat.torch import dynamo_watch as watch
 from magpy_core.backends import UnknownBackend
@@ -24,31 +26,34 @@ if TYPE_CHECKING:
     from magpy_core.findings.details import RegionDetail
 
 
+class _Local(threading.local):
+    region: DynamoRegion | None = None
+    """The region that this thread calls."""
+
+
 class DynamoSession:
     """Regions by key; assigns TorchDynamo's events to the region that this thread calls."""
 
     def __init__(
         self,
         *,
-        mode: Literal["observe", "compiled"] = "compiled",
         backend: str = "eager",
-        cache_limit: int = 8,
-        on_finding: Callable[[Finding], None] | None = None,
-        on_region: Callable[[Any], None] | None = None,
-        measure: bool = True,
+        on_finding: Callable[[Finding], None] = lambda finding: None,
+        on_region: Callable[[Any], None] = lambda region: None,
+        **_: Any,  # MagPy's own options
     ) -> None:
-        known = sorted(watch.backend_names())
+        known = torch.compiler.list_backends(exclude_tags=())
         if backend not in known:
             raise UnknownBackend(backend, known)
         self.backend = backend
         self.current_step = 0
-        self._on_finding, self._on_region = on_finding, on_region
+        self._on_finding, self.on_region = on_finding, on_region
         self._regions: dict[Hashable, DynamoRegion] = {}
         self._names: dict[str, int] = {}
         self._found: dict[Any, Finding] = {}
         self._recompiling: dict[CodeType, Any] = {}  # code being recompiled, and the key of the finding that says why
         self._costs: dict[Any, list[float]] = {}
-        self._local = threading.local()
+        self._local = _Local()
         watch.watch(self)
         for package in ("magpy_core.runner", "magpy_core.dynamo"):
             watch.hide(package)
@@ -57,21 +62,18 @@ class DynamoSession:
         self, key: Hashable, *, kind: str, name: str, file: str, line: int, target: Callable[..., Any]
     ) -> DynamoRegion:
         """The region of ``key``, created on first use."""
-        found = self._regions.get(key)
-        if found is None:
-            location = line_location(file, line, name)
-            found = self._regions[key] = DynamoRegion(self, self._id(name), kind, name, location, target)
-        return found
+        return self._regions.get(key) or self._make(key, kind, name, line_location(file, line, name), target)
 
-    def _id(self, name: str) -> str:
+    def _make(self, key: Hashable, kind: str, name: str, location: Location, target: Callable[..., Any]) -> DynamoRegion:
         n = self._names[name] = self._names.get(name, 0) + 1
-        return name if n == 1 else f"{name}#{n}"
+        made = DynamoRegion(self, name if n == 1 else f"{name}#{n}", kind, name, location, target)
+        self._regions[key] = made
+        return made
 
     def attach(self, region: Any) -> None:
         """Calls a function of ``magpy_core.compile`` through torch.compile instead."""
-        own = DynamoRegion(self, self._id(region.name), region.kind, region.name, region.location, region.target)
-        self._regions[("compile", id(region))] = own
-        region.target = own
+        key = ("compile", id(region))
+        region.target = self._make(key, region.kind, region.name, region.location, region.target)
         region.disabled = "it runs under torch.compile"
 
     def stepped(self, n: int) -> None:
@@ -97,7 +99,7 @@ class DynamoSession:
     @property
     def in_region(self) -> bool:
         """Whether this thread is already in a region: inner regions are part of it."""
-        return self._current() is not None
+        return self._local.region is not None
 
     # -- for the regions
 
@@ -109,21 +111,17 @@ class DynamoSession:
         finally:
             self._local.region = None
 
-    def changed(self, region: DynamoRegion) -> None:
-        if self._on_region is not None:
-            self._on_region(region)
-
     # -- events
 
     def broke(self, event: watch.Break) -> None:
         finding = explain.graph_break(event, *self._around(event.spots[0].code))
-        region = self._current()
+        region = self._local.region
         if region is not None and finding.code == "MPD101":
             region.breaks.add((event.kind, finding.location))
         self._add(finding)
 
     def recompiled(self, event: watch.Recompile) -> None:
-        region = self._current()
+        region = self._local.region
         if region is None and (not event.reasons or explain.of_torch(event.code.co_filename)):
             return
         change = read_reason(event.reasons[0], event.variables) if event.reasons else Change("a guard", "", "")
@@ -135,7 +133,7 @@ class DynamoSession:
         self._recompiling[event.code] = self._add(finding)
 
     def compiled(self, event: watch.Compiled) -> None:
-        region = self._current()
+        region = self._local.region
         if region is not None:
             region.compiled(event)
         if (key := self._recompiling.pop(event.code, None)) is not None:
@@ -144,7 +142,7 @@ class DynamoSession:
             self._keep(key, replace(self._found[key], cost_ms=round(sum(times) / len(times) * 1e3, 4)))
 
     def gave_up(self, event: watch.GivenUp) -> None:
-        region = self._current()
+        region = self._local.region
         if region is not None:
             region.recordings += 1
             if event.kind and explain.of_torch(event.code.co_filename):
@@ -155,18 +153,14 @@ class DynamoSession:
     def trouble(self, exc: Exception) -> None:
         """Reports only the first failure."""
         if "trouble" not in self._found:
-            region = self._current()
+            region = self._local.region
             place = region.location if region is not None else Location("/", Range(Position(0, 0), Position(0, 0)))
             text = f"MagPy could not process an event of torch.compile ({type(exc).__name__}: {exc}); please report it."
             self._keep("trouble", Finding("MP901", text, place))
 
-    def _current(self) -> DynamoRegion | None:
-        region: DynamoRegion | None = getattr(self._local, "region", None)
-        return region
-
     def _around(self, code: CodeType) -> tuple[str | None, Location]:
         """The region that is being called, and its place; outside of regions that of ``code`` itself."""
-        region = self._current()
+        region = self._local.region
         if region is not None:
             return region.id, region.location
         return None, line_location(code.co_filename, code.co_firstlineno, code.co_name)
@@ -183,5 +177,4 @@ class DynamoSession:
 
     def _keep(self, key: Any, finding: Finding) -> None:
         self._found[key] = finding
-        if self._on_finding is not None:
-            self._on_finding(finding)
+        self._on_finding(finding)

@@ -49,10 +49,12 @@ def parse_break(kind: str, text: str) -> BreakCause:
     hints = [h for h in map(_plain, re.findall(r"^  Hint: (.*(?:\n    .*)*)", body, re.M)) if not _NO_HINT.search(h)]
     page = graph_break_page(kind)
     found = _GB.search(page)
-    hint = _sentences(" ".join(hints[:2]), _HINT) if hints else ""
-    if page:
-        hint = f"{hint} See {page}".strip()
+    hint = with_page(_sentences(" ".join(hints[:2]), _HINT), page)
     return BreakCause(kind, _sentences(why, _LONGEST), hint, f"GB{found[1]}" if found else "", page)
+
+
+def with_page(hint: str, page: str) -> str:
+    return f"{hint} See {page}".strip() if page else hint
 
 
 def _section(body: str, name: str) -> str:
@@ -113,8 +115,7 @@ class Change:
 def read_reason(reason: str, variables: Mapping[str, Any]) -> Change:
     """One reason for a recompile, such as ``0/0: tensor 'x' size mismatch at index 0. expected 3, actual 5``."""
     text = re.sub(r"^\[?\d+/\d+\]?: ", "", reason.partition("\nUser stack trace")[0].strip())
-    tensor = _TENSOR.match(text)
-    if tensor is not None:
+    if tensor := _TENSOR.match(text):
         what = _WHAT.get(tensor["what"], tensor["what"])
         index = f"[{tensor['index']}]" if tensor["index"] else ""
         if tensor["old"].startswith("requires_grad="):
@@ -124,14 +125,12 @@ def read_reason(reason: str, variables: Mapping[str, Any]) -> Change:
     at = _AT.search(text)
     place = (at["file"], int(at["line"]), at["text"].strip()) if at is not None else ("", 0, "")
     condition = _plain(text.partition("  #")[0].partition(" (HINT:")[0])
-    identity = _IDENTITY.match(condition)
-    if identity is not None:
+    if identity := _IDENTITY.match(condition):
         same = "the same object" if identity["what"] == "obj" else f"of type {identity['type'] or 'it was'}"
         return Change(_name(identity["name"]), same.replace("__main__.", ""), "", *place)
     if condition.startswith("GLOBAL_STATE changed: "):
         return Change(_SETTING + condition.partition(": ")[2].strip().replace("_", " "), "", "", *place)
-    equals = _EQUALS.match(_paths(condition))
-    if equals is not None:
+    if equals := _EQUALS.match(_paths(condition)):
         return Change(_name(equals["name"]), _cut(equals["old"]), value_text(equals["name"], variables), *place)
     return Change(_cut(_name(condition)), "", "", *place)
 
@@ -144,9 +143,7 @@ def _name(text: str) -> str:
 def _paths(text: str) -> str:
     """Dynamo's names for guarded values, as the program writes them."""
     text = re.sub(r"[LG]\['(\w+)'\]", r"\1", text)
-    text = re.sub(r"\.__dict__\['(\w+)'\]|\._modules\['(\w+)'\]|\._parameters\['(\w+)'\]|\._buffers\['(\w+)'\]",
-                  lambda m: "." + next(filter(None, m.groups())), text)  # fmt: skip
-    return text
+    return re.sub(r"\.(?:__dict__|_modules|_parameters|_buffers)\['(\w+)'\]", r".\1", text)
 
 
 def _cut(text: str) -> str:
@@ -177,12 +174,6 @@ def _value(node: ast.expr, variables: Mapping[str, Any]) -> Any:
 
 def function_name(name: str) -> str:
     """The function's name in the source: Dynamo's resume functions have derived names."""
-    found = _RESUMED.match(name)
-    while found is not None:
-        name, found = found[1], _RESUMED.match(found[1])
+    while found := _RESUMED.match(name):
+        name = found[1]
     return name
-
-
-def is_resumed(name: str) -> bool:
-    """Whether a function is the rest of another one, after a graph break."""
-    return _RESUMED.match(name) is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from typing import Any
 
 from magpy_core.findings.json_form import build
@@ -24,9 +24,6 @@ class Range:
     start: Position
     end: Position
 
-    def to_json(self) -> dict[str, Any]:
-        return {"start": {**vars(self.start)}, "end": {**vars(self.end)}}
-
 
 @dataclass(frozen=True, order=True)
 class Location:
@@ -35,9 +32,6 @@ class Location:
     file: str
     range: Range
     function: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "range": self.range.to_json()}
 
 
 @dataclass(frozen=True)
@@ -94,60 +88,42 @@ class Finding:
             "severity": self.severity.value,
             "message": self.message,
             "hint": self.hint or " ".join(lookup(self.code).hints[:1]),
-            **self.location.to_json(),
+            **asdict(self.location),
             "region": self.region,
             "count": self.count,
             "cost_ms": self.cost_ms,
-            "values": [{**vars(v)} for v in self.values],
-            "path": [p.to_json() for p in self.path],
+            "values": [asdict(v) for v in self.values],
+            "path": [asdict(p) for p in self.path],
             **({"ranks": list(self.ranks)} if self.ranks else {}),
             **({"steps": self.steps} if self.steps else {}),
         }
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Finding:
-        code = lookup(data["code"])
         severity = Severity(data["severity"])
-        return Finding(
-            code=data["code"],
-            message=data["message"],
-            hint=data.get("hint", ""),
-            location=build(Location, {name: data[name] for name in ("file", "range", "function") if name in data}),
-            region=data.get("region"),
-            path=tuple(build(Location, p) for p in data.get("path", ())),
-            values=tuple(build(Value, v) for v in data.get("values", ())),
-            count=data.get("count", 1),
-            cost_ms=data.get("cost_ms"),
-            ranks=tuple(data.get("ranks", ())),
-            steps=data.get("steps", 0),
-            severity_override=None if severity is code.severity else severity,
-        )
+        override = None if severity is lookup(data["code"]).severity else severity
+        # The keys of the location are the finding's own.
+        return build(Finding, {**data, "location": data, "severity_override": override})
 
 
 HERE = "{here}"
 """Stands in the message of Unsupported for the user's current expression, which the raising stage does not know."""
 
 
+@dataclass(eq=False, repr=False)
 class Unsupported(Exception):
     """Raised by any engine stage that can't continue safely; the runtime reports a Finding and runs plain Python.
 
     ``location`` is None when the stage does not know the source line; the recorder then fills in the current one.
     """
 
-    def __init__(
-        self,
-        code: str,
-        message: str,
-        *,
-        location: Location | None = None,
-        hint: str = "",
-        values: tuple[Value, ...] = (),
-        path: tuple[Location, ...] = (),
-    ) -> None:
-        super().__init__(f"{code}: {message}")
-        self.code = code
-        self.message = message
-        self.location = location
-        self.hint = hint
-        self.values = values
-        self.path = path
+    code: str
+    message: str
+    _: KW_ONLY
+    location: Location | None = None
+    hint: str = ""
+    values: tuple[Value, ...] = ()
+    path: tuple[Location, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"

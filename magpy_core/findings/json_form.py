@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import is_dataclass
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
 
 
-def build(kind: Any, data: dict[str, Any]) -> Any:
-    """An instance of the dataclass ``kind``, whose fields may hold dataclasses, and lists and tuples of them."""
-    parts = {}
-    for name, (container, item) in _nested(kind).items():
-        if name in data:
-            part = data[name]
-            parts[name] = build(item, part) if container is None else container(build(item, one) for one in part)
-    return kind(**{**data, **parts})
+def build(kind: Callable[..., T], data: dict[str, Any]) -> T:
+    """An instance of the dataclass ``kind`` from what ``data`` has for its fields."""
+    return kind(**{name: read(data[name]) for name, read in _readers(kind).items() if name in data})
 
 
 @functools.cache
-def _nested(kind: Any) -> dict[str, tuple[Any, Any]]:
-    """The fields that hold dataclasses: in what (None: one by itself), and which."""
-    items = {name: (get_origin(hint), (get_args(hint) or (hint,))[0]) for name, hint in get_type_hints(kind).items()}
-    return {name: found for name, found in items.items() if is_dataclass(found[1])}
+def _readers(kind: Any) -> dict[str, Callable[[Any], Any]]:
+    return {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
+
+
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    """For a field: a dataclass (by its ``from_json`` if it has one), a list or tuple of them, or anything else as it is."""
+    container, parts = get_origin(hint), get_args(hint)
+    if container in (list, tuple):
+        read = _reader(parts[0])
+        return lambda items: container(map(read, items))
+    found: Any = next(filter(is_dataclass, (hint, *parts)), None)
+    if found is None:
+        return lambda value: value
+    make = getattr(found, "from_json", None) or functools.partial(build, found)
+    return lambda value: None if value is None else make(value)

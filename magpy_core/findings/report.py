@@ -76,8 +76,7 @@ class RegionSummary:
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> RegionSummary:
-        summary: RegionSummary = build(RegionSummary, {name: value for name, value in data.items() if name != "speedup"})
-        return summary
+        return build(RegionSummary, data)
 
 
 @dataclass
@@ -105,15 +104,7 @@ class Report:
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Report:
-        return Report(
-            entrypoint=data["entrypoint"],
-            regions=[RegionSummary.from_json(r) for r in data["regions"]],
-            findings=[Finding.from_json(f) for f in data["findings"]],
-            timings=data["timings"],
-            steps=data.get("steps", 0),
-            details=build(Details, data["details"]) if data.get("details") else None,
-            version=data["version"],
-        )
+        return build(Report, data)
 
 
 def report_schema() -> dict[str, Any]:

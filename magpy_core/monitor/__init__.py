@@ -6,7 +6,7 @@ class Log(Observer):
 with record(Log()): model(x)
 """
 
-from magpy_core._compat.torch.eval_frame import Frame, disable, never_intercept, restore, suspended
+from magpy_core._compat.torch.eval_frame import Frame, disable, never_intercept, restore
 from magpy_core._compat.versions import UnsupportedVersion, check_versions
 from magpy_core.monitor.events import Observer, Site
 from magpy_core.monitor.positions import (
@@ -33,6 +33,5 @@ __all__ = [
     "record",
     "restore",
     "site_location",
-    "suspended",
     "user_frame",
 ]

@@ -19,7 +19,7 @@ from types import CodeType, TracebackType
 from typing import Final
 
 from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
-from magpy_core._compat.torch.dynamo import VisibleCode, bypass, torch_has_compiled
+from magpy_core._compat.torch.dynamo import Marks, bypass, lift_marks, restore_marks, torch_has_compiled
 from magpy_core._compat.torch.eval_frame import Frame, Interception, disable, never_intercepted, prepare_clone, restore
 from magpy_core._compat.versions import check_versions
 from magpy_core.monitor.clone import instrument
@@ -53,14 +53,13 @@ class _ProcessWide:
         self._recordings = 0
         self._raised_limit = 0
         self._interval = self._short_interval = 0.0
-        self._visible: VisibleCode | None = None
+        self._marks: Marks = []
 
     def enter(self) -> None:
         with self._lock:
             if self._recordings == 0:
                 if torch_has_compiled():
-                    self._visible = VisibleCode(keep=never_intercepted())
-                    self._visible.lift()
+                    self._marks = lift_marks(keep=never_intercepted())
                 self._raised_limit = sys.getrecursionlimit() + _HEADROOM
                 sys.setrecursionlimit(self._raised_limit)
                 self._interval = sys.getswitchinterval()
@@ -79,9 +78,8 @@ class _ProcessWide:
                 sys.setrecursionlimit(self._raised_limit - _HEADROOM)
             if sys.getswitchinterval() == self._short_interval:
                 sys.setswitchinterval(self._interval + 5e-7)  # which cuts off what is below a microsecond
-            if self._visible is not None:
-                self._visible.lower()
-                self._visible = None
+            restore_marks(self._marks)
+            self._marks = []
 
     def as_set(self, fn: object, found: float) -> float:
         """What ``sys.getrecursionlimit`` or ``sys.getswitchinterval`` would give if nothing were recorded."""

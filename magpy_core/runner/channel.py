@@ -97,18 +97,11 @@ class Forwarder:
         self._waiting: dict[Hashable, Callable[[], Message]] = {}
 
     def finding(self, finding: Finding) -> None:
-        def message() -> Message:
-            return {"type": "finding", "finding": finding.to_json()}
-
-        self._offer(("finding", finding.key), message)
+        self._offer(("finding", finding.key), lambda: {"type": "finding", "finding": finding.to_json()})
 
     def region(self, identity: Hashable, summary: Callable[[], RegionSummary]) -> None:
         """``summary`` is called when the message is sent, so that it contains the latest counts."""
-
-        def message() -> Message:
-            return {"type": "region", "region": summary().to_json()}
-
-        self._offer(("region", identity), message)
+        self._offer(("region", identity), lambda: {"type": "region", "region": summary().to_json()})
 
     def _offer(self, key: Hashable, message: Callable[[], Message]) -> None:
         if key not in self._known:

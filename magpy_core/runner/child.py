@@ -10,12 +10,13 @@ import atexit
 import os
 import sys
 import threading
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from magpy_core._compat.cpython.command_source import forget_command_source
 from magpy_core.runner import supervise, tracebacks
 from magpy_core.runner.channel import Channel
-from magpy_core.runner.entrypoint import BadSource, Entrypoint, Refused
+from magpy_core.runner.entrypoint import Entrypoint, Refused
 from magpy_core.runner.named import NamedRegions
 from magpy_core.runner.protocol import error_message
 from magpy_core.runner.steps import StepClock, StopAfterSteps
@@ -48,26 +49,17 @@ class _Program:
         self._failed = False
         self.entry = Entrypoint(request["script"], request["module"], request["args"])
         self.clock = StepClock(
-            request["steps"],
-            on_stop=lambda: channel.send({"type": "stopping"}),
-            end=self._end_now,
-            grace=request["stop_grace"],
+            request["steps"], lambda: channel.send({"type": "stopping"}), self._end_now, request["stop_grace"]
         )
-        self._bad_source: BadSource | None = None
         stem = self.entry.stem
-        self._named = NamedRegions(request["regions"], self._wrap_named, [stem, stem.removesuffix(".__main__")])
-        try:
-            self.entry.prepare(self._named.compile)
-        except BadSource as exc:
-            self._bad_source = exc
+        aliases = [stem, stem.removesuffix(".__main__")]
+        self._named = NamedRegions(request["regions"], lambda *defined: self._discovery.wrap(*defined), aliases)
+        self.entry.prepare(self._named.compile)
         _check_torch(request)
         if request["line_buffered"]:
             # The output goes through a pipe to a watching user: line by line, as in a terminal.
             sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         channel.send({"type": "hello", "pid": os.getpid()})
-
-    def _wrap_named(self, function: Any, dotted: str) -> Any:
-        return self._discovery.wrap(function, dotted)
 
     # -- running
 
@@ -77,8 +69,6 @@ class _Program:
         self.clock.restart()
         ended: BaseException | None = None
         try:
-            if self._bad_source is not None:
-                raise self._bad_source.error
             self.entry.run()
         except BaseException as exc:
             ended = exc
@@ -88,29 +78,34 @@ class _Program:
 
     def _ended_by(self, exc: BaseException) -> NoReturn:
         """Exits like the interpreter, also in a process that the program forked, where sending does nothing."""
-        if isinstance(exc, Refused):
-            self._channel.send(error_message(exc.code, str(exc)))
-            sys.exit(2)
-        if isinstance(exc, SystemExit):
-            self._exited(exc)
-        if isinstance(exc, KeyboardInterrupt):
-            if self.clock.stopped:
-                sys.exit(0)
-            self._interrupted(exc)
+        tracebacks.strip(exc)
+        match exc:
+            case Refused():
+                self._channel.send(error_message(exc.code, str(exc)))
+                sys.exit(2)
+            case SystemExit() | KeyboardInterrupt() if self.clock.stopped:
+                sys.exit(0)  # the program's reaction to our interrupt
+            case SystemExit():
+                self._exited(exc)
+            case KeyboardInterrupt():
+                self._interrupted(exc)
         self._send_failure(exc)
         tracebacks.display(exc)
         sys.exit(1)
 
     def _install(self) -> None:
+        import faulthandler
+
         from magpy_core.runner.discovery import Discovery, ImportHook
         from magpy_core.runner.monitoring import Monitoring
 
-        self.monitoring = Monitoring(self._request, self._channel, self.clock, self._request["file"])
+        self.monitoring = Monitoring(self._request, self._channel, self.clock)
         self.clock.on_step = self.monitoring.stepped
         self._discovery = Discovery(self.monitoring)
         atexit.register(self._close)  # registered first, so called last: the program's own atexit functions count
         os.register_at_fork(after_in_child=self._forked)
-        _dump_stacks_on_request(self._channel.fd)
+        # Every thread's stack, to the parent on the supervisor's signal, even while C code hangs.
+        faulthandler.register(supervise.where_signal(), file=self._channel.fd, all_threads=True)
         self._plain_thread_hook = threading.excepthook
         threading.excepthook = self._thread_failed
         self._named.install()
@@ -145,26 +140,21 @@ class _Program:
         raise exc
 
     def _exited(self, exc: SystemExit) -> NoReturn:
-        if self.clock.stopped:
-            sys.exit(0)  # the program's reaction to our interrupt
         code = exc.code
         number = 0 if code is None else code if isinstance(code, int) else 1
         if number & 0xFF:
             said = "" if isinstance(code, int) else f" ({' '.join(str(code).split())[:200]})"
             what = f"The program exited with code {number & 0xFF}{said}"
             message = f"{what}: fix the error that it reports, and run again."
-            tracebacks.strip(exc)
-            place = tracebacks.place_of(exc)
-            self._channel.send(error_message("MP905", message, place))
+            self._channel.send(error_message("MP905", message, tracebacks.place_of(exc)))
         raise exc
 
     def _send_failure(self, exc: BaseException) -> None:
         self._failed = True
-        tracebacks.strip(exc)
         place = tracebacks.place_of(exc)
         text = " ".join(str(getattr(exc, "msg", None) or exc).split())[:300]
         what = f"{type(exc).__name__}: {text}" if text else type(exc).__name__
-        if self._bad_source is not None:
+        if self.entry.bad_source is not None:
             message = f"{self.entry.script} has a syntax error ({text}): fix it and run again."
         else:
             when = f"in step {self.clock.count + 1}" if self.clock.count else "before its first step ended"
@@ -172,34 +162,25 @@ class _Program:
             message = f"The program raised {what}{where}, {when}: fix it and run again."
         self._channel.send(error_message("MP905", message, place))
 
-    def _report_missing(self) -> None:
-        for name in self._named.missing():
-            self.monitoring.add(
-                "MP910", f"[tool.magpy] regions names {name}, but the program defines no such function: check the name."
-            )
-
-    def _report_source(self) -> None:
+    def _close(self) -> None:
+        if not self._channel.open:
+            return
         spec = getattr(sys.modules.get("__main__"), "__spec__", None)
         file = self.entry.file or getattr(spec, "origin", None)
         if isinstance(file, str) and file.endswith(".pyc"):
             text = f"{os.path.basename(file)} has no source file, so findings can't be shown on its lines: run the source."
             self.monitoring.add("MP911", text, file=file)
-
-    def _close(self) -> None:
-        if self._channel.open:
-            self._report_source()
-        if self._channel.open and not self._failed:
-            self._report_missing()
+        for name in () if self._failed else self._named.missing():
+            text = f"[tool.magpy] regions names {name}, but the program defines no such function: check the name."
+            self.monitoring.add("MP910", text)
         self.monitoring.close(self._request["entrypoint"])
 
     def _end_now(self) -> None:
         """The program continues after the interrupt: flushes its output and ends the process."""
         self._close()
         for stream in (sys.stdout, sys.stderr):
-            try:
+            with suppress(OSError, ValueError, AttributeError):  # closed by the program, or by its reader
                 stream.flush()
-            except (OSError, ValueError, AttributeError):
-                continue  # closed by the program, or by its reader
         os._exit(0)
 
 
@@ -228,12 +209,3 @@ def _check_torch(request: dict[str, Any]) -> None:
             f"install one of those for {here}, or choose another interpreter with --python.",
             "MP903",
         )
-
-
-def _dump_stacks_on_request(fd: int) -> None:
-    """Dumps every thread's stack to the parent on the supervisor's signal, even while C code hangs."""
-    number = supervise.where_signal()
-    if number is not None:
-        import faulthandler
-
-        faulthandler.register(number, file=fd, all_threads=True)

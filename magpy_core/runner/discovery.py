@@ -77,7 +77,7 @@ class _Instances:
         entry = self._live.get(id(obj))
         return entry[1] if entry is not None and entry[0]() is obj else None
 
-    def get_or_make(self, obj: Any, caller: FrameType | None, make: Callable[[], Any], *, shared: bool = False) -> Any:
+    def get_or_make(self, obj: Any, caller: FrameType | None, make: Callable[[], Any], *, shared: bool) -> Any:
         place = (type(obj), caller.f_code if caller else None, caller.f_lasti if caller else -1)
         with self._lock:
             left = self._left.get(place)
@@ -192,7 +192,7 @@ class Discovery:
             if region is None:
                 if around(module):
                     return original(module, *args, **kwargs)  # the module inside is the region
-                region = self._find_or_none(lambda: self._new_module(module, original))
+                region = self._find_or_none(lambda: self._new_region(self._modules, module, original))
                 if region is None:
                     return self._uncaptured(original, module, args, kwargs)
             out = call(region, (module, *args), kwargs)
@@ -218,15 +218,17 @@ class Discovery:
         self._clock.check()
         return out
 
-    def _new_module(self, module: Any, original: Callable[..., Any]) -> Any:
+    def _new_region(self, instances: _Instances, thing: Any, target: Callable[..., Any]) -> Any:
+        """The region of a module or an optimizer that is called for the first time."""
         caller = _caller()
-        name = type(module).__name__
-        variable = naming.variable_of(module, caller)
-        forward = module.__dict__.get("forward") or type(module).forward
-        place = naming.definition_of(forward) or naming.call_site(naming.user_frame(caller))
+        is_module = instances is self._modules
+        name = type(thing).__name__
+        variable = naming.variable_of(thing, caller, method=not is_module)
+        defined = (thing.__dict__.get("forward") or type(thing).forward) if is_module else target
+        place = naming.definition_of(defined) or naming.call_site(naming.user_frame(caller))
         label = f"{variable}: {name}" if variable else name
-        shared = naming.created_for_this_call(caller)
-        return self._modules.get_or_make(module, caller, lambda: self._make("module", label, place, original), shared=shared)
+        make = functools.partial(self._make, "module" if is_module else "optimizer", label, place, target)
+        return instances.get_or_make(thing, caller, make, shared=is_module and naming.created_for_this_call(caller))
 
     def _patch_optimizers(self, base: Any, is_compiling: Callable[[], bool]) -> None:
         todo = list(base.__subclasses__())
@@ -268,10 +270,13 @@ class Discovery:
     def _step(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if getattr(self._local, "in_step", False) or (not self._monitoring.active and not self._clock.limit):
             return func(*args, **kwargs)  # a subclass calling its base: one step
-        nested = not self._outermost()
+        region = None
+        if args and self._outermost():
+            region = self._optimizers.get(args[0])
+            if region is None:
+                region = self._find_or_none(lambda: self._new_region(self._optimizers, args[0], func))
         self._local.in_step = True
         try:
-            region = None if nested or not args else self._find_or_none(lambda: self._region_of_step(func, args[0]))
             out = func(*args, **kwargs) if region is None else self._call(region, args, kwargs)
         finally:
             self._local.in_step = False
@@ -279,18 +284,6 @@ class Discovery:
         if not self._monitoring.in_region:
             self._clock.check()
         return out
-
-    def _region_of_step(self, func: Callable[..., Any], optimizer: Any) -> Any:
-        region = self._optimizers.get(optimizer)
-        if region is not None:
-            return region
-        caller = _caller()
-        name = type(optimizer).__name__
-        variable = naming.variable_of(optimizer, caller, method=True)
-        place = naming.definition_of(func) or naming.call_site(naming.user_frame(caller))
-        return self._optimizers.get_or_make(
-            optimizer, caller, lambda: self._make("optimizer", f"{variable}: {name}" if variable else name, place, func)
-        )
 
     # -- named functions
 
@@ -304,12 +297,7 @@ class Discovery:
             return function
         code = function.__code__
         place = naming.definition_of(function) or (code.co_filename, code.co_firstlineno)
-        made: list[Any] = []
-
-        def region() -> Any:
-            if not made:
-                made.append(self._make("function", dotted.removeprefix("__main__."), place, function))
-            return made[0]
+        region = functools.cache(lambda: self._make("function", dotted.removeprefix("__main__."), place, function))
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:

@@ -82,12 +82,11 @@ class RanksHandle(RunHandle):
 
 def merge_ranks(reports: dict[int, Report], nproc: int) -> Report:
     """One report: all regions (rank 0's first), and each finding once, with its ranks unless all have it."""
-    merged: Report | None = None
+    first = next(iter(reports.values()))
+    merged = replace(first, regions=[], findings=[], timings=dict(first.timings))
     ranks: dict[Any, list[int]] = {}
     findings: dict[Any, Finding] = {}
     for number, report in reports.items():
-        if merged is None:
-            merged = replace(report, regions=list(report.regions), findings=[], timings=dict(report.timings))
         known = {region.id for region in merged.regions}
         merged.regions += [region for region in report.regions if region.id not in known]
         merged.timings["total"] = max(merged.timings.get("total", 0.0), report.timings.get("total", 0.0))
@@ -95,7 +94,6 @@ def merge_ranks(reports: dict[int, Report], nproc: int) -> Report:
             ranks.setdefault(finding.key, []).append(number)
             before = findings.setdefault(finding.key, finding)
             findings[finding.key] = replace(before, count=max(before.count, finding.count))
-    assert merged is not None
     merged.findings = [
         found if len(ranks[key]) == nproc else replace(found, ranks=tuple(ranks[key])) for key, found in findings.items()
     ]

@@ -10,6 +10,7 @@ import builtins
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from types import CodeType
 from typing import Any
@@ -23,21 +24,17 @@ class Refused(Exception):
         self.code = code
 
 
-class BadSource(Exception):
-    """The script's source does not compile; ``error`` is the error that Python shows."""
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
 class Entrypoint:
-    """``prepare`` sets up the interpreter's state as before the user's first line; ``run`` runs the program."""
+    """``prepare`` sets up the interpreter's state as before the user's first line; ``run`` runs the program.
+
+    ``bad_source``: the error that Python shows because the script's source does not compile.
+    """
 
     def __init__(self, script: str | None, module: str | None, args: list[str]) -> None:
         self.script, self.module, self.args = script, module, args
         self._code: CodeType | None = None
         self._importer = False
+        self.bad_source: SyntaxError | None = None
         self.file = os.path.join(os.getcwd(), script) if script is not None else ""
 
     @property
@@ -48,7 +45,7 @@ class Entrypoint:
         return os.path.splitext(os.path.basename(str(self.script)))[0]
 
     def prepare(self, compiler: Callable[[bytes, str], CodeType]) -> None:
-        """Prepares without running user code; raises Refused or BadSource."""
+        """Prepares without running user code; raises Refused."""
         if self.script is not None:
             self._prepare_script(self.script, compiler)
             sys.orig_argv = [sys.orig_argv[0], self.script, *self.args]
@@ -79,21 +76,25 @@ class Entrypoint:
                 data = f.read()
         except OSError as exc:
             raise Refused(f"{script} can't be read ({exc.strerror}): fix its permissions or name another file.") from None
-        if script.endswith(".pyc"):
-            self._code = _unmarshal(data, script)
-        else:
-            self._code = self._compile(data, compiler)
-
-    def _compile(self, data: bytes, compiler: Callable[[bytes, str], CodeType]) -> CodeType:
         try:
-            return compiler(data, self.file)
-        except SyntaxError as exc:
-            raise BadSource(_as_interpreter_error(exc, data, self.file)) from None
-        except ValueError as exc:  # null bytes, on 3.11.0 to 3.11.3
-            raise BadSource(_as_interpreter_error(SyntaxError(str(exc)), data, self.file)) from None
+            self._code = self._read_compiled(script) if script.endswith(".pyc") else compiler(data, self.file)
+        except (SyntaxError, ValueError) as exc:  # ValueError: null bytes, on 3.11.0 to 3.11.3
+            self.bad_source = _as_interpreter_error(exc, data, self.file)
+
+    def _read_compiled(self, script: str) -> CodeType | None:
+        try:
+            return SourcelessFileLoader("__main__", self.file).get_code("__main__")
+        except ImportError:
+            version = ".".join(map(str, sys.version_info[:2]))
+            advice = "use its source, or choose its Python with --python"
+            raise Refused(f"{script} was not compiled by Python {version}: {advice}.") from None
+        except (EOFError, ValueError, TypeError) as exc:
+            raise Refused(f"{script} is damaged ({exc}): use its source, or compile it again.") from None
 
     def run(self) -> None:
         """Runs the user's code to its end or its exception."""
+        if self.bad_source is not None:
+            raise self.bad_source
         if self._code is None:
             from magpy_core._compat.cpython.run_as_main import run_module_as_main, was_not_found
 
@@ -128,45 +129,26 @@ class Entrypoint:
 def _importable(path: str) -> bool:
     """Whether modules can be imported from ``path``: a folder or a zip file."""
     for hook in sys.path_hooks:
-        try:
+        with suppress(ImportError):
             hook(path)
-        except ImportError:
-            continue
-        return True
+            return True
     return False
 
 
-def _unmarshal(data: bytes, script: str) -> CodeType:
-    import importlib.util
-    import marshal
-
-    if data[:4] != importlib.util.MAGIC_NUMBER:
-        version = ".".join(str(v) for v in sys.version_info[:2])
-        raise Refused(f"{script} was not compiled by Python {version}: use its source, or choose its Python with --python.")
-    try:
-        code = marshal.loads(data[16:])
-    except (EOFError, ValueError, TypeError) as exc:
-        raise Refused(f"{script} is damaged ({exc}): use its source, or compile it again.") from None
-    if not isinstance(code, CodeType):
-        raise Refused(f"{script} contains no code: use its source, or compile it again.")
-    return code
-
-
-def _as_interpreter_error(exc: SyntaxError, data: bytes, filename: str) -> SyntaxError:
+def _as_interpreter_error(exc: Exception, data: bytes, filename: str) -> SyntaxError:
     """The error with the interpreter's message for a file, which sometimes differs from that of ``compile``."""
     if b"\0" in data:
         before = data.split(b"\0")[0].split(b"\n")
         text = before[-1].decode("utf-8", "replace")
         return SyntaxError("source code cannot contain null bytes", (filename, len(before), 0, text))
-    if "codec can't decode" not in str(exc.msg) or not str(exc.msg).startswith("(unicode error) 'utf-8'"):
-        return exc
-    for number, line in enumerate(data.split(b"\n"), 1):
+    error = exc if isinstance(exc, SyntaxError) else SyntaxError(str(exc))
+    if str(error.msg).startswith("(unicode error) 'utf-8' codec can't decode"):
         try:
-            line.decode("utf-8")
+            data.decode("utf-8")
         except UnicodeDecodeError as bad:
-            text = (
-                f"Non-UTF-8 code starting with '\\x{line[bad.start]:02x}' in file {filename} on line {number}, "
+            line = data.count(b"\n", 0, bad.start) + 1
+            return SyntaxError(
+                f"Non-UTF-8 code starting with '\\x{data[bad.start]:02x}' in file {filename} on line {line}, "
                 "but no encoding declared; see https://peps.python.org/pep-0263/ for details"
             )
-            return SyntaxError(text)
-    return exc
+    return error

@@ -20,8 +20,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from types import TracebackType
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 
 import magpy_core
 from magpy_core.runner import bootstrap
@@ -73,7 +73,7 @@ class Program:
         wanted = {
             **self.request.to_child(),
             "version": magpy_core.__version__,
-            "root": root if _is_this_interpreter(python) else None,
+            "root": root if os.path.abspath(shutil.which(python) or python) == os.path.abspath(sys.executable) else None,
             "python_versions": bootstrap.SUPPORTED_PYTHON,
             "torch_versions": bootstrap.SUPPORTED_TORCH,
         }
@@ -91,11 +91,9 @@ class Program:
                 return
 
     def ask_for_stacks(self) -> None:
-        try:
-            if self._commands is not None:
+        if self._commands is not None:
+            with suppress(OSError):  # it has just ended
                 os.write(self._commands, WHERE)
-        except OSError:
-            pass  # it has just ended
 
     def receive(self) -> tuple[bool, list[Message]]:
         """What can be read now: whether that was the end, and the messages that the caller should get."""
@@ -166,8 +164,8 @@ class RunHandle:
         try:
             if request.cwd is not None and not os.path.isdir(request.cwd):
                 return f"The working directory {request.cwd} does not exist: choose another."
-            if os.name != "posix":
-                return "MagPy runs programs only on Linux and macOS: use one of them, or WSL."
+            if sys.platform != "linux":
+                return "MagPy runs programs only on Linux: use it, or WSL."
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL if request.stdin == "null" else None,
@@ -178,8 +176,10 @@ class RunHandle:
                 pass_fds=theirs,
                 start_new_session=True,
             )
+        except FileNotFoundError:
+            return f"{python} is not a Python interpreter: choose another with --python."
         except OSError as exc:
-            return _cannot_start(python, exc)
+            return f"{python} can't be started ({exc.strerror or exc}): choose a Python interpreter with --python."
         finally:
             for fd in theirs:
                 os.close(fd)
@@ -276,13 +276,9 @@ class RunHandle:
                 self._ended = why
             for program in self._programs:
                 program.collector.ending(why)
-            if not self._hang_up():
+            if not any([program.hang_up() for program in self._programs]):
                 return  # ending already
-        killer = threading.Thread(target=_ensure_ended, args=(process,), daemon=True, name="magpy-cancel")
-        killer.start()
-
-    def _hang_up(self) -> bool:
-        return any([program.hang_up() for program in self._programs])
+        threading.Thread(target=_ensure_ended, args=(process,), daemon=True, name="magpy-cancel").start()
 
     def interrupt(self) -> None:
         """Like Ctrl-C in a terminal: SIGINT to the program's process group."""
@@ -290,10 +286,8 @@ class RunHandle:
         if pid is None:
             self.cancel(wait=False)
             return
-        try:
+        with suppress(ProcessLookupError, PermissionError):  # it has ended
             os.killpg(pid, signal.SIGINT)
-        except (ProcessLookupError, PermissionError):
-            return  # it has ended
 
     def close(self) -> None:
         """Ends the run if necessary and releases all resources. Keeps an existing ``outcome``."""
@@ -311,7 +305,7 @@ class RunHandle:
     def __enter__(self) -> RunHandle:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -360,9 +354,6 @@ class AsyncRunHandle:
         """Ends the run without waiting; the iteration ends within two seconds."""
         self.handle.cancel(wait=False)
 
-    def interrupt(self) -> None:
-        self.handle.interrupt()
-
     async def aclose(self) -> None:
         """Ends the run if necessary and waits for its end."""
         self.cancel()
@@ -375,20 +366,14 @@ def _output_target(sink: Sink) -> int | None:
     return {"inherit": None, "stderr": 2, "null": subprocess.DEVNULL}[sink]
 
 
-def _pump(fd: int, sink: Sink) -> None:
+def _pump(fd: int, sink: Callable[[bytes], None]) -> None:
     """Passes a stream to ``sink`` until its end. If the sink raises, discards the rest of the stream."""
-    assert callable(sink)
     broken = False
-    while True:
-        try:
-            data = os.read(fd, 1 << 16)
-        except OSError:
-            return
-        if not data:
-            return
-        if not broken:
+    with suppress(OSError):
+        while data := os.read(fd, 1 << 16):
             try:
-                sink(data)
+                if not broken:
+                    sink(data)
             except Exception as exc:
                 broken = True
                 print(f"magpy: the program's output can't be passed on: {exc!r}", file=sys.stderr)
@@ -402,14 +387,3 @@ def _ensure_ended(process: subprocess.Popen[bytes]) -> None:
         end_tree(process.pid, term_grace=0.0)
         process.kill()
         process.wait()
-
-
-def _is_this_interpreter(python: str) -> bool:
-    found = shutil.which(python) or python
-    return os.path.abspath(found) == os.path.abspath(sys.executable)
-
-
-def _cannot_start(python: str, exc: OSError) -> str:
-    if isinstance(exc, FileNotFoundError):
-        return f"{python} is not a Python interpreter: choose another with --python."
-    return f"{python} can't be started ({exc.strerror or exc}): choose a Python interpreter with --python."

@@ -9,7 +9,7 @@ import importlib
 import os
 import threading
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from magpy_core.regions import provider
 from magpy_core.runner.channel import Channel, Forwarder
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 class Monitoring:
     """Creates regions. ``in_region`` is cheap; ``region`` returns None if the engine is not available."""
 
-    def __init__(self, request: dict[str, Any], channel: Channel, clock: StepClock, file: str) -> None:
+    def __init__(self, request: dict[str, Any], channel: Channel, clock: StepClock) -> None:
         self._request = request
         self._channel = channel
         self.clock = clock
-        self._file = file
         self._forward = Forwarder(channel.send)
         self._findings: list[Finding] = []
         self._session: Any = None
@@ -68,40 +67,29 @@ class Monitoring:
                 try:
                     self._session = self._make()
                 except Exception as exc:
-                    if type(exc).__name__ == "UnknownBackend":
-                        self._refuse(str(exc))
+                    if type(exc).__name__ == "UnknownBackend":  # refused only here: the names can't be checked without torch
+                        self._channel.send(error_message("MP910", str(exc)))
+                        os._exit(2)
                     self.failed("MagPy could not start monitoring", exc)
             return self._session
 
     def _make(self) -> Any:
-        self._extend_policy()
+        if self._request["call_policy"]:
+            from magpy_core.knowledge import policy
+
+            try:
+                policy.extend(self._request["call_policy"])
+            except ValueError as exc:
+                self.add("MP910", f"[tool.magpy] call-policy is invalid ({exc}): fix it.")
         module, _, attribute = self._request["session_factory"].partition(":")
         factory = getattr(importlib.import_module(module), attribute)
         compiled = {"mode": "compiled", "backend": self._request["backend"], "measure": True}
         return factory(
             cache_limit=self._request["cache_limit"],
             on_finding=self._forward.finding,
-            on_region=self._on_region,
+            on_region=lambda region: self._forward.region(id(region), region.summary),
             **(compiled if self.compiles else {"mode": "observe"}),
         )
-
-    def _refuse(self, message: str) -> NoReturn:
-        """Refuses an invalid request here, because the names can't be checked without torch."""
-        self._channel.send(error_message("MP910", message))
-        os._exit(2)
-
-    def _extend_policy(self) -> None:
-        if not self._request["call_policy"]:
-            return
-        from magpy_core.knowledge import policy
-
-        try:
-            policy.extend(self._request["call_policy"])
-        except ValueError as exc:
-            self.add("MP910", f"[tool.magpy] call-policy is invalid ({exc}): fix it.")
-
-    def _on_region(self, region: Any) -> None:
-        self._forward.region(id(region), region.summary)
 
     def stepped(self, n: int) -> None:
         if self._session is not None:
@@ -111,31 +99,22 @@ class Monitoring:
 
     def failed(self, what: str, exc: BaseException) -> None:
         """Reports once that the monitor failed; the program runs unmonitored from now on."""
-        from magpy_core.findings import Finding
-
         self.active = False
-        message = f"{what} ({type(exc).__name__}: {exc}); the program runs as plain Python."
-        self._add(Finding("MP901", message, self._top_of_file()))
+        self.add("MP901", f"{what} ({type(exc).__name__}: {exc}); the program runs as plain Python.")
 
     def add(self, code: str, message: str, *, file: str | None = None) -> None:
         """Adds a finding of the runner about the whole entrypoint."""
-        from magpy_core.findings import Finding
+        from magpy_core.findings import Finding, Location, Position, Range
 
-        self._add(Finding(code, message, self._top_of_file(file)))
-
-    def _add(self, finding: Finding) -> None:
+        top = Location(os.path.abspath(file or self._request["file"]), Range(Position(0, 0), Position(0, 0)))
+        finding = Finding(code, message, top)
         self._findings.append(finding)
         self._forward.finding(finding)
-
-    def _top_of_file(self, file: str | None = None) -> Any:
-        from magpy_core.findings import Location, Position, Range
-
-        return Location(os.path.abspath(file or self._file), Range(Position(0, 0), Position(0, 0)))
 
     def close(self, entrypoint: str) -> None:
         """Sends the report, once, however the program ends."""
         with self._lock:
-            if self._closed or not self._channel.open:
+            if self._closed:
                 return
             self._closed = True
         from magpy_core.findings import Report

@@ -11,54 +11,30 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any
 
 _MARK = "magpy named region: "
-Wrap = Callable[[Any, str], Any]
-"""(function, dotted name) -> its replacement."""
 
 
-class _Marker(ast.NodeTransformer):
-    """Marks definitions with a requested qualified name. Skips function bodies: a nested function is created at each call
-    and has no dotted name."""
-
-    def __init__(self, wanted: set[str]) -> None:
-        self.wanted = wanted
-        self._outer: list[str] = []
-
-    def _mark(self, name: str, at: ast.AST) -> ast.Constant | None:
-        qualified = ".".join([*self._outer, name])
-        if qualified not in self.wanted:
-            return None
-        return ast.copy_location(ast.Constant(_MARK + qualified), at)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        first: ast.AST = node.decorator_list[0] if node.decorator_list else node
-        if (mark := self._mark(node.name, first)) is not None:
-            node.decorator_list.insert(0, mark)
-        return node
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        return node
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        self._outer.append(node.name)
-        node.body = [self.visit(child) for child in node.body]
-        self._outer.pop()
-        return node
-
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        for target in node.targets:
-            if isinstance(target, ast.Name) and (mark := self._mark(target.id, node.value)) is not None:
-                # An operator, not a call: calling a constant causes a SyntaxWarning.
-                node.value = ast.copy_location(ast.BinOp(mark, ast.MatMult(), node.value), node.value)
-        return node
+def _mark(tree: ast.AST, wanted: Collection[str], outer: str = "") -> None:
+    """Marks definitions with a wanted qualified name. Skips function bodies: a nested function is created at each call and
+    has no dotted name."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            if outer + node.name in wanted:
+                first: ast.AST = node.decorator_list[0] if node.decorator_list else node
+                node.decorator_list.insert(0, ast.copy_location(ast.Constant(_MARK + outer + node.name), first))
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and outer + target.id in wanted:
+                    mark = ast.copy_location(ast.Constant(_MARK + outer + target.id), node.value)
+                    # An operator, not a call: calling a constant causes a SyntaxWarning.
+                    node.value = ast.copy_location(ast.BinOp(mark, ast.MatMult(), node.value), node.value)
+        elif not isinstance(node, ast.AsyncFunctionDef):
+            _mark(node, wanted, f"{outer}{node.name}." if isinstance(node, ast.ClassDef) else outer)
 
 
 class _Decorator:
@@ -74,12 +50,12 @@ class _Decorator:
 
 
 class NamedRegions:
-    """Compiles modules so that the functions named in ``names`` are passed through ``wrap``.
+    """Compiles modules so that the functions named in ``names`` are replaced by ``wrap(function, dotted name)``.
 
     ``aliases`` are names by which the user may mean ``__main__`` (the script's stem, the module given to ``-m``).
     """
 
-    def __init__(self, names: Sequence[str], wrap: Wrap, aliases: Sequence[str] = ()) -> None:
+    def __init__(self, names: Sequence[str], wrap: Callable[[Any, str], Any], aliases: Sequence[str] = ()) -> None:
         self.names = list(dict.fromkeys(names))
         self.found: set[str] = set()
         self._wrap = wrap
@@ -95,10 +71,9 @@ class NamedRegions:
         wanted = self._wanted(module)
         if not wanted:
             return compile(source, filename, "exec", dont_inherit=True)
-        tree = compile(source, filename, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
-        marker = _Marker(set(wanted))
-        code = compile(marker.visit(tree), filename, "exec", dont_inherit=True)
-        return self._replace_marks(code, wanted)
+        tree = ast.parse(source, filename)
+        _mark(tree, wanted)
+        return self._replace_marks(compile(tree, filename, "exec", dont_inherit=True), wanted)
 
     def _replace_marks(self, code: CodeType, wanted: dict[str, str]) -> CodeType:
         consts: list[Any] = []
@@ -133,27 +108,17 @@ class NamedRegions:
         as_main = name in self._aliases or name.removesuffix(".__main__") in self._aliases
         if not as_main and not self._wanted(name):
             return None
-        for finder in sys.meta_path:
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            spec = finder.find_spec(name, path, target)
-            if spec is not None:
-                if type(spec.loader) is SourceFileLoader:
-                    self._instrument(spec.loader)
-                return spec
-        return None
+        others = (finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec"))
+        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
+        if spec is not None and type(spec.loader) is SourceFileLoader:
+            self._instrument(spec.loader)
+        return spec
 
     def _instrument(self, loader: SourceFileLoader) -> None:
         def get_code(name: str) -> CodeType:
             del loader.get_code  # the instance's only: the class's is back
-            running_main = name in self._aliases and "__main__" in sys.modules and _called_by_runpy()
-            module = "__main__" if running_main else name
-            return self.compile(loader.get_data(loader.path), loader.path, module)
+            # Called by runpy, to run as ``__main__`` and not to be imported under its own name?
+            runs = name in self._aliases and sys._getframe(1).f_globals.get("__name__") == "runpy"
+            return self.compile(loader.get_data(loader.path), loader.path, "__main__" if runs else name)
 
         loader.get_code = get_code  # type: ignore[method-assign,assignment]
-
-
-def _called_by_runpy() -> bool:
-    """Whether the code is wanted to run as ``__main__``, not to be imported under its own name."""
-    frame = sys._getframe(2)
-    return frame.f_globals.get("__name__") == "runpy"

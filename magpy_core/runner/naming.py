@@ -10,6 +10,7 @@ import linecache
 import os
 import re
 import sys
+from itertools import pairwise
 from types import CodeType, FrameType
 
 from magpy_core.runner.tracebacks import is_ours, is_user
@@ -40,14 +41,10 @@ def variable_of(value: object, caller: FrameType | None, *, method: bool = False
     frame = user_frame(caller)
     if frame is None:
         return None
-    if frame is caller:
-        name = _called_name(frame, method)
-        if name is not None:
-            return name
-    for name, found in list(frame.f_globals.items()):
-        if found is value and not name.startswith("__"):
-            return name
-    return None
+    if frame is caller and (called := _called_name(frame, method)) is not None:
+        return called
+    names = (name for name, found in list(frame.f_globals.items()) if found is value)
+    return next((name for name in names if not name.startswith("__")), None)
 
 
 def created_for_this_call(caller: FrameType | None) -> bool:
@@ -61,16 +58,12 @@ def created_for_this_call(caller: FrameType | None) -> bool:
         return True
     if not isinstance(function, ast.Name):
         return False
-    before = ""
-    for instruction in dis.get_instructions(caller.f_code):
-        if instruction.opname.startswith("STORE_") and before.startswith("CALL"):
-            stored = (
-                instruction.argval[0] if isinstance(instruction.argval, tuple) else instruction.argval
-            )  # 3.13: two in one
-            if stored == function.id:
-                return True
-        before = instruction.opname
-    return False
+    return any(
+        before.opname.startswith("CALL")
+        and store.opname.startswith("STORE_")
+        and function.id == (store.argval[0] if isinstance(store.argval, tuple) else store.argval)  # 3.13: two in one
+        for before, store in pairwise(dis.get_instructions(caller.f_code))
+    )
 
 
 def _called(frame: FrameType) -> ast.expr | None:
@@ -86,12 +79,10 @@ def _called(frame: FrameType) -> ast.expr | None:
 
 def _called_name(frame: FrameType, method: bool) -> str | None:
     function = _called(frame)
+    if method:
+        function = function.value if isinstance(function, ast.Attribute) else None
     if function is None:
         return None
-    if method:
-        if not isinstance(function, ast.Attribute):
-            return None
-        function = function.value
     if isinstance(function, ast.Name) and hasattr(builtins, function.id):
         return None  # `list(map(model, batches))`: the module is called from C
     if any(isinstance(part, ast.Call | ast.Lambda) for part in ast.walk(function)):
@@ -100,20 +91,14 @@ def _called_name(frame: FrameType, method: bool) -> str | None:
     return name if len(name) <= 60 else None
 
 
-def code_of(function: object) -> CodeType | None:
-    """The code of the function inside ``functools.wraps`` decorators."""
+def definition_of(function: object) -> tuple[str, int] | None:
+    """File and line of the ``def`` (not of a decorator above it, nor of its wrapper) if it is in the user's own code."""
     try:
         inner = inspect.unwrap(function)  # type: ignore[arg-type]
     except ValueError:
         return None
     code = getattr(getattr(inner, "__func__", inner), "__code__", None)
-    return code if isinstance(code, CodeType) else None
-
-
-def definition_of(function: object) -> tuple[str, int] | None:
-    """File and line of the ``def`` (not of a decorator above it) if it is in the user's own code."""
-    code = code_of(function)
-    if code is None or not is_user(code.co_filename):
+    if not isinstance(code, CodeType) or not is_user(code.co_filename):
         return None
     first = code.co_firstlineno
     lines = range(first, first + 50) if linecache.getline(code.co_filename, first).lstrip().startswith("@") else ()

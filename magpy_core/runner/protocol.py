@@ -20,10 +20,10 @@ class Hello(TypedDict):
     pid: int
 
 
-class Started(TypedDict):
-    """The user's code begins."""
+class Phase(TypedDict):
+    """``started``: the user's code begins. ``stopping``: the requested steps are done, the program is being interrupted."""
 
-    type: Literal["started"]
+    type: Literal["started", "stopping"]
 
 
 class Step(TypedDict):
@@ -56,12 +56,6 @@ class Failed(TypedDict):
     place: dict[str, Any] | None
 
 
-class Stopping(TypedDict):
-    """The requested steps are done: the program is being interrupted."""
-
-    type: Literal["stopping"]
-
-
 class Done(TypedDict):
     """The last message of a run, with the Report (``Report.to_json``)."""
 
@@ -81,7 +75,7 @@ class Exit(TypedDict):
     asked: bool
 
 
-Message: TypeAlias = Hello | Started | Step | FindingMessage | RegionMessage | Failed | Stopping | Done | Exit
+Message: TypeAlias = Hello | Phase | Step | FindingMessage | RegionMessage | Failed | Done | Exit
 
 _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "hello": {"pid": (int,)},

@@ -25,20 +25,15 @@ class StepClock:
     def __init__(
         self,
         limit: int,
-        *,
-        on_step: Callable[[int], None] = lambda n: None,
         on_stop: Callable[[], None] = lambda: None,
         end: Callable[[], None] = lambda: None,
         grace: float = 30.0,
     ) -> None:
-        self.limit = limit
-        self.optimizer_steps = 0
-        self.module_calls = 0
-        self.has_optimizer = False
-        self.stopped = False
-        self._next_stop = limit
-        self._stops = 0
-        self.on_step, self._on_stop, self._end, self._grace = on_step, on_stop, end, grace
+        self._on_stop, self._end, self._grace = on_stop, end, grace
+        self.on_step: Callable[[int], None] = lambda n: None
+        self.limit = self._next_stop = limit
+        self.optimizer_steps = self.module_calls = self._stops = 0
+        self.has_optimizer = self.stopped = False
         self._start = time.monotonic()
         self._marks: dict[str, float] = {}
 
@@ -51,7 +46,6 @@ class StepClock:
         self._marks.setdefault(name, time.monotonic() - self._start)
 
     def timings(self) -> dict[str, float]:
-        total = time.monotonic() - self._start
         marks = self._marks
         out = {"import_torch": marks["import_torch"]} if "import_torch" in marks else {}
         if "first_region" in marks:
@@ -59,7 +53,7 @@ class StepClock:
             if "first_step" in marks:
                 out["first_step"] = marks["first_step"] - marks["first_region"]
                 out["later_steps"] = marks["last_step"] - marks["first_step"]
-        out["program"] = total
+        out["program"] = time.monotonic() - self._start
         return {name: round(value, 6) for name, value in out.items()}
 
     def restart(self) -> None:

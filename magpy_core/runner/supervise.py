@@ -3,8 +3,8 @@
 The child forks once, before anything of the user's is imported. The forked process becomes the program; the original stays
 as its *supervisor*: a few megabytes that wait for the program, and for the parent to hang up. A watchdog thread inside the
 program would be weaker (user code may hold the interpreter lock, close every descriptor, or stop the process) and would
-change the program (one more thread). On Linux the supervisor is a subreaper, so orphans of the program become its children
-and are found; DataLoader workers, daemons and subprocesses go with the rest.
+change the program (one more thread). The supervisor is a subreaper, so orphans of the program become its children and are
+found; DataLoader workers, daemons and subprocesses go with the rest.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import select
 import signal
-import sys
 import time
+from contextlib import suppress
 
 TERM_GRACE = 1.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -27,21 +27,17 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-def where_signal() -> int | None:
-    """The signal that requests a stack dump: a real-time signal, which programs rarely use; None if unsupported."""
-    low, high = getattr(signal, "SIGRTMIN", None), getattr(signal, "SIGRTMAX", None)
-    return None if low is None or high is None or low + 11 > high else int(low) + 11
+def where_signal() -> int:
+    """The signal that requests a stack dump: a real-time signal, which programs rarely use."""
+    return signal.SIGRTMIN + 11
 
 
-def _prctl(option: int, value: int) -> bool:
-    if not sys.platform.startswith("linux"):
-        return False
-    try:
+def _prctl(option: int, value: int) -> None:
+    # A Python may have no ctypes: the supervisor's own watch suffices, this is a second safeguard.
+    with suppress(ImportError, OSError, AttributeError):
         import ctypes
 
-        return bool(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) == 0)
-    except (ImportError, OSError, AttributeError):
-        return False  # a Python without ctypes: the supervisor's own watch suffices, this is a second safeguard
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def start(commands: int, out: int) -> int:
@@ -73,15 +69,10 @@ class _Reaper:
         self.status: int | None = None
 
     def reap(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            if pid == self.program:
-                self.status = status
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
+                if ended[0] == self.program:
+                    self.status = ended[1]
 
 
 def _supervise(program: int, commands: int, out: int) -> int:
@@ -106,8 +97,8 @@ def _supervise(program: int, commands: int, out: int) -> int:
             if fd == commands:
                 if not data:
                     end_requests.append(True)
-                elif WHERE in data and (number := where_signal()) is not None:
-                    _send(program, number)
+                elif WHERE in data:
+                    _send(program, where_signal())
         reaper.reap()
     asked = bool(end_requests)
     if not asked:
@@ -136,30 +127,20 @@ def _report(out: int, status: int | None, *, asked: bool) -> int:
         code, signalled = (value, None) if value >= 0 else (None, -value)
     # The program may have died in the middle of a line: the newline in front ends it.
     line = b"\n" + encode({"type": "exit", "code": code, "signal": signalled, "asked": asked})
-    try:
+    with suppress(OSError):  # the parent has exited
         os.write(out, line)
-    except OSError:
-        pass  # the parent has exited
     return 1 if asked or code is None else code
 
 
 def _send(pid: int, number: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):  # it has ended, or is a set-uid program that we can't signal
         os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        return  # it has ended, or is a set-uid program that we can't signal
 
 
 def processes() -> list[tuple[int, int, int]]:
-    """(pid, parent, session) of every live process (zombies are not): from /proc, else from ``ps``."""
-    try:
-        names = [n for n in os.listdir("/proc") if n.isdigit()]
-    except OSError:
-        names = []
-    if not names:
-        return _processes_by_ps()
+    """(pid, parent, session) of every live process (zombies are not)."""
     out = []
-    for name in names:
+    for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{name}/stat", "rb") as f:
                 fields = f.read().rpartition(b")")[2].split()
@@ -168,17 +149,6 @@ def processes() -> list[tuple[int, int, int]]:
         if fields and fields[0] not in (b"Z", b"X"):
             out.append((int(name), int(fields[1]), int(fields[3])))
     return out
-
-
-def _processes_by_ps() -> list[tuple[int, int, int]]:
-    import subprocess
-
-    try:
-        text = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, timeout=2, check=False).stdout
-    except (OSError, subprocess.SubprocessError):
-        return []
-    rows = [line.split() for line in text.decode("ascii", "replace").splitlines()]
-    return [(int(r[0]), int(r[1]), -1) for r in rows if len(r) >= 3 and r[0].isdigit() and not r[2].startswith("Z")]
 
 
 def tree(root: int) -> set[int]:

@@ -59,8 +59,7 @@ def strip(exc: BaseException) -> None:
 
 
 def display(exc: BaseException) -> None:
-    """Handles an uncaught exception like the interpreter: ``sys.last_*``, then ``sys.excepthook``."""
-    strip(exc)
+    """Handles an uncaught exception (stripped before) like the interpreter: ``sys.last_*``, then ``sys.excepthook``."""
     kind, tb = type(exc), exc.__traceback__
     sys.last_type, sys.last_value, sys.last_traceback = kind, exc, tb
     if sys.version_info >= (3, 12):

@@ -42,8 +42,8 @@ class Corpus:
     """The patched torch of this process."""
 
     def __init__(self) -> None:
-        self._request = {"mode": "check", "call_policy": {}}
-        self._monitoring = Monitoring(self._request, _Silent(), StepClock(0), __file__)  # type: ignore[arg-type]
+        self._request = {"mode": "check", "call_policy": {}, "file": __file__}
+        self._monitoring = Monitoring(self._request, _Silent(), StepClock(0))  # type: ignore[arg-type]
         self._discovery = Discovery(self._monitoring)
         self._discovery.install()
 

@@ -2,7 +2,7 @@
 
 * :func:`bypass`: the wrappers of ``torch.compile`` and ``torch._dynamo.disable`` switch frame interception to their own
   callback, or off. Inside a recording they are replaced by what they stand for, the plain call of the wrapped function.
-* :class:`VisibleCode`: torch's compiler marks code objects "skip" or "run only", for good; frames of such code never reach
+* :func:`lift_marks`: torch's compiler marks code objects "skip" or "run only", for good; frames of such code never reach
   an interception. While a recording lasts the marks are taken off, then put back. There is no API to read a mark, so its
   place is found by writing known ones to a code object of our own; where that fails, the recording must not start.
 """
@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import ctypes
 import dis
+import functools
 import gc
 import os
 import sys
+from collections.abc import Iterable
 from types import CodeType, FunctionType
 from typing import Any, Final
 
@@ -92,6 +94,7 @@ _get_extra.restype = ctypes.c_int
 
 Mark = tuple[int, int]
 """What torch does with frames of a code, and with those they call: 0 as usual, 1 skip, 2 run only."""
+Marks = list[tuple[CodeType, Mark]]
 
 
 def set_mark(code: CodeType, mark: Mark) -> None:
@@ -106,49 +109,35 @@ def _extra(code: CodeType, index: int) -> int | None:
     return found.value
 
 
-class _Reader:
-    """Reads marks: knows at which index torch keeps its data on a code object, and where in it the mark is."""
-
-    _SEARCHED = 160  # bytes; torch 2.11 to 2.13 keep the mark at 56 to 112
-
-    def __init__(self) -> None:
-        probe = compile("0", "<magpy probe>", "eval")
-        set_mark(probe, (0, 0))
-        self.index = next((k for k in range(16) if _extra(probe, k)), -1)
-        self.offset = -1
-        if self.index < 0:
-            return
-        candidates = set(range(0, self._SEARCHED, 4))
-        for mark in ((1, 2), (2, 1), (0, 1), (1, 0), (2, 2), (0, 0)):
-            set_mark(probe, mark)
-            address = _extra(probe, self.index)
-            assert address is not None
-            candidates = {offset for offset in candidates if self._at(address, offset) == mark}
-        if len(candidates) == 1:
-            self.offset = candidates.pop()
-
-    @staticmethod
-    def _at(address: int, offset: int) -> Mark:
-        pair = (ctypes.c_int * 2).from_address(address + offset)
-        return (pair[0], pair[1])
-
-    def read(self, code: CodeType) -> Mark | None:
-        """A code's mark; None if torch keeps nothing on it."""
-        address = _extra(code, self.index)
-        return None if address is None else self._at(address, self.offset)
+_SEARCHED: Final = 160  # bytes; torch 2.11 to 2.13 keep the mark at 56 to 112
 
 
-_reader: _Reader | None = None
+def _mark_at(address: int, offset: int) -> Mark:
+    pair = (ctypes.c_int * 2).from_address(address + offset)
+    return (pair[0], pair[1])
+
+
+@functools.cache
+def _place_of_marks() -> tuple[int, int]:
+    """The index at which torch keeps its data on a code object, and where in it the mark is."""
+    probe = compile("0", "<magpy probe>", "eval")
+    set_mark(probe, (0, 0))
+    index = next((k for k in range(16) if _extra(probe, k)), -1)
+    offsets = set(range(0, _SEARCHED, 4))
+    for mark in ((1, 2), (2, 1), (0, 1), (1, 0), (2, 2), (0, 0)):
+        set_mark(probe, mark)
+        address = _extra(probe, index)
+        offsets = {offset for offset in offsets if address and _mark_at(address, offset) == mark}
+    if len(offsets) != 1:
+        raise UnsupportedVersion("MagPy cannot read torch.compile's marks on code objects with this build of torch.")
+    return index, offsets.pop()
 
 
 def read_mark(code: CodeType) -> Mark | None:
     """The mark torch's compiler left on a code object (None: it keeps nothing there)."""
-    global _reader
-    if _reader is None:
-        _reader = _Reader()
-    if _reader.offset < 0:
-        raise UnsupportedVersion("MagPy cannot read torch.compile's marks on code objects with this build of torch.")
-    return _reader.read(code)
+    index, offset = _place_of_marks()
+    address = _extra(code, index)
+    return None if address is None else _mark_at(address, offset)
 
 
 def torch_has_compiled() -> bool:
@@ -169,8 +158,7 @@ def compiled_codes() -> list[CodeType]:
     module = sys.modules.get("torch._dynamo.convert_frame")
     if module is None:
         return []
-    codes = [reference() for reference in list(module.input_codes.seen)]
-    return [code for code in codes if code is not None]
+    return [code for reference in list(module.input_codes.seen) if (code := reference()) is not None]
 
 
 def _all_codes() -> list[CodeType]:
@@ -185,27 +173,23 @@ def _all_codes() -> list[CodeType]:
     return [code for code in found.values() if _TORCH_COMPILER not in code.co_filename or _is_wrapper(code)]
 
 
-class VisibleCode:
-    """Takes the compiler's marks off all code (:meth:`lift`), and puts them back (:meth:`lower`)."""
+def marks_of(codes: Iterable[CodeType]) -> Marks:
+    """The marks of those codes that have one."""
+    return [(code, mark) for code in codes if (mark := read_mark(code)) and mark != (0, 0)]
 
-    def __init__(self, keep: set[int]) -> None:
-        self._keep = keep
-        self._marks: list[tuple[CodeType, Mark]] = []
 
-    def lift(self) -> None:
-        """Make every code object visible, except those whose marks are our own (ids in ``keep``)."""
-        for code in _all_codes():
-            mark = read_mark(code)
-            if mark not in (None, (0, 0)) and id(code) not in self._keep:
-                assert mark is not None
-                self._marks.append((code, mark))
-                set_mark(code, (0, 0))
+def lift_marks(keep: set[int]) -> Marks:
+    """Make all code visible, except code whose marks are our own (ids in ``keep``). Returns the marks taken off."""
+    marks = marks_of(code for code in _all_codes() if id(code) not in keep)
+    for code, _ in marks:
+        set_mark(code, (0, 0))
+    return marks
 
-    def lower(self) -> None:
-        """Put the marks back."""
-        while self._marks:
-            code, mark = self._marks.pop()
-            set_mark(code, mark)
+
+def restore_marks(marks: Marks) -> None:
+    """Put marks back."""
+    for code, mark in marks:
+        set_mark(code, mark)
 
 
 def disabled_version(fn: Any) -> Any:

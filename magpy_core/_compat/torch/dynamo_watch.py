@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType, FunctionType
@@ -168,13 +169,6 @@ def compiled_by_program(target_object: Any) -> bool:
     return isinstance(target_object, OptimizedModule) or getattr(target_object, "_compiled_call_impl", None) is not None
 
 
-def backend_names() -> set[str]:
-    """What ``torch.compile`` takes for ``backend``."""
-    import torch._dynamo
-
-    return set(torch._dynamo.list_backends(exclude_tags=()))
-
-
 def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
     original = getattr(owner, name)
 
@@ -213,12 +207,9 @@ def _spots(exc: BaseException, tracer: Any) -> tuple[Spot, ...]:
     from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
     innermost = tracer
-    traceback = exc.__traceback__
-    while traceback is not None:
-        one = traceback.tb_frame.f_locals.get("self")
-        if isinstance(one, InstructionTranslatorBase):
+    for frame, _ in traceback.walk_tb(exc.__traceback__):
+        if isinstance(one := frame.f_locals.get("self"), InstructionTranslatorBase):
             innermost = one
-        traceback = traceback.tb_next
     found: list[Spot] = []
     while innermost is not None:
         instruction = innermost.current_instruction
@@ -282,10 +273,3 @@ def _check_time(manager: Any, variables: Any) -> float | None:
         if not held:
             return None
     return statistics.median(timings)
-
-
-def torch_folder() -> str:
-    """Where torch itself lies."""
-    import os
-
-    return os.path.join(os.path.dirname(sys.modules["torch"].__file__ or ""), "")

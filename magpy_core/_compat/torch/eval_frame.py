@@ -30,8 +30,7 @@ import sys
 import threading
 from _thread import get_ident
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar, cast
 
@@ -42,16 +41,14 @@ from torch._C._dynamo.eval_frame import (
     _FrameExecStrategy,
     _load_precompile_entry,
     _reset_precompile_entries,
-    get_eval_frame_callback,
     reset_code,
-    set_code_exec_strategy,
     set_eval_frame,
 )
 from torch._C._dynamo.guards import RootGuardManager
 
 from magpy_core._compat.cpython.assembler import Instr, assemble, decode
 from magpy_core._compat.cpython.own_builtins import OWN_BUILTINS
-from magpy_core._compat.torch.dynamo import bypass, compiled_codes, read_mark, set_mark, torch_has_compiled
+from magpy_core._compat.torch.dynamo import bypass, compiled_codes, marks_of, restore_marks, set_mark, torch_has_compiled
 from magpy_core._compat.versions import PY312, PY313
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
@@ -83,13 +80,12 @@ class Frame:
 class _Answer:
     """What a frame callback returns (shape of ``torch._dynamo.types.ConvertFrameReturn``)."""
 
-    __slots__ = ("apply_to_code", "frame_exec_strategy", "guarded_code", "skip_reason")
+    frame_exec_strategy = _FrameExecStrategy(_FrameAction.DEFAULT, _FrameAction.DEFAULT)
+    apply_to_code = False
+    skip_reason = None
 
     def __init__(self, guarded_code: _Delivery | None) -> None:
-        self.frame_exec_strategy = _FrameExecStrategy(_FrameAction.DEFAULT, _FrameAction.DEFAULT)
-        self.apply_to_code = False
         self.guarded_code = guarded_code
-        self.skip_reason: str | None = None
 
 
 class _CompileId:
@@ -120,13 +116,12 @@ class _GuardManager:
 class _Delivery:
     """A clone for a code object, as torch wants it (shape of ``torch._dynamo.types.GuardedCode``)."""
 
-    __slots__ = ("code", "compile_id", "guard_manager", "trace_annotation")
+    compile_id = _CompileId()
+    trace_annotation = "magpy"
 
     def __init__(self, clone: CodeType, guard: Callable[[dict[str, Any]], bool] | None) -> None:
         self.code = clone
         self.guard_manager = _GuardManager(guard)
-        self.compile_id = _CompileId()
-        self.trace_annotation = "magpy"
 
 
 class RecursionTooDeep(RuntimeError):
@@ -159,7 +154,7 @@ def never_intercept(function: _F) -> _F:
     code = cast(FunctionType, function).__code__
     assert bypass(code) is None, "a wrapper's code is shared by everything that torch's compiler wraps"
     _marked[id(code)] = code
-    set_code_exec_strategy(code, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP))
+    set_mark(code, (1, 1))
     return function
 
 
@@ -171,9 +166,7 @@ def never_intercepted() -> set[int]:
 def hide(function: _F) -> _F:
     """Make a user's torch.compile leave a function of ours alone: not traced from its callers, nor looked at when it runs.
     What it calls is not hidden (:func:`never_intercept` does that)."""
-    set_code_exec_strategy(
-        cast(FunctionType, function).__code__, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT)
-    )
+    set_mark(cast(FunctionType, function).__code__, (1, 0))
     function._torchdynamo_disable = True  # type: ignore[attr-defined]
     function._torchdynamo_disable_msg = "MagPy runs it"  # type: ignore[attr-defined]
     return function
@@ -185,7 +178,7 @@ def prepare_clone(clone: CodeType) -> None:
     Being asked for a resumed generator would cost more than time: torch holds the frame's variables alive meanwhile, and a
     signal could arrive in the callback instead of in the generator.
     """
-    set_code_exec_strategy(clone, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT))
+    set_mark(clone, (1, 0))
 
 
 class Interception:
@@ -439,15 +432,13 @@ def _release() -> None:
         else:
             _retire(code)
     preloaded = list(_preloaded.values())
-    marks = [(code, read_mark(code)) for code in alone] if torch_has_compiled() else []
+    marks = marks_of(alone) if torch_has_compiled() else []
     _entries.clear()
     _preloaded.clear()
     # C-level loops: no thread switch between the check above and the last reset.
     deque(map(reset_code, alone), maxlen=0)
     deque(map(_reset_precompile_entries, preloaded), maxlen=0)
-    for code, mark in marks:
-        if mark is not None and mark != (0, 0):
-            set_mark(code, mark)
+    restore_marks(marks)
 
 
 def disable() -> Token:
@@ -458,21 +449,6 @@ def disable() -> Token:
 def restore(token: Token) -> None:
     """Undo :func:`disable`."""
     set_eval_frame(token)
-
-
-@contextmanager
-def suspended() -> Iterator[None]:
-    """Interception off for a block."""
-    token = set_eval_frame(None)
-    try:
-        yield
-    finally:
-        set_eval_frame(token)
-
-
-def intercepting() -> bool:
-    """Whether a frame that starts on this thread now would be intercepted."""
-    return get_eval_frame_callback() is _CALLBACK
 
 
 never_intercept(_callback)

@@ -31,8 +31,7 @@ from magpy_core.findings import (
     Value,
     lookup,
 )
-from magpy_core.findings.code import read
-from magpy_core.findings.registry import PAGES, matching
+from magpy_core.findings.registry import PAGES, matching, read
 from magpy_core.findings.report import SCHEMA_VERSION, report_schema
 
 
