@@ -6,7 +6,6 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch import fake as fake_compat
-from magpy_core._compat.torch import hoist
 from magpy_core._compat.torch import inductor as compat
 from magpy_core._compat.torch.torch_state import default_device, preserve_torch_state
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
@@ -16,7 +15,7 @@ from magpy_core.backends.checks import write_checks
 from magpy_core.backends.fakes import FakeInputs
 from magpy_core.backends.lowering import lower_scalars, needs_lowering
 from magpy_core.backends.preparation import prepare
-from magpy_core.backends.saved import saved_and_written
+from magpy_core.backends.sharing import saved_and_written
 from magpy_core.findings import Unsupported
 
 
@@ -50,7 +49,7 @@ class AotBackend:
                 graph.recompile()
             lowered, lower_fakes = None, fakes
             if needs_lowering(graph):
-                lowered = lower_scalars(graph, fakes, mode, hoist.registered() if inductor else None)
+                lowered = lower_scalars(graph, fakes, mode, compat.hoist() if inductor else None)
                 graph, lower_fakes = lowered.graph, lowered.fakes
             if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
                 with preserve_torch_state():

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.decompositions import kernels_check
+from magpy_core._compat.torch.operators import kernels_check
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph.functions import operator_name
 

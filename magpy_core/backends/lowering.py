@@ -78,7 +78,7 @@ def lower_scalars(
 ) -> Lowered:
     """A version of ``gm`` without varying Python numbers; ``gm`` is not changed. Raises Unsupported.
 
-    ``hoist`` marks a scalar to compute once, before the kernels that use it (see `_compat.torch.inductor.hoist`).
+    ``hoist`` marks a scalar to compute once, before the kernels that use it (see `_compat.torch.inductor_extensions`).
     """
     return _Lowering(gm, fakes, mode, hoist).run()
 

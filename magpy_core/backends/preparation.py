@@ -11,8 +11,8 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.decompositions import is_recurrent, wrong_here
 from magpy_core._compat.torch.fx_targets import device_constructors, printable_targets
+from magpy_core._compat.torch.operators import is_recurrent, wrong_here
 from magpy_core.backends.sharing import may_overlap, split_views, written_again
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph.functions import operator_name

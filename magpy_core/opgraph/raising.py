@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch.fx
 
-from magpy_core._compat.torch.autograd import switches_modes
+from magpy_core._compat.torch.torch_state import switches_modes
 from magpy_core.knowledge.operators import Fact, named
 from magpy_core.opgraph.functions import MAY_RAISE, node_name
 from magpy_core.opgraph.scalars import cannot_overflow

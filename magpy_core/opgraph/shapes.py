@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.fake import RealLeftAlone, fakify, new_fake_mode, symbolic_shapes
-from magpy_core._compat.torch.sym_size import assumptions, hint_of, sym_expression
+from magpy_core._compat.torch.fake import (
+    RealLeftAlone,
+    assumptions,
+    fakify,
+    hint_of,
+    new_fake_mode,
+    sym_expression,
+    symbolic_shapes,
+)  # fmt: skip
 from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.scalars import Sym

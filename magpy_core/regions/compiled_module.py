@@ -15,7 +15,6 @@ from typing import Any
 from torch import nn
 
 from magpy_core._compat.torch.eval_frame import hide
-from magpy_core._compat.torch.parallel import wraps_for_processes
 
 _OWN: dict[type, type] = {}
 _FIELDS = ("__magpy_region__", "__magpy_module__", "__magpy_options__")
@@ -82,7 +81,8 @@ def compiled_module(
     if isinstance(module, CompiledModule):
         module = _STATE[id(module)]["__magpy_module__"]
     cls = type(module)
-    around = wraps_for_processes(module)
+    # it talks to other processes around the call of the module inside: work of each call, that no graph can hold
+    around = isinstance(module, nn.parallel.DistributedDataParallel)
     own = _OWN.get(cls)
     if own is None:
         mixin = CompiledWrapper if around else CompiledModule

@@ -2,7 +2,7 @@
 
 The private modules wrapped here (`torch._subclasses`, `torch.fx.experimental.symbolic_shapes`, `torch._dynamo.source`)
 are what TorchDynamo itself uses to hand example inputs to a backend. Key functions: `new_fake_mode`, `fakify`,
-`symbolic_int`, `shape_guards`.
+`symbolic_int`, `shape_guards`; of symbolic sizes `sym_expression`, `assumptions`, `hint_of`.
 """
 
 from __future__ import annotations
@@ -188,3 +188,23 @@ def is_fake(value: object) -> bool:
     from torch._subclasses.fake_tensor import FakeTensor
 
     return isinstance(value, FakeTensor)
+
+
+def sym_expression(size: Any) -> Any:
+    """The sympy expression of a SymInt, None for a plain int."""
+    if isinstance(size, torch.SymInt):
+        return size.node.expr
+    return None
+
+
+def assumptions(shape_env: Any, start: int) -> list[Any]:
+    """The sympy relations that a shape environment has taken for true, from the one with index ``start`` on: which way
+    torch's own shape functions went where that depends on sizes."""
+    return [guard.expr for guard in shape_env.guards[start:]]
+
+
+def hint_of(size: Any) -> int | None:
+    """The number a size stood for when it was computed; None where only data says."""
+    if isinstance(size, torch.SymInt):
+        return size.node.hint if size.node.has_hint() else None
+    return int(size)

@@ -152,6 +152,13 @@ def aot_eager_compile(graph: torch.fx.GraphModule, fakes: Sequence[Any], fake_mo
     return _run(compile_it, fake_mode, graph, [])
 
 
+def hoist() -> Any:
+    """The operator `magpy::hoist`; Inductor, which is taught it, takes a second to import."""
+    from magpy_core._compat.torch.inductor_extensions import hoist
+
+    return hoist
+
+
 # What AOTAutograd's cache does not look at: it would find a graph that was made for inputs apart, or (before torch 2.12) for
 # another dtype. With none of this it is asked, and nothing made with any of it is kept there.
 
@@ -174,8 +181,7 @@ def inductor_compile(
     from torch._inductor import config as inductor_config
     from torch._inductor.compile_fx import compile_fx
 
-    from magpy_core._compat.torch.min_cut import MinCut
-    from magpy_core._compat.torch.scaled_products import ScaledProducts
+    from magpy_core._compat.torch.inductor_extensions import MinCut, ScaledProducts
 
     sources: list[str] = []
 

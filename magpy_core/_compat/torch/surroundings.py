@@ -125,9 +125,9 @@ def foreign() -> str:
     return ""
 
 
-def in_backward() -> bool:
-    """Whether this thread is executing a backward pass (a checkpoint's recomputation, a hook)."""
-    return bool(torch._C._current_graph_task_id() != -1)
+def backward_pass() -> tuple[int, bool]:
+    """The backward pass that runs now on this thread: its number, and whether it keeps what its graph saved."""
+    return torch._C._current_graph_task_id(), bool(torch._C._autograd._get_current_graph_task_keep_graph())
 
 
 def in_tracer() -> bool:

@@ -133,6 +133,10 @@ def has_own_kernels(cls: type) -> bool:
     return cls is not torch.Tensor and cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__  # type: ignore[attr-defined]
 
 
+def is_view(tensor: torch.Tensor) -> bool:
+    return tensor._is_view()
+
+
 def tensor_users(tensor: torch.Tensor) -> int:
     """Owners of a tensor below Python: 1 if only its Python object is one (autograd that saved it is another)."""
     return int(tensor._use_count())  # type: ignore[attr-defined]

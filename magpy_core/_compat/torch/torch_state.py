@@ -6,7 +6,7 @@ import functools
 import random
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -16,6 +16,12 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 #: Calls that only switch state of the thread: they have no tensors and no result.
 STATE_CALLS: frozenset[Any] = frozenset({torch._C._set_grad_enabled})
+_SWITCHES = frozenset({"_set_grad_enabled", "_enter_autocast", "_exit_autocast"})
+
+
+def switches_modes(target: Any) -> bool:
+    """Whether a graph node's target changes the thread's modes."""
+    return getattr(target, "__name__", "") in _SWITCHES
 
 
 #: Made once: making a device is an operation that the program's modes see.
@@ -45,17 +51,37 @@ def no_function_modes() -> Iterator[None]:
             _push_mode(mode)
 
 
-def _autocast_state() -> list[tuple[str, bool, torch.dtype]]:
-    devices = ["cpu"] + [d for d in ("cuda", "xpu", "mps") if getattr(torch, d, None) is not None and _available(d)]
-    return [(d, torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in devices]
+Modes = tuple[bool, bool, torch.dtype, bool, bool, torch.dtype, int]
 
 
-def _available(device: str) -> bool:
-    return bool(getattr(torch, device).is_available())
+def get_modes() -> Modes:
+    """Grad mode and autocast of this thread."""
+    torch.autocast_increment_nesting()
+    depth = torch.autocast_decrement_nesting()
+    return (
+        torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"),
+        torch.is_autocast_cache_enabled(), torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda"), depth,
+    )  # fmt: skip
+
+
+def set_modes(modes: Modes) -> None:
+    """The modes as ``get_modes`` found them, whatever a graph that did not run to its end has left."""
+    grad, on, dtype, cache, cuda_on, cuda_dtype, depth = modes
+    torch._C._set_grad_enabled(grad)
+    torch.set_autocast_enabled("cpu", on)
+    torch.set_autocast_dtype("cpu", dtype)
+    torch.set_autocast_enabled("cuda", cuda_on)
+    torch.set_autocast_dtype("cuda", cuda_dtype)
+    torch.set_autocast_cache_enabled(cache)
+    torch.autocast_increment_nesting()
+    while torch.autocast_decrement_nesting() > depth:
+        pass
+    if depth == 0:
+        torch.clear_autocast_cache()
 
 
 @contextmanager
-def preserve_torch_state(*, without_modes: bool = True) -> Iterator[None]:
+def preserve_torch_state() -> Iterator[None]:
     """Whatever happens in the block, afterwards the program sees the torch state it had before.
 
     Covers the random streams (torch on every initialised device, Python, NumPy if loaded), grad mode, autocast and its cache
@@ -63,35 +89,21 @@ def preserve_torch_state(*, without_modes: bool = True) -> Iterator[None]:
     """
     python_random = random.getstate()
     numpy_random: Any = sys.modules["numpy"].random.get_state() if "numpy" in sys.modules else None
-    cpu_random = torch.get_rng_state()
-    cuda_random = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
-    grad = torch.is_grad_enabled()
+    streams, modes = random_streams(), get_modes()
     default_dtype = torch.get_default_dtype()
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     precision = torch.get_float32_matmul_precision()
-    autocast = _autocast_state()
-    autocast_cache = torch.is_autocast_cache_enabled()
-    with ExitStack() as stack:
-        stack.enter_context(torch._C._PreserveDispatchKeyGuard())
-        if without_modes:
-            stack.enter_context(no_function_modes())
-            stack.enter_context(_disable_current_modes())
+    with torch._C._PreserveDispatchKeyGuard(), no_function_modes(), _disable_current_modes():
         try:
             yield
         finally:
-            torch._C._set_grad_enabled(grad)
+            set_modes(modes)
             torch.set_default_dtype(default_dtype)
             torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
             if torch.get_float32_matmul_precision() != precision:
                 torch.set_float32_matmul_precision(precision)
-            for device, enabled, dtype in autocast:
-                torch.set_autocast_enabled(device, enabled)
-                torch.set_autocast_dtype(device, dtype)
-            torch.set_autocast_cache_enabled(autocast_cache)
-            torch.set_rng_state(cpu_random)
-            if cuda_random is not None:
-                torch.cuda.set_rng_state_all(cuda_random)
+            restore_streams(streams)
             random.setstate(python_random)
             if numpy_random is not None:
                 sys.modules["numpy"].random.set_state(numpy_random)
