@@ -22,7 +22,8 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.operators import many_views, views
+from magpy_core._compat.torch.operators import views
+from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core.opgraph.functions import IN_PLACE, operator_name, silently_written
 from magpy_core.opgraph.segments import CHECKPOINT
 
@@ -92,7 +93,7 @@ def split_views(graph: torch.fx.Graph, inputs: dict[torch.fx.Node, Any]) -> str 
         given = inputs.get(chain[-1])
         if not isinstance(given, torch.Tensor) or len(chain) == 1:
             continue
-        if learning and any(_stem(n) in many_views() for n in chain[:-1]):
+        if learning and any(_stem(n) in views(many=True) for n in chain[:-1]):
             return "several views of a tensor from outside that is written leave the graph"
         if storages.count(given.untyped_storage()._cdata) > 1:
             return "a view of a tensor from outside leaves the graph, which writes another one that shares its memory"
@@ -100,12 +101,13 @@ def split_views(graph: torch.fx.Graph, inputs: dict[torch.fx.Node, Any]) -> str 
 
 
 def written_again(graph: torch.fx.Graph) -> str | None:
-    """The first operation in a checkpointed part that writes to a tensor from outside it."""
+    """Why a checkpointed part would not write to a tensor from outside it as in eager mode; None if none does."""
     for node in graph.nodes:
         number = node.meta.get(CHECKPOINT)
         for target in written(node) if number is not None else ():
             if any(n.meta.get(CHECKPOINT) != number for n in (target, *viewed(target))):
-                return operator_name(node)
+                what = operator_name(node)
+                return f"{what} is checkpointed and writes to external state, and the backward pass repeats the write"
     return None
 
 
@@ -122,7 +124,7 @@ def saved_and_written(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any)
         return None
     with mode:
         values = [_copied(fake) for fake in fakes]
-        memory = {_memory(v): n.name for n, v in zip(placeholders, values, strict=True) if n in doubtful}
+        memory = {storage_key(v): n.name for n, v in zip(placeholders, values, strict=True) if n in doubtful}
         run = _Run(gm)
         with torch.autograd.graph.saved_tensors_hooks(run.pack, lambda saved: saved):
             run.run(*values)
@@ -145,13 +147,8 @@ class _Run(torch.fx.Interpreter):
 
     def pack(self, tensor: torch.Tensor) -> torch.Tensor:
         if not self._normalises:
-            self.saved.add(_memory(tensor))
+            self.saved.add(storage_key(tensor))
         return tensor
-
-
-def _memory(value: Any) -> Any:
-    strided = isinstance(value, torch.Tensor) and value.layout is torch.strided
-    return value.untyped_storage()._cdata if strided else None
 
 
 def _copied(fake: Any) -> Any:

@@ -6,6 +6,7 @@ What ran under ``torch.utils.checkpoint`` runs under it again. The nodes of one 
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -58,13 +59,8 @@ def split(
     ``i`` (the last entry: what replay needs). Placeholders belong to no segment, nor do the nodes in ``without``."""
     nodes = [n for n in graph.nodes if n.op not in ("placeholder", "output")]
     order = {n: i for i, n in enumerate(nodes)}
-    bounds = [order[c] + 1 if c in order else 0 for c in cuts]
-    segments: list[Segment] = []
-    start = 0
-    for end in [*bounds, len(nodes)]:
-        end = max(end, start)
-        segments.append(Segment([n for n in nodes[start:end] if n not in without]))
-        start = end
+    bounds = [0, *itertools.accumulate((order[c] + 1 if c in order else 0 for c in cuts), max), len(nodes)]
+    segments = [Segment([n for n in nodes[a:b] if n not in without]) for a, b in itertools.pairwise(bounds)]
     home = {n: i for i, s in enumerate(segments) for n in s.nodes}
     needed = dict.fromkeys(node for group in wanted for node in group)
     for i, segment in enumerate(segments):

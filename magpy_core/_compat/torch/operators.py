@@ -1,6 +1,6 @@
 """What torch's operators do in this version: views by their schemas, decompositions in Python and where those are wrong.
 
-Key functions: `views`, `many_views`, `wrong_here`, `kernels_check`, `is_recurrent`.
+Key functions: `views`, `wrong_here`, `kernels_check`, `is_recurrent`.
 """
 
 from __future__ import annotations
@@ -45,22 +45,12 @@ _MANY_OF_PYTHON = frozenset({"iter", "atleast_1d", "atleast_2d", "atleast_3d", "
 
 
 @functools.cache
-def _of_schemas() -> tuple[frozenset[str], frozenset[str]]:
-    views, many = set(), set()
+def views(*, many: bool = False) -> frozenset[str]:
+    """Names (without underscores at their ends) of operations whose result may share memory with what they are given; with
+    ``many``, of those that give several views at once."""
+    found = set(_MANY_OF_PYTHON if many else _OF_PYTHON)
     for schema in torch._C._jit_get_all_schemas():
-        if any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns):
-            name = schema.name.rpartition("::")[2].strip("_")
-            views.add(name)
-            if len(schema.returns) > 1 or any(r.type.kind() == "ListType" for r in schema.returns):
-                many.add(name)
-    return frozenset(views), frozenset(many)
-
-
-def views() -> frozenset[str]:
-    """Names (without underscores at their ends) of operations whose result may share memory with what they are given."""
-    return _of_schemas()[0] | _OF_PYTHON
-
-
-def many_views() -> frozenset[str]:
-    """Those of `views` that give several views at once."""
-    return _of_schemas()[1] | _MANY_OF_PYTHON
+        several = len(schema.returns) > 1 or any(r.type.kind() == "ListType" for r in schema.returns)
+        if (several or not many) and any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns):
+            found.add(schema.name.rpartition("::")[2].strip("_"))
+    return frozenset(found)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
@@ -40,8 +40,7 @@ def default_device() -> torch.device:
 @contextmanager
 def no_function_modes() -> Iterator[None]:
     """Takes every TorchFunctionMode (and the default-device mode) off this thread's stack for the time of the block."""
-    depth = len(_get_current_function_mode_stack())
-    taken = [_pop_mode() for _ in range(depth)]
+    taken = [_pop_mode() for _ in _get_current_function_mode_stack()]
     try:
         yield
     finally:
@@ -137,7 +136,13 @@ def restore_streams(states: list[torch.Tensor]) -> None:
 
 
 def set_aside(mode: Any) -> bool:
-    """Take a dispatch mode off the thread's stack for a moment, if it is the innermost one."""
+    """Take a mode off the thread's stack for a moment, if it is the innermost one of its kind."""
+    if isinstance(mode, TorchFunctionMode):
+        stack = _get_current_function_mode_stack()
+        if not stack or stack[-1] is not mode:
+            return False
+        _pop_mode()
+        return True
     depth = torch._C._len_torch_dispatch_stack()
     if not depth or torch._C._get_dispatch_stack_at(depth - 1) is not mode:
         return False
@@ -147,21 +152,7 @@ def set_aside(mode: Any) -> bool:
 
 def put_back(mode: Any) -> None:
     """Undo ``set_aside``."""
-    torch._C._push_on_torch_dispatch_stack(mode)
-
-
-def set_function_mode_aside(mode: Any) -> bool:
-    """The same for a function mode; undone by ``put_function_mode_back``."""
-    stack = _get_current_function_mode_stack()
-    if not stack or stack[-1] is not mode:
-        return False
-    _pop_mode()
-    return True
-
-
-def put_function_mode_back(mode: Any) -> None:
-    """Undo ``set_function_mode_aside``."""
-    _push_mode(mode)
+    (_push_mode if isinstance(mode, TorchFunctionMode) else torch._C._push_on_torch_dispatch_stack)(mode)
 
 
 class PlainDispatchMode(TorchDispatchMode):
