@@ -141,18 +141,20 @@ def inductor_compile(
     graph: torch.fx.GraphModule, fakes: Sequence[Any], fake_mode: Any, *, fallback_random: bool = False
 ) -> Compiled:
     """Forward and backward kernels by Inductor. Takes ownership of ``graph``."""
+    from torch._dynamo.convert_frame import compile_lock
     from torch._functorch import config as functorch_config
     from torch._inductor import config as inductor_config
     from torch._inductor.compile_fx import compile_fx
 
     from magpy_core._compat.torch.inductor_extensions import MinCut, ScaledProducts
 
-    options = {
-        "fallback_random": fallback_random,
-        # Its folding makes `x` of `x + torch.zeros(3)`, also where that leaves the graph: a result that shares x's memory.
-        "joint_graph_constant_folding": False,
-        "custom_partitioner_fn": MinCut(fallback_random),
-        "post_grad_custom_pre_pass": ScaledProducts(inductor_config.post_grad_custom_pre_pass),
-    }
-    cached = functorch_config.enable_autograd_cache and not _missed_by_cache(fakes)
-    return _run(lambda: compile_fx(graph, fakes), fake_mode, options, enable_autograd_cache=cached)
+    with compile_lock:  # no other compilation has changed what is read here
+        options = {
+            "fallback_random": fallback_random,
+            # Its folding makes `x` of `x + torch.zeros(3)`, also where that leaves the graph: it shares the memory of x.
+            "joint_graph_constant_folding": False,
+            "custom_partitioner_fn": MinCut(fallback_random),
+            "post_grad_custom_pre_pass": ScaledProducts(inductor_config.post_grad_custom_pre_pass),
+        }
+        cached = functorch_config.enable_autograd_cache and not _missed_by_cache(fakes)
+        return _run(lambda: compile_fx(graph, fakes), fake_mode, options, enable_autograd_cache=cached)
