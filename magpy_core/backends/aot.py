@@ -6,7 +6,6 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch import fake as fake_compat
-from magpy_core._compat.torch import hoist
 from magpy_core._compat.torch import inductor as compat
 from magpy_core._compat.torch.torch_state import default_device, preserve_torch_state
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
@@ -14,9 +13,9 @@ from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.calling import UNCOUNTED, adapt, is_identity, keep_versions
 from magpy_core.backends.checks import write_checks
 from magpy_core.backends.fakes import FakeInputs
-from magpy_core.backends.lowering import lower_scalars, needs_lowering
+from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
-from magpy_core.backends.saved import saved_and_written
+from magpy_core.backends.sharing import saved_and_written
 from magpy_core.findings import Unsupported
 
 
@@ -50,7 +49,7 @@ class AotBackend:
                 graph.recompile()
             lowered, lower_fakes = None, fakes
             if needs_lowering(graph):
-                lowered = lower_scalars(graph, fakes, mode, hoist.registered() if inductor else None)
+                lowered = Lowering(graph, fakes, mode, compat.hoist() if inductor else None).run()
                 graph, lower_fakes = lowered.graph, lowered.fakes
             if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
                 with preserve_torch_state():
@@ -59,17 +58,16 @@ class AotBackend:
                     text = f"Autograd saves `{saved}`, which the region writes: its backward pass depends on later calls."
                     raise Unsupported("MP902", text)
             if inductor:
-                compiled = compat.inductor_compile(graph, lower_fakes, mode, fallback_random=same_random)
+                fn, boxed, sources = compat.inductor_compile(graph, lower_fakes, mode, fallback_random=same_random)
             else:
-                compiled = compat.aot_eager_compile(graph, lower_fakes, mode)
+                fn, boxed, sources = compat.aot_eager_compile(graph, lower_fakes, mode)
             guards = fake_compat.shape_guards(mode.shape_env, fakes, [f"L[{i}]" for i in range(len(fakes))])
-        fn, boxed = compiled.fn, compiled.boxed
         if lowered is not None and not is_identity(lowered, len(fakes)):
             fn, boxed = adapt(lowered, len(fakes), fn, boxed), None
         placeholders = gm.graph.find_nodes(op="placeholder")
         if uncounted := [i for i, node in enumerate(placeholders) if UNCOUNTED in node.meta]:
             fn, boxed = keep_versions(fn, boxed, uncounted)
-        return CompiledGraph(fn, boxed, guards, "\n\n".join(compiled.sources) or None)
+        return CompiledGraph(fn, boxed, guards, "\n\n".join(sources) or None)
 
 
 def _reason(backend: str, error: BaseException) -> str:

@@ -14,6 +14,9 @@ import torch
 from magpy_core._compat.torch.tensor_guards import set_versions
 from magpy_core.backends.lowering import Lowered
 
+Direct = Callable[..., Sequence[Any]]
+Boxed = Callable[[list[Any]], Sequence[Any]]
+
 #: In the ``meta`` of a placeholder: the graph writes this input, and eager does so without counting the write.
 UNCOUNTED = "magpy_uncounted_write"
 
@@ -24,12 +27,7 @@ def is_identity(lowered: Lowered, arity: int) -> bool:
     return lowered.inputs == direct and lowered.outputs == [("graph", i) for i in range(len(lowered.outputs))]
 
 
-def adapt(
-    lowered: Lowered,
-    arity: int,
-    fn: Callable[..., Sequence[Any]],
-    boxed: Callable[[list[Any]], Sequence[Any]] | None,
-) -> Callable[..., Sequence[Any]]:
+def adapt(lowered: Lowered, arity: int, fn: Direct, boxed: Boxed | None) -> Direct:
     """``fn`` with the original graph's calling convention.
 
     Generated as source code, because interpreting a plan at each call would be slower than the call.
@@ -57,16 +55,11 @@ def adapt(
             parts.append({"graph": f"out[{what}]", "item": f"out[{what}].item()", "constant": f"c{position}"}[kind])
         lines.append(f"    return ({', '.join(parts)}{',' if parts else ''})")
     exec(compile("\n".join(lines), "<magpy scalar inputs>", "exec"), space)
-    adapted: Callable[..., Sequence[Any]] = space["fn"]
+    adapted: Direct = space["fn"]
     return adapted
 
 
-Boxed = Callable[[list[Any]], Sequence[Any]]
-
-
-def keep_versions(
-    fn: Callable[..., Sequence[Any]], boxed: Boxed | None, positions: Sequence[int]
-) -> tuple[Callable[..., Sequence[Any]], Boxed | None]:
+def keep_versions(fn: Direct, boxed: Boxed | None, positions: Sequence[int]) -> tuple[Direct, Boxed | None]:
     """``fn`` and ``boxed``, whose writes to the inputs at ``positions`` leave the version counters as they are.
 
     Batch normalisation updates its running statistics this way, so that a module can be called several times before a
@@ -74,7 +67,7 @@ def keep_versions(
     pass would seem modified.
     """
 
-    def with_versions(inputs: Sequence[Any], call: Callable[..., Sequence[Any]], *args: Any) -> Sequence[Any]:
+    def with_versions(inputs: Sequence[Any], call: Direct, *args: Any) -> Sequence[Any]:
         written = [inputs[i] for i in positions]
         versions = [t._version for t in written]
         try:
@@ -82,8 +75,7 @@ def keep_versions(
         finally:
             set_versions(written, versions)
 
-    run = boxed
-    return (
-        lambda *inputs: with_versions(inputs, fn, *inputs),
-        None if run is None else lambda inputs: with_versions(inputs, run, inputs),
-    )
+    def keep_boxed(inputs: list[Any]) -> Sequence[Any]:
+        return with_versions(inputs, boxed or fn, inputs)
+
+    return lambda *inputs: with_versions(inputs, fn, *inputs), None if boxed is None else keep_boxed

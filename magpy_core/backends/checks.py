@@ -13,9 +13,9 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.decompositions import kernels_check
+from magpy_core._compat.torch.operators import kernels_check
 from magpy_core.findings import Unsupported
-from magpy_core.opgraph.functions import operator_name
+from magpy_core.opgraph.functions import argument, operator_name
 
 #: Operations with indices at position 2 that raise for negative ones, while a compiled graph counts them from the end.
 _FROM_ZERO = frozenset({"index_select", "index_add", "index_copy", "index_reduce"})
@@ -28,13 +28,13 @@ def write_checks(graph: torch.fx.Graph) -> None:
     for node in list(graph.nodes):
         name = operator_name(node).removesuffix("_")
         if name in _FROM_ZERO:
-            _bounded(graph, node, "index", 2, _argument(node, "input", 0), _argument(node, "dim", 1))
+            _bounded(graph, node, "index", 2, argument(node, "input", 0), argument(node, "dim", 1))
         elif name == "embedding" and not kernels_check():
-            _bounded(graph, node, "input", 0, _argument(node, "weight", 1), 0)
+            _bounded(graph, node, "input", 0, argument(node, "weight", 1), 0)
         elif name == "binary_cross_entropy":
             _checked(graph, node, "input", 0, lambda x: _in_unit(graph, x))
         elif name == "bernoulli":
-            alone = _argument(node, "p", 1) is None and node.target != "bernoulli_"
+            alone = argument(node, "p", 1) is None and node.target != "bernoulli_"
             _checked(graph, node, "input" if alone else "p", 0 if alone else 1, lambda x: _in_unit(graph, x))
         elif name == "normal" and node.target is torch.normal:
             _checked(graph, node, "std", 1, lambda x: graph.call_function(torch.ge, (x, 0)))
@@ -50,10 +50,6 @@ def _in_unit(graph: torch.fx.Graph, x: torch.fx.Node) -> torch.fx.Node:
 Check = Callable[[torch.fx.Node], torch.fx.Node]
 
 
-def _argument(node: torch.fx.Node, key: str, position: int) -> Any:
-    return node.kwargs.get(key, node.args[position] if len(node.args) > position else None)
-
-
 def _replace(node: torch.fx.Node, key: str, position: int, value: Any) -> None:
     if key in node.kwargs:
         node.kwargs = {**node.kwargs, key: value}
@@ -67,7 +63,7 @@ def _is_tensor(value: Any) -> bool:
 
 def _bounded(graph: torch.fx.Graph, node: torch.fx.Node, key: str, position: int, table: Any, dim: Any) -> None:
     """Replaces negative indices into a dimension of ``table`` by one that is too large."""
-    index = _argument(node, key, position)
+    index = argument(node, key, position)
     if _is_tensor(index):
         with graph.inserting_before(node):
             below = graph.call_function(torch.lt, (index, 0))
@@ -77,7 +73,7 @@ def _bounded(graph: torch.fx.Graph, node: torch.fx.Node, key: str, position: int
 
 def _checked(graph: torch.fx.Graph, node: torch.fx.Node, key: str, position: int, good: Check) -> None:
     """Adds a zero to the argument that is read out of bounds unless the whole argument is ``good``."""
-    value = _argument(node, key, position)
+    value = argument(node, key, position)
     if not _is_tensor(value):
         return
     with graph.inserting_before(node):
@@ -93,7 +89,7 @@ def _divided(graph: torch.fx.Graph, node: torch.fx.Node, position: int) -> None:
     dtype = node.meta.get("magpy_tensor", (torch.float32,))[0]  # numbers have no tensor metadata
     if dtype.is_floating_point or dtype.is_complex:
         return
-    divisor = _argument(node, "other", position)
+    divisor = argument(node, "other", position)
     if _is_tensor(divisor):
         _checked(graph, node, "other", position, lambda x: graph.call_function(torch.ne, (x, 0)))
     elif isinstance(divisor, torch.fx.Node) or divisor == 0:

@@ -8,7 +8,7 @@ from magpy_core._compat.torch.fx_targets import printable_targets
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.fakes import FakeInputs
 from magpy_core.findings import Unsupported
-from magpy_core.opgraph.checkpoints import with_checkpoints
+from magpy_core.opgraph.segments import with_checkpoints
 
 
 class EagerBackend:

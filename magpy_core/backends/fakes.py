@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from magpy_core._compat.torch import fake as compat
+from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core._compat.torch.torch_state import preserve_torch_state
 from magpy_core.findings import Unsupported
 
@@ -33,23 +34,17 @@ def make_fake_inputs(values: Sequence[Any], dynamic_dims: Mapping[int, set[int]]
     ints_vary = any(type(v) is int for v in values)
     with preserve_torch_state():
         mode, shape_env = compat.new_fake_mode(dynamic=bool(dynamic_dims) or ints_vary)
-        shared = Counter(_storage(v) for v in values if isinstance(v, torch.Tensor))
+        shared = Counter(storage_key(v) for v in values if isinstance(v, torch.Tensor))
         fakes: list[Any] = []
         for index, value in enumerate(values):
             if isinstance(value, torch.Tensor):
-                alone = shared[_storage(value)] == 1
+                alone = shared[storage_key(value)] == 1
                 fakes.append(_fake(mode, value, f"L[{index}]", dynamic_dims.get(index, set()), alone))
             elif type(value) is int:
                 fakes.append(compat.symbolic_int(shape_env, value, f"L[{index}]"))
             else:
                 fakes.append(value)
     return FakeInputs(mode, fakes)
-
-
-def _storage(tensor: torch.Tensor) -> int:
-    if tensor.layout is not torch.strided:
-        return id(tensor)
-    return int(tensor.untyped_storage()._cdata)
 
 
 def _fake(mode: Any, tensor: torch.Tensor, name: str, dims: set[int], alone: bool) -> Any:

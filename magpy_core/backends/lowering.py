@@ -5,7 +5,7 @@ nodes, `operator`/`math` nodes on numbers, tensor operations that take them. Out
 is, and how to call it. A float becomes a 0-d float64 CPU tensor and stays one through Python's arithmetic (bit-equal); where
 a tensor operation takes it, it is rounded to the dtype the kernel computes in. An int becomes a SymInt where a shape needs
 it and an int64 tensor where a value does. Every operation is run on fakes in its original and its lowered form; if dtype,
-shape or strides differ, the graph is refused. Key function: `lower_scalars`; key type: Lowered.
+shape or strides differ, the graph is refused. Key types: Lowering, Lowered.
 
 Symbolic floats are no way out: Inductor has no kernel argument for a float input, and passes one that comes from ``.item()``
 as float32.
@@ -73,18 +73,15 @@ def needs_lowering(gm: torch.fx.GraphModule) -> bool:
     )
 
 
-def lower_scalars(
-    gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, hoist: Callable[[torch.Tensor], torch.Tensor] | None
-) -> Lowered:
+class Lowering:
     """A version of ``gm`` without varying Python numbers; ``gm`` is not changed. Raises Unsupported.
 
-    ``hoist`` marks a scalar to compute once, before the kernels that use it (see `_compat.torch.inductor.hoist`).
+    ``hoist`` marks a scalar to compute once, before the kernels that use it (see `_compat.torch.inductor_extensions`).
     """
-    return _Lowering(gm, fakes, mode, hoist).run()
 
-
-class _Lowering:
-    def __init__(self, gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, hoist: Any) -> None:
+    def __init__(
+        self, gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, hoist: Callable[[torch.Tensor], torch.Tensor] | None
+    ) -> None:
         self.gm, self.fakes, self.mode = gm, list(fakes), mode
         self.emit = Emitter(mode, hoist)
         self.env: dict[torch.fx.Node, Any] = {}
@@ -94,14 +91,10 @@ class _Lowering:
 
     def run(self) -> Lowered:
         self._placeholders()
-        outputs: list[tuple[str, Any]] = []
-        for node in self.gm.graph.nodes:
-            if node.op in ("call_function", "call_method"):
-                self.env[node] = self._node(node)
-            elif node.op == "output":
-                outputs = self._output(node)
-            elif node.op != "placeholder":
-                raise Unsupported("MP902", f"A graph with varying numbers can't hold a {node.op} node ({node.target})")
+        *nodes, output = (node for node in self.gm.graph.nodes if node.op != "placeholder")
+        for node in nodes:
+            self.env[node] = self._node(node)
+        outputs = self._output(output)
         self.emit.graph.lint()
         return Lowered(torch.fx.GraphModule({}, self.emit.graph), self.new_fakes, self.inputs, outputs)
 
@@ -144,8 +137,8 @@ class _Lowering:
             return read
         if not find((args, kwargs), Scalar):
             return self._plain(node, args, kwargs)
-        if self._is_number_operation(args, kwargs):
-            return self._number(node, args, kwargs)
+        if not kwargs and not any(map(self.emit.is_tensor, find(args, torch.fx.Node))):
+            return self._number(node, args)
         return self._operation(node, args, kwargs)
 
     def _arguments(self, tree: Any) -> Any:
@@ -173,17 +166,14 @@ class _Lowering:
 
     # --- numbers -------------------------------------------------------------------------------------------------------
 
-    def _is_number_operation(self, args: Any, kwargs: Any) -> bool:
-        return not kwargs and not any(map(self.emit.is_tensor, find(args, torch.fx.Node)))
-
-    def _number(self, node: torch.fx.Node, args: tuple[Any, ...], kwargs: Any) -> Any:
+    def _number(self, node: torch.fx.Node, args: tuple[Any, ...]) -> Any:
         operands = [self._as_scalar(a) for a in args]
         constants = [None if isinstance(a, Scalar | torch.fx.Node) else a for a in args]
         types = [o.type if isinstance(o, Scalar) else type(o) for o in operands]
         known = node.op == "call_function" and all(t in DTYPE for t in types)
         result = scalar_math.result_type(node.target, types, constants) if known else None
         if result is None:
-            return self._operation(node, args, kwargs)
+            return self._operation(node, args, {})
         key = (node.target, *((id(o) if isinstance(o, Scalar) else (type(o), repr(o))) for o in operands))
         if key not in self.memo:
             self.memo[key] = self._arithmetic(node, operands, types, result)

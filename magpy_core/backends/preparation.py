@@ -11,11 +11,11 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.decompositions import is_recurrent, wrong_here
 from magpy_core._compat.torch.fx_targets import device_constructors, printable_targets
+from magpy_core._compat.torch.operators import is_recurrent, wrong_here
 from magpy_core.backends.sharing import may_overlap, split_views, written_again
 from magpy_core.findings import Unsupported
-from magpy_core.opgraph.functions import operator_name
+from magpy_core.opgraph.functions import argument, operator_name
 
 #: Operations that depend on a tensor's offset in its storage, which a capture does not fix (see `fakes.make_fake_inputs`).
 _SEES_OFFSET = {"as_strided": 3, "as_strided_": 3, "as_strided_copy": 3, "as_strided_scatter": 4}
@@ -45,40 +45,33 @@ def prepare(gm: torch.fx.GraphModule, fakes: Sequence[Any], device: torch.device
 
 
 def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
-    inputs = dict(zip((n for n in gm.graph.nodes if n.op == "placeholder"), fakes, strict=True))
-    for node in gm.graph.nodes:
-        name = operator_name(node)
-        position = _SEES_OFFSET.get(name)
-        if position is not None:
-            offset = node.kwargs.get("storage_offset", node.args[position] if len(node.args) > position else None)
-            if offset is not None:
-                raise Unsupported("MP902", f"{name} with a storage offset accesses memory outside its tensor")
-            if node.args[0] in inputs:
-                raise Unsupported("MP902", f"{name} of a tensor from outside may access memory outside its elements")
-        if (
-            name == "detach_" and node.args[0] in inputs
-        ):  # raises for views, and no guard distinguishes views from other tensors
-            raise Unsupported("MP902", "detach_ detaches an external tensor from autograd, which no compiled graph can do")
-        if name in _WRONG or (name in _WRONG_OUT and "out" in node.kwargs) or "lu" in name.split("_"):
-            raise Unsupported("MP902", f"torch compiles {name} incorrectly")
-        if wrong := wrong_here(name):
-            raise Unsupported("MP902", wrong)
-        if _drops_all(node, name):
-            raise Unsupported(
-                "MP902", f"{name} has the rate 1: compiled code draws random numbers, and plain Python draws none"
-            )
-        if name.startswith("_foreach_") and name.endswith("_"):
-            given = [inputs.get(n) for n in node.all_input_nodes]
-            if _has_repeated_tensor(node) or may_overlap([t for t in given if isinstance(t, torch.Tensor)]):
-                raise Unsupported("MP902", f"the tensors of {name} may overlap: eager mode changes one after the other")
-    split = split_views(gm.graph, inputs)
-    if split is not None:
-        raise Unsupported("MP902", split)
-    learning = torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in fakes)
-    if learning and (written := written_again(gm.graph)) is not None:
-        raise Unsupported(
-            "MP902", f"{written} is checkpointed and writes to external state, and the backward pass repeats the write"
-        )
+    inputs = dict(zip(gm.graph.find_nodes(op="placeholder"), fakes, strict=True))
+    reasons = [_compiled_wrongly(node, inputs) for node in gm.graph.nodes] + [split_views(gm.graph, inputs)]
+    if torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in fakes):
+        reasons.append(written_again(gm.graph))
+    for reason in filter(None, reasons):
+        raise Unsupported("MP902", reason)
+
+
+def _compiled_wrongly(node: torch.fx.Node, inputs: dict[torch.fx.Node, Any]) -> str | None:
+    """What compilers do wrong with an operation."""
+    name = operator_name(node)
+    if (position := _SEES_OFFSET.get(name)) is not None:
+        if argument(node, "storage_offset", position) is not None:
+            return f"{name} with a storage offset accesses memory outside its tensor"
+        if node.args[0] in inputs:
+            return f"{name} of a tensor from outside may access memory outside its elements"
+    if name == "detach_" and node.args[0] in inputs:  # raises for views, and no guard distinguishes these
+        return "detach_ detaches an external tensor from autograd, which no compiled graph can do"
+    if name in _WRONG or (name in _WRONG_OUT and "out" in node.kwargs) or "lu" in name.split("_"):
+        return f"torch compiles {name} incorrectly"
+    if _drops_all(node, name):
+        return f"{name} has the rate 1: compiled code draws random numbers, and plain Python draws none"
+    if name.startswith("_foreach_") and name.endswith("_"):
+        given = [inputs.get(n) for n in node.all_input_nodes]
+        if _has_repeated_tensor(node) or may_overlap([t for t in given if isinstance(t, torch.Tensor)]):
+            return f"the tensors of {name} may overlap: eager mode changes one after the other"
+    return wrong_here(name)
 
 
 def _drops_all(node: torch.fx.Node, name: str) -> bool:
@@ -86,7 +79,7 @@ def _drops_all(node: torch.fx.Node, name: str) -> bool:
     if is_recurrent(node):
         return any(type(value) is float and value == 1.0 for value in node.args)
     key, position = _RATES.get(name, ("p", 1)) if name in _RATES or "dropout" in name else ("", 0)
-    rate: Any = node.kwargs.get(key, node.args[position] if len(node.args) > position else None)
+    rate = argument(node, key, position)
     return bool(key) and type(rate) in (int, float) and rate == 1
 
 

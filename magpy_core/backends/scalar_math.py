@@ -37,6 +37,12 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     **_ARITHMETIC, **_COMPARISON, **_SAME_TYPE, **_TO_FLOAT, operator.truediv: torch.true_divide, operator.pow: torch.pow,
 }  # fmt: skip
 _TO_INT = {math.floor: torch.floor, math.ceil: torch.ceil, builtins.int: torch.trunc}
+#: How many numbers a function takes, and the type of its result; None: float if one of them is a float, otherwise int.
+_RESULTS: dict[Any, tuple[int, ScalarType | None]] = {
+    **dict.fromkeys((*_ARITHMETIC, operator.pow), (2, None)), **dict.fromkeys(_COMPARISON, (2, bool)),
+    **dict.fromkeys(_SAME_TYPE, (1, None)), **dict.fromkeys((*_TO_FLOAT, builtins.float), (1, float)),
+    **dict.fromkeys(_TO_INT, (1, int)), operator.truediv: (2, float), builtins.bool: (1, bool),
+}  # fmt: skip
 
 
 def plain(target: Any) -> Any:
@@ -58,33 +64,16 @@ def result_type(target: Any, operands: Sequence[ScalarType], constants: Sequence
 
     ``constants[i]`` is the operand's value if it is constant, else None.
     """
-    any_float = float in operands
     if target is math.pow:
         return float
-    target = plain(target)
-    if target in _ARITHMETIC and len(operands) == 2:
-        return float if any_float else int
-    if target is operator.truediv and len(operands) == 2:
-        return float
-    if target is operator.pow and len(operands) == 2:
-        if any_float:
-            return float
-        return int if constants[1] is not None and constants[1] >= 0 else None
-    if target in _COMPARISON and len(operands) == 2:
-        return bool
-    if target in _SAME_TYPE and len(operands) == 1:
-        return float if any_float else int
-    if target in _TO_FLOAT and len(operands) == 1:
-        return float
-    if target in _TO_INT and len(operands) == 1:
-        return int
-    if target is builtins.float and len(operands) == 1:
-        return float
-    if target is builtins.bool and len(operands) == 1:
-        return bool
-    if target in (builtins.max, builtins.min) and len(operands) >= 2 and len(set(operands)) == 1:
-        return operands[0]
-    return None
+    target, any_float = plain(target), float in operands
+    if target in (builtins.max, builtins.min):
+        return operands[0] if len(operands) >= 2 and len(set(operands)) == 1 else None
+    arity, result = _RESULTS.get(target, (0, None))
+    of_values = target is operator.pow and not any_float and (constants[1] is None or constants[1] < 0)
+    if arity != len(operands) or of_values:
+        return None
+    return result or (float if any_float else int)
 
 
 def tensor_form(call: Callable[..., Any], target: Any, operands: Sequence[Any], result: ScalarType, any_float: bool) -> Any:
@@ -101,11 +90,9 @@ def tensor_form(call: Callable[..., Any], target: Any, operands: Sequence[Any], 
         return call(torch.Tensor.to, whole, torch.int64)
     if target in (builtins.float, builtins.bool):
         return call(torch.Tensor.to, operands[0], DTYPE[result])
-    if target in (builtins.max, builtins.min):
-        # Python keeps the first of equal and of incomparable values; maximum() would propagate NaN instead.
-        best = operands[0]
-        for other in operands[1:]:
-            better = call(torch.gt if target is builtins.max else torch.lt, other, best)
-            best = call(torch.where, better, other, best)
-        return best
-    raise AssertionError(f"result_type supports {target}, but tensor_form does not")
+    # Of max() and min() Python keeps the first of equal and of incomparable values; maximum() would propagate NaN instead.
+    best = operands[0]
+    for other in operands[1:]:
+        better = call(torch.gt if target is builtins.max else torch.lt, other, best)
+        best = call(torch.where, better, other, best)
+    return best

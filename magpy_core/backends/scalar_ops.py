@@ -72,14 +72,13 @@ def _one(emit: Emitter, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     swap = name in _REVERSED
     name = name[1:] if swap else name
     name = _SPELLINGS.get(name, name)
-    target_tensor = args[0] if in_place else None
     if swap and len(args) >= 2:
         args = (args[1], args[0], *args[2:])
     rewrite = _REWRITES.get(name) or (_binary if name in _BINARY else None)
     if rewrite is None:
         raise NotLowered
     result = emit.to(rewrite(_Operation(emit, name, args, kwargs, expected)), expected.dtype)
-    return result if target_tensor is None else emit.method("copy_", target_tensor, result)
+    return emit.method("copy_", args[0], result) if in_place else result
 
 
 class _Operation:
@@ -100,8 +99,7 @@ class _Operation:
         """The arguments by position or name, None if omitted; raises NotLowered if there are others."""
         if len(self.args) > len(names) or any(key not in names for key in self.kwargs):
             raise NotLowered
-        values = dict(zip(names, self.args, strict=False))
-        values.update(self.kwargs)
+        values = {**dict(zip(names, self.args, strict=False)), **self.kwargs}
         return [values.get(n) for n in names]
 
     def operand(self, value: Any) -> Any:
@@ -119,16 +117,13 @@ class _Operation:
 
 
 def _binary(o: _Operation) -> torch.fx.Node:
+    names = ["input" if "input" in o.kwargs else "self", "other"]
     if o.name in ("add", "sub"):
-        left, right, alpha = o.take("input", "other", "alpha") if "input" in o.kwargs else o.take("self", "other", "alpha")
+        left, right, alpha = o.take(*names, "alpha")
         return o.emit.call(_BINARY[o.name], o.operand(left), o.scaled(right, alpha))
-    extra = dict(o.kwargs)
-    args = (*o.args, extra.pop("other")) if "other" in extra else o.args
-    rounding = {"rounding_mode": extra.pop("rounding_mode")} if "rounding_mode" in extra else {}
-    if extra or len(args) != 2 or (rounding and o.name != "div"):
-        raise NotLowered
-    left, right = (o.operand(a) for a in args)
-    return o.emit.call(_BINARY[o.name], left, right, **rounding)
+    left, right, rounding = o.take(*names, "rounding_mode")
+    given = {} if rounding is None else {"rounding_mode": rounding}
+    return o.emit.call(_BINARY[o.name], o.operand(left), o.operand(right), **given)
 
 
 def _addcmul(o: _Operation) -> torch.fx.Node:
@@ -200,14 +195,9 @@ _REWRITES: dict[str, Callable[[_Operation], torch.fx.Node]] = {
 
 
 def _takes_tensor(emit: Emitter, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.fx.Node:
-    lowered = dict(kwargs)
-    for key, value in kwargs.items():
-        if isinstance(value, Scalar):
-            if key != "lr":
-                raise NotLowered
-            lowered[key] = emit.cast(value, torch.float64)
-    if any(isinstance(a, Scalar) for a in args):
+    if any(isinstance(a, Scalar) for a in args) or any(isinstance(v, Scalar) and k != "lr" for k, v in kwargs.items()):
         raise NotLowered
+    lowered = {k: emit.cast(v, torch.float64) if isinstance(v, Scalar) else v for k, v in kwargs.items()}
     return emit.call(target, *args, **lowered)
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import torch.fx
 
-from magpy_core._compat.torch.autograd import get_modes, set_modes
 from magpy_core._compat.torch.tensor_guards import storage_key
-from magpy_core._compat.torch.torch_state import random_streams, restore_streams
+from magpy_core._compat.torch.torch_state import get_modes, random_streams, restore_streams, set_modes
 from magpy_core.capture.conditions import evaluator
 from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed
 from magpy_core.capture.settings import Settings
@@ -21,7 +20,7 @@ from magpy_core.capture.undo import restore_history, restore_input, write_undo
 from magpy_core.guards.codegen import GuardWriter
 from magpy_core.guards.first_level import FirstLevel
 from magpy_core.guards.kinds import TENSOR
-from magpy_core.opgraph.expected import OtherResult
+from magpy_core.opgraph.calls import OtherResult
 from magpy_core.recording.ledger import Decision
 from magpy_core.recording.trace import GuardedTensor, Trace
 from magpy_core.refgraph.draws import put_back

@@ -84,5 +84,5 @@ def _body(lines: list[str], indent: int) -> str:
 def _guarded(name: str, guard: list[str], after: str, more: str = "") -> str:
     return (
         f"def {name}(args, kwargs{more}):\n    try:\n" + _body(guard, 8) + after
-        + f"    except Exception:\n        return MISS\n"
+        + "    except Exception:\n        return MISS\n"
     )  # fmt: skip

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.autograd import switches_modes
 from magpy_core._compat.torch.tensor_guards import keep_version
+from magpy_core._compat.torch.torch_state import switches_modes
 from magpy_core.guards.codegen import GuardWriter
 from magpy_core.opgraph.raising import undo_needed
 from magpy_core.recording.trace import Trace

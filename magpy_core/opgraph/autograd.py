@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.torch.autograd import is_view
-from magpy_core._compat.torch.tensor_guards import no_torch_function
+from magpy_core._compat.torch.tensor_guards import is_view, no_torch_function
 from magpy_core.findings import Unsupported
 
 

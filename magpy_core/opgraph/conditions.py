@@ -7,12 +7,15 @@ recorded; another answer is a guard that fails, found before anything has happen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import torch.fx
 
+from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.knowledge.operators import Fact, named
 from magpy_core.opgraph.functions import node_name
+from magpy_core.opgraph.operator_graph import OperatorGraph
+from magpy_core.opgraph.scalars import Sym
 
 _LIMIT = 24  # operations; more are work that belongs in the graph, and should not be done twice
 
@@ -20,20 +23,20 @@ _EARLY = named(Fact.EARLY)
 _AUTOCAST = {"_enter_autocast": 1, "_exit_autocast": -1}
 
 
-def condition(
-    decided_by: Iterable[torch.fx.Node], graph: torch.fx.Graph, unchanged: Callable[[torch.fx.Node], bool]
-) -> tuple[torch.fx.Node, ...] | None:
-    """The operations that lead from the graph's inputs to the values of ``decided_by``, in order; None if they belong in
-    the graph. ``unchanged``: whether a value's memory has not been written to so far."""
-    wanted = set(decided_by)
+def condition(ops: OperatorGraph, sym: Sym) -> tuple[torch.fx.Node, ...] | None:
+    """The operations that lead from the graph's inputs, as they are when the region begins, to what decides ``sym``, in
+    order; None if they belong in the graph."""
+    tensors = {node: tensor for tensor, node in ops.values}
+    wanted = {leaf.payload for leaf in sym.leaves() if leaf.kind == "node"}
     order: list[torch.fx.Node] = []
-    autocast = sum(_AUTOCAST.get(node_name(node), 0) for node in graph.nodes)
-    for node in reversed(graph.nodes):
+    autocast = sum(_AUTOCAST.get(node_name(node), 0) for node in ops.graph.nodes)
+    for node in reversed(ops.graph.nodes):
         autocast -= _AUTOCAST.get(node_name(node), 0)
         if node not in wanted:
             continue
-        if not unchanged(node):
-            return None
+        with no_torch_function():
+            if node in tensors and ops.writes.has_touched(tensors[node]):
+                return None
         if node.op == "placeholder":
             continue
         early = node.op in ("call_function", "call_method") and node_name(node) in _EARLY and "out" not in node.kwargs

@@ -10,7 +10,6 @@ import torch
 from magpy_core._compat.torch.tensor_guards import is_tensor_base
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.knowledge.operators import Fact, named
-from magpy_core.refgraph.kinds import is_number_of_numpy
 
 METADATA_ATTRIBUTES, METADATA_CALLS = named(Fact.METADATA_ATTRIBUTE), named(Fact.METADATA_CALL)
 SIZE_ATTRIBUTES, SIZE_CALLS = named(Fact.SIZE_ATTRIBUTE), named(Fact.SIZE_CALL)
@@ -59,22 +58,6 @@ _SILENT_WRITES: dict[Any, tuple[tuple[str, ...], str]] = {
 #: In a node's ``meta``: what no guard watches decides whether it raises.
 MAY_RAISE = "magpy_may_raise"
 
-_PYTHON_DTYPES: dict[Any, torch.dtype] = {
-    bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128,
-}  # fmt: skip
-
-
-def is_python_dtype(value: Any) -> bool:
-    """Whether it is one of Python's types that torch takes for a dtype."""
-    return type(value) is type and value in _PYTHON_DTYPES
-
-
-def constant(value: Any) -> Any:
-    """A constant as a graph holds it: a NumPy number as Python's (``numpy.float64`` is a float), a type as a dtype."""
-    if is_python_dtype(value):
-        return _PYTHON_DTYPES[value]
-    return value.item() if is_number_of_numpy(value) else value
-
 
 def writes_in_place(name: str) -> bool:
     """Whether an operation of this name changes the tensor it is called on."""
@@ -122,6 +105,11 @@ def operator_name(node: torch.fx.Node) -> str:
     """The same without dunders: ``add``, ``add_``, ``iadd``, ``rsub``, ``_foreach_add_``; empty for what is no call."""
     name = node_name(node) if node.op in ("call_function", "call_method") else ""
     return name[2:-2] if name.startswith("__") and name.endswith("__") else name
+
+
+def argument(node: torch.fx.Node, key: str, position: int) -> Any:
+    """What a graph node gives for a parameter, by name or by position; None if it is omitted."""
+    return node.kwargs.get(key, node.args[position] if len(node.args) > position else None)
 
 
 def reads_value(node: torch.fx.Node) -> bool:

@@ -7,9 +7,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.opgraph.autograd import EntryState
-from magpy_core.opgraph.conditions import condition
 from magpy_core.opgraph.data_shapes import is_constant
 from magpy_core.opgraph.host import Host
 from magpy_core.opgraph.inputs import GraphInputs
@@ -48,14 +46,3 @@ class OperatorGraph:
         read = self.graph.call_method("item", (node,))
         read.meta["magpy_site"] = self.host.site
         return Sym("node", read, (), number)
-
-    def condition(self, sym: Sym) -> tuple[torch.fx.Node, ...] | None:
-        """The operations that a decision takes if it follows from the graph's inputs as they are when the region begins."""
-        tensors = {node: tensor for tensor, node in self.values}
-
-        def unchanged(node: torch.fx.Node) -> bool:
-            tensor = tensors.get(node)
-            return tensor is None or not self.writes.has_touched(tensor)
-
-        with no_torch_function():
-            return condition((leaf.payload for leaf in sym.leaves() if leaf.kind == "node"), self.graph, unchanged)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch.fx
 
-from magpy_core._compat.torch.autograd import switches_modes
+from magpy_core._compat.torch.torch_state import switches_modes
 from magpy_core.knowledge.operators import Fact, named
 from magpy_core.opgraph.functions import MAY_RAISE, node_name
 from magpy_core.opgraph.scalars import cannot_overflow
@@ -39,12 +39,7 @@ def can_raise(node: torch.fx.Node) -> bool:
 
 def undo_needed(graph: torch.fx.Graph, first_change: torch.fx.Node | None) -> tuple[bool, bool]:
     """(whether the graph can raise at all, whether it can after it has changed an input)."""
-    raises = changed = after = False
-    for node in graph.nodes:
-        if node.op not in ("call_function", "call_method"):
-            continue
-        changed = changed or node is first_change
-        if can_raise(node):
-            raises = True
-            after = after or changed
-    return raises, after
+    calls = [node for node in graph.nodes if node.op in ("call_function", "call_method")]
+    raising = [i for i, node in enumerate(calls) if can_raise(node)]
+    after = first_change in calls[: raising[-1] + 1] if raising else False
+    return bool(raising), after

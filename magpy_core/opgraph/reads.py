@@ -11,33 +11,31 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.autograd import is_view
-from magpy_core._compat.torch.tensor_guards import storage_key
+from magpy_core._compat.torch.tensor_guards import is_view, storage_key
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.knowledge.operators import Fact, named
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.values import tensors_in
-from magpy_core.refgraph.kinds import is_a
 
 _LAYOUT_READS = named(Fact.LAYOUT_READ) | {"is_contiguous"}
 _EMPTY_INSIDE = named(Fact.EMPTY_INSIDE)
 _LONGEST_LIST = 256  # numbers that ``tolist()`` may give
 
 
-def _guarded(ops: OperatorGraph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor | None:
-    """The tensor that is asked, whose metadata guards cover if it is from outside."""
-    tensor: Any = args[0] if args else next(iter(kwargs.values()), None)
-    if not is_a(tensor, torch.Tensor):
-        return None
-    if not ops.inputs.is_inside(tensor):
-        ops.inputs.guard(tensor)
-    return tensor  # type: ignore[no-any-return]
+def _guarded(ops: OperatorGraph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """The tensors that are asked, whose metadata guards cover if they are from outside."""
+    tensors = tensors_in(args, kwargs)
+    for tensor in tensors:
+        if not ops.inputs.is_inside(tensor):
+            ops.inputs.guard(tensor)
+    return tensors
 
 
 def metadata(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
     """What guards of the tensor's metadata cover. ``name``: without ``get:``."""
-    if _guarded(ops, args, kwargs) is not None and name in _LAYOUT_READS:
-        if ops.values.is_shaped_by_data(tensors_in(args)):
+    tensors = _guarded(ops, args, kwargs)
+    if name in _LAYOUT_READS:
+        if ops.values.is_shaped_by_data(tensors):
             raise Unsupported("MP109", f"{HERE} reads `{name}` of a tensor whose shape depends on tensor data.")
         ops.shapes.layout_read()
     return result
@@ -45,9 +43,7 @@ def metadata(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[
 
 def size(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
     """Sizes, which may vary from call to call, and the offset in the storage."""
-    tensor = _guarded(ops, args, kwargs)
-    if tensor is None:
-        return result
+    tensor = _guarded(ops, args, kwargs)[0]
     if name == "storage_offset":
         if not ops.inputs.is_inside(tensor):
             ops.host.guard_offset(ops.inputs.guard(tensor), result)
@@ -103,6 +99,5 @@ def holds_one_number(tensor: Any) -> bool:
 def text(ops: OperatorGraph, tensor: torch.Tensor, node: torch.fx.Node, result: Any) -> Any:
     """``f"{tensor}"`` of a tensor that holds one number: the text holds for this very number."""
     number = tensor.detach().item()
-    sym = ops.read_number(ops.graph.call_method("detach", (node,)), number)
-    ops.host.branch(sym, number, "item")
+    ops.host.branch(ops.read_number(ops.graph.call_method("detach", (node,)), number), number, "item")
     return result

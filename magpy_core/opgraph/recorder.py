@@ -1,7 +1,9 @@
-"""OpRecorder: records the torch operations a region really executes into an operator graph.
+"""The recorders of the torch operations that a region really executes.
 
-A ``TorchFunctionMode`` sees each public operation while it runs on real tensors; nodes are found by tensor identity.
-Parameters, buffers and every other tensor from outside are placeholders. Key type: OpRecorder; key function: `begin`.
+OpRecorder, a ``TorchFunctionMode``, sees each public operation while it runs on real tensors; nodes are found by tensor
+identity. Parameters, buffers and every other tensor from outside are placeholders. ShadowRecorder, below it, sees every ATen
+operation, and checks that each ran inside a recorded call; one that did not (``torch.Tensor(...)``, ``from_numpy``, native
+extensions) fails the capture closed. Key function: `begin`.
 """
 
 from __future__ import annotations
@@ -15,14 +17,14 @@ from torch.overrides import TorchFunctionMode
 
 from magpy_core._compat.torch.eval_frame import never_intercept
 from magpy_core._compat.torch.surroundings import asked_for
-from magpy_core._compat.torch.tensor_guards import has_own_functions
-from magpy_core._compat.torch.torch_state import put_back, set_aside
+from magpy_core._compat.torch.tensor_guards import has_own_functions, no_subclass_functions
+from magpy_core._compat.torch.torch_state import PlainDispatchMode, put_back, set_aside
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.knowledge.operators import REFUSED
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph import reads
+from magpy_core.opgraph.calls import LARGEST_ARRAY, array_parts, from_array
 from magpy_core.opgraph.host import Finish
-from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array
 from magpy_core.opgraph.operation import Operation
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.refgraph import kinds
@@ -50,6 +52,42 @@ class OpRecorder(TorchFunctionMode):
             return _record(ops, func, types, args, kwargs)
         finally:
             ops.op_depth -= 1
+
+
+# In inference mode operations are not taken apart before they get here.
+_READS = frozenset(
+    {torch.ops.aten._local_scalar_dense.default, torch.ops.aten.item.default, torch.ops.aten.is_nonzero.default}
+)
+
+
+class ShadowRecorder(PlainDispatchMode):
+    """Dispatch-level check of one recording."""
+
+    def __init__(self, ops: OperatorGraph, unrecorded: Callable[[str], None]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.ops = ops
+        ops.shadow = self
+        self.unrecorded = unrecorded
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        ops = self.ops
+        if ops.op_depth == 0 and not ops.host.paused():
+            self.unrecorded(str(func))
+            ops.op_depth += 1  # the call below goes through torch functions again; it is not the program's
+            try:
+                # nor is it the functions' of a subclass, which would make the result one of theirs
+                with no_subclass_functions():
+                    result = func(*args, **(kwargs or {}))
+            finally:
+                ops.op_depth -= 1
+            ops.host.name_result(result)
+            return result
+        if func in _READS:
+            ops.read_inside.append(args[0])
+        with no_subclass_functions():  # below them, as it would be without us
+            return func(*args, **(kwargs or {}))
 
 
 def _record(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -160,3 +198,4 @@ def _assignment(ops: OperatorGraph, tensor: torch.Tensor, attr: str, value: Any)
 
 # An operation is one event: neither our handling of it nor the Python inside it is monitored.
 never_intercept(OpRecorder.__torch_function__)
+never_intercept(ShadowRecorder.__torch_dispatch__)

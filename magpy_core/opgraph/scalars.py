@@ -53,11 +53,6 @@ def cannot_overflow(base: Any) -> bool:
     return type(base) is float and 0.0 < base <= 1.0
 
 
-def is_decay(fn: Any, args: tuple[Any, ...]) -> bool:
-    """Whether this is ``beta ** step`` with a ``beta`` below 1, so that ``1 - beta ** step`` is not 0 from step 1 on."""
-    return fn in _POWERS and cannot_overflow(args[0]) and args[0] < 1.0
-
-
 def is_bias_correction(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     """An optimizer's ``beta ** step``, ``lr / (1 - beta ** step)`` and ``(1 - beta ** step) ** 0.5``, which raise for step
     counts below 1 only. Where these come from tensors, being ready for it would mean a copy of every parameter a step."""
@@ -67,9 +62,10 @@ def is_bias_correction(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     if not isinstance(number, Sym) or number.payload is not operator.sub or number.args[0] != 1:
         return False
     power = number.args[1]
-    if not isinstance(power, Sym) or not is_decay(power.payload, power.args):
+    # with a ``beta`` below 1, ``1 - beta ** step`` is not 0 from step 1 on
+    if not isinstance(power, Sym) or power.payload not in _POWERS or not cannot_overflow(power.args[0]):
         return False
-    return fn in (operator.truediv, math.sqrt) or (fn in _POWERS and args[1] == 0.5)
+    return power.args[0] < 1.0 and (fn in (operator.truediv, math.sqrt) or (fn in _POWERS and args[1] == 0.5))
 
 
 def _type(value: Any) -> type:
@@ -139,12 +135,9 @@ class ScalarTable:
 
     def bind(self, value: Any, sym: Sym) -> Any:
         """A private copy of ``value`` that carries ``sym``."""
-        if type(value) is float:
-            copy: Any = fresh_float(value)
-        elif type(value) is int:
-            copy = fresh_int(value)
-        else:
+        if type(value) not in (int, float):
             raise TypeError(f"only int and float carry a symbol, not {type(value).__name__}")
+        copy: Any = fresh_float(value) if type(value) is float else fresh_int(value)
         self._by_id[id(copy)] = (copy, sym, self.original(value))
         return copy
 
@@ -154,22 +147,14 @@ class ScalarTable:
         return entry[2] if entry is not None else value
 
     def source(self, source: Source, hint: Any) -> Sym:
-        sym = self._leaves.get(id(source))
-        if sym is None:
-            sym = self._leaves[id(source)] = Sym("source", source, (), hint)
+        sym = self._leaves[id(source)] = self._leaves.get(id(source)) or Sym("source", source, (), hint)
         return sym
 
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], hint: Any) -> Sym:
         key = (fn, *(("s", id(a)) if isinstance(a, Sym) else (type(a), repr(a)) for a in args))
-        sym = self._calls.get(key)
-        if sym is None:
-            sym = self._calls[key] = Sym("call", fn, args, hint)
+        sym = self._calls[key] = self._calls.get(key) or Sym("call", fn, args, hint)
         return sym
 
     def leaves(self) -> list[Sym]:
         """Every leaf that some number of the program depends on."""
         return list(dict.fromkeys(leaf for _, sym, _ in self._by_id.values() for leaf in sym.leaves()))
-
-    def lift(self, value: Any) -> Any:
-        """``value``'s symbol, or the constant itself."""
-        return self.get(value) or value

@@ -1,13 +1,25 @@
-"""Segments: an operator graph cut where Python needs a value before it can go on. Key type: Segment; key function: split."""
+"""Segments: an operator graph cut where Python needs a value before it can go on, and around checkpointed stretches.
+
+What ran under ``torch.utils.checkpoint`` runs under it again. The nodes of one such call carry the same number in
+``meta[CHECKPOINT]``. Key type: Segment; key functions: split, with_checkpoints.
+"""
 
 from __future__ import annotations
 
+import itertools
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import torch.fx
+from torch.utils.checkpoint import checkpoint
 
-from magpy_core.opgraph.checkpoints import GIVEN
+from magpy_core._compat.torch.fx_targets import printable_targets
+
+CHECKPOINT = "magpy_checkpoint"
+GIVEN = "magpy_checkpoint_arguments"  # of a value: the calls of ``checkpoint`` that it is an argument of
 
 
 @dataclass
@@ -47,13 +59,8 @@ def split(
     ``i`` (the last entry: what replay needs). Placeholders belong to no segment, nor do the nodes in ``without``."""
     nodes = [n for n in graph.nodes if n.op not in ("placeholder", "output")]
     order = {n: i for i, n in enumerate(nodes)}
-    bounds = [order[c] + 1 if c in order else 0 for c in cuts]
-    segments: list[Segment] = []
-    start = 0
-    for end in [*bounds, len(nodes)]:
-        end = max(end, start)
-        segments.append(Segment([n for n in nodes[start:end] if n not in without]))
-        start = end
+    bounds = [0, *itertools.accumulate((order[c] + 1 if c in order else 0 for c in cuts), max), len(nodes)]
+    segments = [Segment([n for n in nodes[a:b] if n not in without]) for a, b in itertools.pairwise(bounds)]
     home = {n: i for i, s in enumerate(segments) for n in s.nodes}
     needed = dict.fromkeys(node for group in wanted for node in group)
     for i, segment in enumerate(segments):
@@ -64,3 +71,50 @@ def split(
         if node in home:
             segments[home[node]].outputs.append(node)
     return segments
+
+
+def _under_checkpoint(stretch: torch.fx.GraphModule, given: int) -> Callable[..., Any]:
+    """``checkpoint`` keeps its arguments, and objects if they change before the backward pass; what the function finds
+    otherwise (its parameters) is used as it is then. The first ``given`` values are the arguments."""
+
+    def run_checkpointed(*values: Any) -> Any:
+        found = values[given:]
+        return checkpoint(lambda *args: stretch(*args, *found), *values[:given], use_reentrant=False)
+
+    return run_checkpointed
+
+
+def with_checkpoints(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """``module`` with each checkpointed stretch as one call: its activations are computed again in the backward pass."""
+    graph = module.graph
+    groups: dict[int, list[torch.fx.Node]] = {}
+    for node in graph.nodes:
+        if CHECKPOINT in node.meta and node.op not in ("placeholder", "output"):
+            groups.setdefault(node.meta[CHECKPOINT], []).append(node)
+    for number, members in groups.items():
+        _group(graph, members, number)
+    if groups:
+        graph.lint()
+        module.recompile()
+    return module
+
+
+def _group(graph: torch.fx.Graph, members: list[torch.fx.Node], number: int) -> None:
+    inside = set(members)
+    used = list(dict.fromkeys(used for node in members for used in node.all_input_nodes if used not in inside))
+    given = [node for node in used if number in node.meta.get(GIVEN, ())]
+    inputs = [*given, *(node for node in used if node not in given)]
+    outputs = [node for node in members if any(user not in inside for user in node.users)]
+    stretch = Segment(members, inputs, outputs).module()
+    printable_targets(stretch)
+    with graph.inserting_after(members[-1]):
+        call = graph.call_function(_under_checkpoint(stretch, len(given)), tuple(inputs))
+    after = call
+    for i, node in enumerate(outputs):
+        with graph.inserting_after(after):
+            after = graph.call_function(operator.getitem, (call, i))
+        if GIVEN in node.meta:
+            after.meta[GIVEN] = node.meta[GIVEN]
+        node.replace_all_uses_with(after, delete_user_cb=lambda user: user not in inside)
+    for node in reversed(members):
+        graph.erase_node(node)

@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.fake import RealLeftAlone, fakify, new_fake_mode, symbolic_shapes
-from magpy_core._compat.torch.sym_size import assumptions, hint_of, sym_expression
+from magpy_core._compat.torch.fake import (
+    RealLeftAlone,
+    assumptions,
+    fakify,
+    hint_of,
+    new_fake_mode,
+    sym_expression,
+    symbolic_shapes,
+)  # fmt: skip
 from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.opgraph.scalars import Sym
@@ -58,21 +65,25 @@ class ShapeTracker:
             return torch.Size([self._number(e, int(n)) for e, n in zip(expressions, result, strict=True)])
         if what in ("size", "__len__"):
             return self._number(expressions[int(args[0]) if args else 0], result)
-        total: Any = 1  # numel, nelement
-        hint = 1
-        for e, n in zip(expressions, tensor.shape, strict=True):
-            hint *= int(n)
-            total = e if total == 1 else total if e == 1 else self._combine(operator.mul, total, e, hint)
-        return self._number(total, result)
+        times = functools.partial(self._combine, operator.mul)  # numel, nelement
+        return self._number(functools.reduce(times, [e for e in expressions if e != 1] or [1]), result)
 
     def layout_read(self) -> None:
         """Python reads a layout, which may depend on any size that varies."""
         self.hold([tensor for tensor, _ in self.ops.inputs.guarded.values()])
 
     def guard_path(self, node: torch.fx.Node) -> None:
-        """What an operation gave follows from sizes beyond its shape: from whether its input was contiguous, say."""
-        if self.vary and not self._follow(node):
+        """What an operation gave follows from sizes beyond its shape: from whether its input was contiguous, say. The path
+        that torch's own functions take up to ``node`` becomes part of the guard. Where it isn't known, since an operation on
+        the way has no shape function or one that wants plain numbers, sizes are held fixed."""
+        if not self.vary:
+            return
+        try:
+            self._node_fake(node)
+        except Exception:  # whatever torch or a custom operation raises there
             self.layout_read()
+        else:
+            self._assume()
 
     def hold(self, tensors: list[torch.Tensor]) -> None:
         """Python sees something that follows from the sizes of these: they can't vary in this capture."""
@@ -81,10 +92,9 @@ class ShapeTracker:
                 if isinstance(size, Sym):
                     self.ops.host.escape(size, self.ops.host.site)
 
-    def _combine(self, fn: Any, a: Any, b: Any, hint: int) -> Any:
-        if not isinstance(a, Sym) and not isinstance(b, Sym):
-            return fn(a, b)
-        return self.ops.scalars.call(fn, (a, b), hint)
+    def _combine(self, fn: Any, a: Any, b: Any) -> Any:
+        hint = fn(*(x.hint if isinstance(x, Sym) else x for x in (a, b)))
+        return self.ops.scalars.call(fn, (a, b), hint) if isinstance(a, Sym) or isinstance(b, Sym) else hint
 
     def _number(self, expression: Any, value: int) -> int:
         return self.ops.scalars.bind(int(value), expression) if isinstance(expression, Sym) else int(value)
@@ -110,7 +120,7 @@ class ShapeTracker:
         """A size as a Sym; one that no Sym can say is a plain int, for the very sizes that it is computed from."""
         if expr.free_symbols - self._symbols.keys():
             raise Unsupported("MP109", f"{HERE} gives Python a size that follows from data.")
-        found = self._term(expr, real)
+        found = self._term(expr)
         if found is None:
             self._hold(expr)
         return real if found is None else found
@@ -132,16 +142,6 @@ class ShapeTracker:
         found = [] if fake is None else [sym_expression(size) for size in fake.shape]
         return any(expr is not None and expr.free_symbols - self._symbols.keys() for expr in found)
 
-    def _follow(self, node: torch.fx.Node) -> bool:
-        """The path that torch's own functions take up to ``node`` becomes part of the guard. False where it isn't known: an
-        operation on the way has no shape function, or one that wants plain numbers."""
-        try:
-            self._node_fake(node)
-        except Exception:  # whatever torch or a custom operation raises there: the answer is to hold the sizes fixed
-            return False
-        self._assume()
-        return True
-
     def _assume(self) -> None:
         """Sizes were computed on a path of torch's own that depends on sizes (a pooling's last window, a transform that
         wants a plain int): they hold where those relations do."""
@@ -160,7 +160,7 @@ class ShapeTracker:
         for symbol in expr.free_symbols & self._symbols.keys():
             self.ops.host.escape(self._symbols[symbol], self.ops.host.site)
 
-    def _term(self, expr: Any, hint: int = 0) -> Any:
+    def _term(self, expr: Any) -> Any:
         """A sympy size expression as a Sym over graph-input sizes, or an int; None for one that it can't write."""
         if expr.is_Symbol:
             return self._symbols.get(expr)
@@ -169,7 +169,7 @@ class ShapeTracker:
         fn, args = _FUNCTIONS.get(type(expr).__name__), [self._term(a) for a in expr.args]
         if fn is None or None in args:
             return None
-        return functools.reduce(lambda total, a: self._combine(fn, total, a, hint), args)
+        return functools.reduce(lambda total, a: self._combine(fn, total, a), args)
 
     def _fake_of(self, tensor: torch.Tensor) -> Any:
         """The fake of a recorded tensor: an input's own, or the operation repeated on fakes."""
@@ -200,17 +200,17 @@ class ShapeTracker:
 
     def _execute(self, node: torch.fx.Node) -> Any:
         if node.op == "placeholder":
-            for n, source, tensor in self.ops.inputs.tensors:
-                if n is node:
-                    dims = {d for d in self.dims.get(source.path, ()) if d < tensor.dim()}
-                    fake = fakify(self._mode, tensor, f"x{len(self._fakes)}", dims)
-                    for d in dims:
-                        expr = sym_expression(fake.shape[d])
-                        if expr is not None and expr.is_Symbol and expr not in self._symbols:
-                            size = self.ops.host.sources.make("size", source, d)
-                            self._symbols[expr] = self.ops.scalars.source(size, int(tensor.shape[d]))
-                    return fake
-            return node.meta["magpy_hint"]
+            if "magpy_hint" in node.meta:
+                return node.meta["magpy_hint"]
+            source, tensor = next((source, tensor) for n, source, tensor in self.ops.inputs.tensors if n is node)
+            dims = {d for d in self.dims.get(source.path, ()) if d < tensor.dim()}
+            fake = fakify(self._mode, tensor, f"x{len(self._fakes)}", dims)
+            for d in dims:
+                expr = sym_expression(fake.shape[d])
+                if expr is not None and expr.is_Symbol and expr not in self._symbols:
+                    size = self.ops.host.sources.make("size", source, d)
+                    self._symbols[expr] = self.ops.scalars.source(size, int(tensor.shape[d]))
+            return fake
         fetch: Any = self._fakes.__getitem__
         target: Any = node.target
         args, kwargs = torch.fx.map_arg(node.args, fetch), torch.fx.map_arg(node.kwargs, fetch)
@@ -221,10 +221,7 @@ class ShapeTracker:
                 return target(*args, **kwargs)
             with RealLeftAlone() as above:  # a custom function, a script: it may change what it was not given
                 try:
-                    result = target(*args, **kwargs)
-                except Exception:
-                    if not above.stopped:
-                        raise
-            if not above.stopped:  # that code may have gone on without it
-                return result
-            raise Unsupported("MP109", f"{HERE} gives a size from a call that changes a tensor of its own.")
+                    return target(*args, **kwargs)
+                finally:
+                    if above.stopped:  # whatever that code has made of it
+                        raise Unsupported("MP109", f"{HERE} gives a size from a call that changes a tensor of its own.")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Container, Iterable, Iterator
+import sys
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 import torch.fx
 
+from magpy_core._compat.torch.tensor_guards import is_view, no_torch_function, tensor_users, tensors_in_storage
 from magpy_core.findings import Unsupported
-from magpy_core.opgraph import release
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 
@@ -97,14 +98,49 @@ class Values:
                 self.bind(part, self.graph.call_function(operator.getitem, (node, key)), outside, from_data)
 
     def note_made(self, result: Any) -> None:
-        self._made_bytes += release.made_bytes(result)
+        self._made_bytes += _made_bytes(result)
 
     def release_unreachable(self, outside: Container[int]) -> None:
-        """Free the memory of values that the program no longer has, once enough has been made."""
-        if self._made_bytes > release.EVERY or self.reshaped_leaf:
-            release.release_unreachable(self._known, outside, histories=self.reshaped_leaf)
-            self._made_bytes, self.reshaped_leaf = 0, False
+        """Free the memory of values that the program no longer has, once enough has been made. Eager would have freed it,
+        and a model that fits would not fit while it is recorded. What only this table refers to can't be seen again: its
+        storage is emptied, and the tensor stays, so that no other object gets its identity. ``outside``: ids to leave alone.
+        """
+        if self._made_bytes <= _EVERY and not self.reshaped_leaf:
+            return
+        unseen = {key for key, count in _references(self._known).items() if count == _OURS and key not in outside}
+        in_storage: dict[int, list[torch.Tensor]] = {}
+        for key, (tensor, _) in self._known.items():
+            if self.reshaped_leaf and key in unseen and tensor.grad_fn is not None and not is_view(tensor):
+                with no_torch_function():
+                    tensor.detach_()  # autograd's graph keeps the old shape of a leaf
+            if type(tensor) is torch.Tensor and tensor.layout is torch.strided:
+                in_storage.setdefault(tensor.untyped_storage()._cdata, []).append(tensor)
+        self._made_bytes, self.reshaped_leaf = 0, False
+        for tensors in in_storage.values():
+            freed = all(id(t) in unseen and tensor_users(t) == 1 for t in tensors)
+            if freed and tensors_in_storage(tensors[0]) == len(tensors):
+                memory = tensors[0].untyped_storage()
+                if memory.nbytes() and memory.resizable():
+                    memory.resize_(0)
 
     def clear(self) -> None:
         self._known.clear()
         self._containers.clear()
+
+
+#: Bytes that operations may make before the next search for unreachable values.
+_EVERY = 32 * 2**20
+
+
+def _references(values: Mapping[int, tuple[torch.Tensor, Any]]) -> dict[int, int]:
+    return {key: sys.getrefcount(tensor) for key, (tensor, _) in values.items()}
+
+
+_OURS = _references({0: (torch.empty(0), None)})[0]  # of a tensor that is only in such a table
+
+
+def _made_bytes(result: Any) -> int:
+    """Bytes of an operation's result. Views count too: at worst, a search comes too early."""
+    if type(result) is torch.Tensor:
+        return result.nbytes if result.layout is torch.strided else 0
+    return sum(map(_made_bytes, result)) if type(result) in (tuple, list) else 0

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from magpy_core._compat.torch.autograd import is_view
-from magpy_core._compat.torch.tensor_guards import storage_key
+from magpy_core._compat.torch.tensor_guards import is_view, storage_key
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.knowledge.operators import Fact, named
 from magpy_core.opgraph.host import Host

@@ -8,6 +8,7 @@ from typing import Any
 from magpy_core.findings import Severity, Value
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.assertions import only_raises
+from magpy_core.opgraph import conditions
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.recording.ledger import Decision
 from magpy_core.recording.tracker import Tracker
@@ -34,7 +35,7 @@ class Decisions(Tracker):
         number = what in ("value", "__index__", "item", "parts")
         code = "MP101" if not number else "MP109" if what == "parts" else "MP102"
         asserted = what == "type" or (not number and site is not None and only_raises(site, outcome))
-        condition = None if asserted else self.ledger.ops.condition(sym)
+        condition = None if asserted else conditions.condition(self.ledger.ops, sym)
         cut = condition is None and not (asserted or self.ledger.fullgraph)
         place = self.journal.places.now(site, self.journal.site).location if cut else None
         self.ledger.decisions.append(Decision(sym, outcome, last, site, asserted or self.ledger.fullgraph, condition, place))

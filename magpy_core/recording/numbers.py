@@ -114,7 +114,7 @@ class Numbers(Tracker):
             if type(result) not in kinds.NUMBER_TYPES:
                 self.escape_all(site, args)
                 return result
-            return self.computed(site, fn, tuple(self.ledger.scalars.lift(a) for a in args), result)
+            return self.computed(site, fn, tuple(self.ledger.scalars.get(a) or a for a in args), result)
 
         stack.expect(receive, lambda: self.escape_all(site, args))
 

@@ -12,8 +12,7 @@ from typing import Any
 from magpy_core._compat.torch.tensor_guards import global_check
 from magpy_core._compat.torch.torch_state import know_accelerator, random_streams, same_streams
 from magpy_core.monitor.record import belongs_to_user, record
-from magpy_core.opgraph.recorder import OpRecorder
-from magpy_core.opgraph.shadow import ShadowRecorder
+from magpy_core.opgraph.recorder import OpRecorder, ShadowRecorder
 from magpy_core.recording.entry import enter
 from magpy_core.recording.journal import FAILED
 from magpy_core.recording.ledger import Ledger

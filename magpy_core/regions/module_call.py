@@ -11,9 +11,10 @@ import weakref
 from typing import Any
 
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from magpy_core._compat.torch.eval_frame import hide
-from magpy_core._compat.torch.module_calls import COMPILED_CALL, wraps_for_processes
+from magpy_core._compat.torch.module_calls import COMPILED_CALL
 from magpy_core.regions.region import Region
 
 
@@ -55,4 +56,4 @@ def uninstall(module: nn.Module) -> None:
 
 def inner(module: nn.Module) -> nn.Module:
     """The module to compile: a wrapper that talks to other processes runs as it is, around the module that it holds."""
-    return module.module if wraps_for_processes(module) else module  # type: ignore[return-value]
+    return module.module if isinstance(module, DistributedDataParallel) else module  # type: ignore[no-any-return]

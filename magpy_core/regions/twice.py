@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from magpy_core._compat.torch.autograd import backward_pass
+from magpy_core._compat.torch.surroundings import backward_pass
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.refgraph import natives
 from magpy_core.refgraph.kinds import is_a

@@ -161,22 +161,22 @@ class Discovery:
     def _install(self) -> None:
         import torch
 
-        from magpy_core._compat.torch.module_calls import wraps_for_processes
-        from magpy_core._compat.torch.surroundings import in_backward, in_tracer
-        from magpy_core.regions.module_call import installed
+        from magpy_core._compat.torch.surroundings import backward_pass, in_tracer
 
         self._clock.mark("import_torch")
         if self._monitoring.starts_with_compiler:
             from magpy_core._compat.torch.dynamo_watch import before_first_frame
 
             ImportHook(lambda: before_first_frame(self._monitoring.start), "torch._dynamo").install()
-        self._plain = lambda: in_backward() or in_tracer()
-        self._patch_module(torch.nn.Module, torch.compiler.is_compiling, wraps_for_processes, installed)
+        self._plain = lambda: backward_pass()[0] != -1 or in_tracer()
+        self._patch_module(torch.nn.Module, torch.compiler.is_compiling)
         self._patch_optimizers(torch.optim.Optimizer, torch.compiler.is_compiling)
 
-    def _patch_module(
-        self, base: Any, is_compiling: Callable[[], bool], around: Callable[[Any], bool], compiled: Callable[[Any], Any]
-    ) -> None:
+    def _patch_module(self, base: Any, is_compiling: Callable[[], bool]) -> None:
+        from torch.nn.parallel import DistributedDataParallel
+
+        from magpy_core.regions.module_call import installed
+
         original = base.__call__
         get, clock, outermost, call = self._modules.get, self._clock, self._outermost, self._call
         monitoring = self._monitoring
@@ -188,9 +188,9 @@ class Discovery:
                 if monitoring.active or not clock.limit:
                     return original(module, *args, **kwargs)
                 return self._uncaptured(original, module, args, kwargs)
-            region = compiled(module) or get(module)  # the program's own ``magpy_core.compile`` decides
+            region = installed(module) or get(module)  # the program's own ``magpy_core.compile`` decides
             if region is None:
-                if around(module):
+                if isinstance(module, DistributedDataParallel):
                     return original(module, *args, **kwargs)  # the module inside is the region
                 region = self._find_or_none(lambda: self._new_region(self._modules, module, original))
                 if region is None:

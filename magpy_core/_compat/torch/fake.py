@@ -2,18 +2,20 @@
 
 The private modules wrapped here (`torch._subclasses`, `torch.fx.experimental.symbolic_shapes`, `torch._dynamo.source`)
 are what TorchDynamo itself uses to hand example inputs to a backend. Key functions: `new_fake_mode`, `fakify`,
-`symbolic_int`, `shape_guards`.
+`symbolic_int`, `shape_guards`; of symbolic sizes `sym_expression`, `assumptions`, `hint_of`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 # Symbolic shapes import sympy, most of a second: the functions below import them when the first graph is made.
 if TYPE_CHECKING:
@@ -52,11 +54,8 @@ def symbolic_shapes() -> Iterator[None]:
 def no_meta_logs() -> Iterator[None]:
     """torch prints a traceback where a shape function has no way with symbols; it raises too, which is answered here."""
 
-    def dropped(record: logging.LogRecord) -> bool:
-        return False
-
     log = logging.getLogger("torch._subclasses.fake_tensor")
-    log.addFilter(dropped)
+    log.addFilter(dropped := lambda record: False)
     try:
         yield
     finally:
@@ -67,28 +66,37 @@ class WritesReal(RuntimeError):
     """What runs on fake tensors was about to change a real one."""
 
 
-class RealLeftAlone:
+class RealLeftAlone(TorchDispatchMode):
     """For the program's own code (a custom function, a script) on fake tensors. It may change tensors that no one gave it as
     fakes, and a fake mode runs an operation on real tensors alone for real: WritesReal is raised before that (an interpreter
     of scripts makes another error of it), and ``stopped`` tells of it."""
 
     def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
         self.stopped = False
-        functions, operations = _real_left_alone()
-        self._modes = (functions(self), operations(self))
+        self._functions = _FunctionsLeftAlone(self)
 
     def __enter__(self) -> RealLeftAlone:
-        for mode in self._modes:
-            mode.__enter__()
+        self._functions.__enter__()  # type: ignore[no-untyped-call]
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        for mode in reversed(self._modes):
-            mode.__exit__(*exc)
+        super().__exit__(*exc)  # type: ignore[no-untyped-call]
+        self._functions.__exit__(*exc)  # type: ignore[no-untyped-call]
 
-    def stop(self, what: str) -> None:
-        self.stopped = True
-        raise WritesReal(what)
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        schema = func._schema
+        for place, arg in enumerate(schema.arguments if schema.is_mutable else ()):
+            if arg.alias_info is not None and arg.alias_info.is_write:
+                value = args[place] if place < len(args) else (kwargs or {}).get(arg.name)
+                self.check(str(func), value if isinstance(value, list | tuple) else (value,))
+        return func(*args, **(kwargs or {}))
+
+    def check(self, what: str, written: Iterable[Any]) -> None:
+        if any(isinstance(value, torch.Tensor) and not is_fake(value) for value in written):
+            self.stopped = True
+            raise WritesReal(what)
 
 
 _MEMORY = frozenset({
@@ -98,41 +106,16 @@ _MEMORY = frozenset({
 """What no operator is made of and may change a tensor, or hands its memory out to be changed."""
 
 
-@cache
-def _real_left_alone() -> tuple[type[Any], type[Any]]:
-    from torch.overrides import TorchFunctionMode
-    from torch.utils._python_dispatch import TorchDispatchMode
+class _FunctionsLeftAlone(TorchFunctionMode):
+    def __init__(self, watch: RealLeftAlone) -> None:
+        super().__init__()
+        self.watch = watch
 
-    def real(value: object) -> bool:
-        return isinstance(value, torch.Tensor) and not is_fake(value)
-
-    class Functions(TorchFunctionMode):
-        def __init__(self, watch: RealLeftAlone) -> None:
-            super().__init__()
-            self.watch = watch
-
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            name = getattr(func, "__name__", "")
-            own = name in _MEMORY or name in ("__set__", "__delete__") or (name.endswith("_") and not name.startswith("_"))
-            if own and any(real(value) for value in (*args, *(kwargs or {}).values())):
-                self.watch.stop(name)
-            return func(*args, **(kwargs or {}))
-
-    class Operations(TorchDispatchMode):
-        def __init__(self, watch: RealLeftAlone) -> None:
-            super().__init__()  # type: ignore[no-untyped-call]
-            self.watch = watch
-
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            schema = func._schema
-            for place, arg in enumerate(schema.arguments if schema.is_mutable else ()):
-                if arg.alias_info is not None and arg.alias_info.is_write:
-                    value = args[place] if place < len(args) else (kwargs or {}).get(arg.name)
-                    if any(map(real, value if isinstance(value, list | tuple) else (value,))):
-                        self.watch.stop(str(func))
-            return func(*args, **(kwargs or {}))
-
-    return Functions, Operations
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in _MEMORY or name in ("__set__", "__delete__") or (name.endswith("_") and not name.startswith("_")):
+            self.watch.check(name, (*args, *(kwargs or {}).values()))
+        return func(*args, **(kwargs or {}))
 
 
 def source(name: str) -> Any:
@@ -160,8 +143,7 @@ def symbolic_int(shape_env: ShapeEnv, value: int, name: str) -> torch.SymInt | i
     """A Python int that varies from call to call, as a backed symbol."""
     from torch.fx.experimental.symbolic_shapes import DimDynamic
 
-    symbol = shape_env.create_unspecified_symint_and_symbol(value, source(name), DimDynamic.DYNAMIC)
-    return symbol
+    return shape_env.create_unspecified_symint_and_symbol(value, source(name), DimDynamic.DYNAMIC)
 
 
 def shape_guards(shape_env: Any, placeholders: Sequence[object], names: Sequence[str]) -> list[str]:
@@ -179,12 +161,28 @@ def shape_guards(shape_env: Any, placeholders: Sequence[object], names: Sequence
 
 
 def _is_symbolic(value: object) -> bool:
-    if isinstance(value, torch.SymInt):
-        return True
-    return isinstance(value, torch.Tensor) and bool(value._has_symbolic_sizes_strides)
+    return isinstance(value, torch.SymInt) or (isinstance(value, torch.Tensor) and bool(value._has_symbolic_sizes_strides))
 
 
 def is_fake(value: object) -> bool:
     from torch._subclasses.fake_tensor import FakeTensor
 
     return isinstance(value, FakeTensor)
+
+
+def sym_expression(size: Any) -> Any:
+    """The sympy expression of a SymInt, None for a plain int."""
+    return size.node.expr if isinstance(size, torch.SymInt) else None
+
+
+def assumptions(shape_env: Any, start: int) -> list[Any]:
+    """The sympy relations that a shape environment has taken for true, from the one with index ``start`` on: which way
+    torch's own shape functions went where that depends on sizes."""
+    return [guard.expr for guard in shape_env.guards[start:]]
+
+
+def hint_of(size: Any) -> int | None:
+    """The number a size stood for when it was computed; None where only data says."""
+    if isinstance(size, torch.SymInt):
+        return size.node.hint if size.node.has_hint() else None
+    return int(size)

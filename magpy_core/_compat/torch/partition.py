@@ -32,11 +32,7 @@ def settled(
     for node in joint.graph.nodes:
         if _is_assertion(node) and "partitioner_tag" not in node.meta:  # or the backward graph computes it once more
             node.meta["partitioner_tag"] = "must_be_in_forward"
-    if not place_draws:
-        forward, backward = partition(joint, inputs, **options)
-        _copy_saved_inputs(forward, options["num_fwd_outputs"])
-        return forward, backward
-    draws = [node for node in joint.graph.nodes if _draws(node) and "recompute" not in node.meta]
+    draws = [node for node in joint.graph.nodes if place_draws and _draws(node) and "recompute" not in node.meta]
     for node in draws:  # those of checkpoints are made twice, with the state put back
         behind = node.meta.get("partitioner_tag") in ("is_backward", "must_be_in_backward")
         node.meta["partitioner_tag"] = "must_be_in_backward" if behind else "must_be_in_forward"
@@ -57,19 +53,18 @@ def _copy_saved_inputs(forward: torch.fx.GraphModule, results: int) -> None:
     """
     graph = forward.graph
     written = {n.args[0] for n in graph.nodes if n.target is torch.ops.aten.copy_.default}
-    output = next(n for n in graph.nodes if n.op == "output")
+    inputs = graph.find_nodes(op="placeholder")
+    output: Any = graph.output_node()
     outputs = list(output.args[0])
-    last = [n for n in graph.nodes if n.op == "placeholder"][-1:]
-    changed = False
-    for i, node in enumerate(outputs[results:], results):
-        if isinstance(node, torch.fx.Node) and node.op == "placeholder" and node in written:
-            with graph.inserting_after(last[0]):
-                outputs[i] = graph.call_function(torch.ops.aten.clone.default, (node,))
-            outputs[i].meta.update(node.meta, val=torch.clone(node.meta["val"]))
-            if outputs[i].meta["val"].stride() != node.meta["val"].stride():
-                raise RuntimeError("an input that is saved for the backward pass is written, and its copy has other strides")
-            changed = True
-    if changed:
+    saved = [i for i in range(results, len(outputs)) if outputs[i] in written and outputs[i] in inputs]
+    for i in saved:
+        node = outputs[i]
+        with graph.inserting_after(inputs[-1]):
+            outputs[i] = graph.call_function(torch.ops.aten.clone.default, (node,))
+        outputs[i].meta.update(node.meta, val=torch.clone(node.meta["val"]))
+        if outputs[i].meta["val"].stride() != node.meta["val"].stride():
+            raise RuntimeError("an input that is saved for the backward pass is written, and its copy has other strides")
+    if saved:
         output.args = (type(output.args[0])(outputs), *output.args[1:])
         graph.lint()
         forward.recompile()

@@ -55,9 +55,7 @@ _SETTINGS = (
     "_set_cudnn_enabled", "_set_cudnn_benchmark", "_set_cudnn_deterministic", "_set_cudnn_allow_tf32",
     "_set_cudnn_depthwise_kernel", "_cuda_set_cudnn_benchmark_limit", "_set_fp32_precision_setter",
 )  # fmt: skip
-_SETTERS = {
-    name: getattr(torch._C, name) for name in _SETTINGS if hasattr(torch._C, name)
-}  # not every torch has all of them
+_SETTERS = {name: getattr(torch._C, name, None) for name in _SETTINGS}  # not every torch has all of them
 
 
 def changes_setting(fn: Any) -> bool:

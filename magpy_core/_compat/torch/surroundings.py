@@ -87,23 +87,19 @@ def _members(names: Any) -> tuple[Any, ...]:
 _ORIGINAL_MEMBERS = _members(_MODULE)
 
 
-def replaced_functions() -> list[str]:
-    """Names of ``torch.Tensor`` that mean something else than what torch made them."""
-    names = [
+def _replaced_method() -> str | None:
+    """A name of ``torch.Tensor`` that means something else than what torch made it."""
+    names = (
         n for n, value in _TENSOR.items() if _ORIGINAL.get(n, value) is not value or (n not in _ORIGINAL and n in _NATIVE)
-    ]
-    return [*names, *(n for n in _ORIGINAL if n not in _TENSOR)]
-
-
-def function_modes() -> list[Any]:
-    """The TorchFunctionModes in force, except those of the default device, which only say where tensors are made."""
-    return [mode for mode in _get_current_function_mode_stack() if type(mode) is not DeviceContext]
+    )
+    return next(names, None) or next((n for n in _ORIGINAL if n not in _TENSOR), None)
 
 
 def foreign() -> str:
     """What is in force that a recording would disturb or miss, as a phrase; empty when there is nothing."""
-    modes = [*function_modes(), *_get_current_dispatch_mode_stack()]
-    if modes:
+    # that of the default device only says where tensors are made
+    modes = [mode for mode in _get_current_function_mode_stack() if type(mode) is not DeviceContext]
+    if modes := [*modes, *_get_current_dispatch_mode_stack()]:
         return f"the torch mode `{type(modes[-1]).__name__}`"
     if peek_interpreter_stack() is not None:
         return "a transform of torch.func (grad, vmap, jvp, ...)"
@@ -113,31 +109,26 @@ def foreign() -> str:
         return "torch.jit.trace"
     if is_fx_symbolic_tracing():
         return "torch.fx's tracing"
-    if saved_tensor_hooks():
+    # they see every tensor that autograd keeps, and may end the call there by raising
+    if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
         return "hooks of saved tensors (activation checkpointing, `save_on_cpu`)"
     if _members(_MODULE) != _ORIGINAL_MEMBERS:
         return "a replaced method of `torch.nn.Module` itself"
-    replaced = replaced_functions()
-    if replaced:
-        return f"a replaced `torch.Tensor.{replaced[0]}`"
+    if replaced := _replaced_method():
+        return f"a replaced `torch.Tensor.{replaced}`"
     if functional := _replaced_functional():
         return f"a replaced `torch.nn.functional.{functional}`"
     return ""
 
 
-def in_backward() -> bool:
-    """Whether this thread is executing a backward pass (a checkpoint's recomputation, a hook)."""
-    return bool(torch._C._current_graph_task_id() != -1)
+def backward_pass() -> tuple[int, bool]:
+    """The backward pass that runs now on this thread: its number, and whether it keeps what its graph saved."""
+    return torch._C._current_graph_task_id(), bool(torch._C._autograd._get_current_graph_task_keep_graph())
 
 
 def in_tracer() -> bool:
     """Whether ``torch.jit.trace`` is recording on this thread."""
     return torch._C._get_tracing_state() is not None
-
-
-def saved_tensor_hooks() -> bool:
-    """Whether functions of the program see every tensor that autograd keeps, and may end the call there by raising."""
-    return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
 
 
 def watched(tensors: Any) -> bool:
@@ -149,8 +140,7 @@ def watched(tensors: Any) -> bool:
 
 
 def _device_modes() -> tuple[Any, ...]:
-    stack = _get_current_function_mode_stack()
-    return tuple(mode.device if type(mode) is DeviceContext else mode for mode in stack)
+    return tuple(mode.device if type(mode) is DeviceContext else mode for mode in _get_current_function_mode_stack())
 
 
 def same_surroundings() -> Callable[[], bool]:

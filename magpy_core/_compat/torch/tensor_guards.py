@@ -20,12 +20,9 @@ def tensor_check(tensors: Sequence[torch.Tensor], dynamic_dims: Sequence[Set[int
     object. Dimensions in ``dynamic_dims[i]`` of tensor ``i`` are free (their strides too)."""
     if not tensors:
         return lambda: True
-    sizes: list[Any] = []
-    strides: list[Any] = []
-    for t, dims in zip(tensors, dynamic_dims, strict=True):
-        sizes.append([None if d in dims else int(s) for d, s in enumerate(t.shape)])
-        free = bool(dims)
-        strides.append([int(s) if (not free or s == 1) else None for s in t.stride()])
+    given = list(zip(tensors, dynamic_dims, strict=True))
+    sizes: Any = [[None if d in dims else int(s) for d, s in enumerate(t.shape)] for t, dims in given]
+    strides: Any = [[None if dims and s != 1 else int(s) for s in t.stride()] for t, dims in given]
     guards = TensorGuards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
     check: Callable[..., bool] = guards.check
     return check
@@ -131,6 +128,10 @@ def has_own_functions(cls: type) -> bool:
 def has_own_kernels(cls: type) -> bool:
     """Whether operations on instances run a ``__torch_dispatch__`` that isn't torch's."""
     return cls is not torch.Tensor and cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__  # type: ignore[attr-defined]
+
+
+def is_view(tensor: torch.Tensor) -> bool:
+    return tensor._is_view()
 
 
 def tensor_users(tensor: torch.Tensor) -> int:

@@ -6,16 +6,22 @@ import functools
 import random
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 #: Calls that only switch state of the thread: they have no tensors and no result.
 STATE_CALLS: frozenset[Any] = frozenset({torch._C._set_grad_enabled})
+_SWITCHES = frozenset({"_set_grad_enabled", "_enter_autocast", "_exit_autocast"})
+
+
+def switches_modes(target: Any) -> bool:
+    """Whether a graph node's target changes the thread's modes."""
+    return getattr(target, "__name__", "") in _SWITCHES
 
 
 #: Made once: making a device is an operation that the program's modes see.
@@ -34,8 +40,7 @@ def default_device() -> torch.device:
 @contextmanager
 def no_function_modes() -> Iterator[None]:
     """Takes every TorchFunctionMode (and the default-device mode) off this thread's stack for the time of the block."""
-    depth = len(_get_current_function_mode_stack())
-    taken = [_pop_mode() for _ in range(depth)]
+    taken = [_pop_mode() for _ in _get_current_function_mode_stack()]
     try:
         yield
     finally:
@@ -45,17 +50,37 @@ def no_function_modes() -> Iterator[None]:
             _push_mode(mode)
 
 
-def _autocast_state() -> list[tuple[str, bool, torch.dtype]]:
-    devices = ["cpu"] + [d for d in ("cuda", "xpu", "mps") if getattr(torch, d, None) is not None and _available(d)]
-    return [(d, torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in devices]
+Modes = tuple[bool, bool, torch.dtype, bool, bool, torch.dtype, int]
 
 
-def _available(device: str) -> bool:
-    return bool(getattr(torch, device).is_available())
+def get_modes() -> Modes:
+    """Grad mode and autocast of this thread."""
+    torch.autocast_increment_nesting()
+    depth = torch.autocast_decrement_nesting()
+    return (
+        torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"),
+        torch.is_autocast_cache_enabled(), torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda"), depth,
+    )  # fmt: skip
+
+
+def set_modes(modes: Modes) -> None:
+    """The modes as ``get_modes`` found them, whatever a graph that did not run to its end has left."""
+    grad, on, dtype, cache, cuda_on, cuda_dtype, depth = modes
+    torch._C._set_grad_enabled(grad)
+    torch.set_autocast_enabled("cpu", on)
+    torch.set_autocast_dtype("cpu", dtype)
+    torch.set_autocast_enabled("cuda", cuda_on)
+    torch.set_autocast_dtype("cuda", cuda_dtype)
+    torch.set_autocast_cache_enabled(cache)
+    torch.autocast_increment_nesting()
+    while torch.autocast_decrement_nesting() > depth:
+        pass
+    if depth == 0:
+        torch.clear_autocast_cache()
 
 
 @contextmanager
-def preserve_torch_state(*, without_modes: bool = True) -> Iterator[None]:
+def preserve_torch_state() -> Iterator[None]:
     """Whatever happens in the block, afterwards the program sees the torch state it had before.
 
     Covers the random streams (torch on every initialised device, Python, NumPy if loaded), grad mode, autocast and its cache
@@ -63,35 +88,21 @@ def preserve_torch_state(*, without_modes: bool = True) -> Iterator[None]:
     """
     python_random = random.getstate()
     numpy_random: Any = sys.modules["numpy"].random.get_state() if "numpy" in sys.modules else None
-    cpu_random = torch.get_rng_state()
-    cuda_random = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
-    grad = torch.is_grad_enabled()
+    streams, modes = random_streams(), get_modes()
     default_dtype = torch.get_default_dtype()
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     precision = torch.get_float32_matmul_precision()
-    autocast = _autocast_state()
-    autocast_cache = torch.is_autocast_cache_enabled()
-    with ExitStack() as stack:
-        stack.enter_context(torch._C._PreserveDispatchKeyGuard())
-        if without_modes:
-            stack.enter_context(no_function_modes())
-            stack.enter_context(_disable_current_modes())
+    with torch._C._PreserveDispatchKeyGuard(), no_function_modes(), _disable_current_modes():
         try:
             yield
         finally:
-            torch._C._set_grad_enabled(grad)
+            set_modes(modes)
             torch.set_default_dtype(default_dtype)
             torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
             if torch.get_float32_matmul_precision() != precision:
                 torch.set_float32_matmul_precision(precision)
-            for device, enabled, dtype in autocast:
-                torch.set_autocast_enabled(device, enabled)
-                torch.set_autocast_dtype(device, dtype)
-            torch.set_autocast_cache_enabled(autocast_cache)
-            torch.set_rng_state(cpu_random)
-            if cuda_random is not None:
-                torch.cuda.set_rng_state_all(cuda_random)
+            restore_streams(streams)
             random.setstate(python_random)
             if numpy_random is not None:
                 sys.modules["numpy"].random.set_state(numpy_random)
@@ -125,7 +136,13 @@ def restore_streams(states: list[torch.Tensor]) -> None:
 
 
 def set_aside(mode: Any) -> bool:
-    """Take a dispatch mode off the thread's stack for a moment, if it is the innermost one."""
+    """Take a mode off the thread's stack for a moment, if it is the innermost one of its kind."""
+    if isinstance(mode, TorchFunctionMode):
+        stack = _get_current_function_mode_stack()
+        if not stack or stack[-1] is not mode:
+            return False
+        _pop_mode()
+        return True
     depth = torch._C._len_torch_dispatch_stack()
     if not depth or torch._C._get_dispatch_stack_at(depth - 1) is not mode:
         return False
@@ -135,21 +152,7 @@ def set_aside(mode: Any) -> bool:
 
 def put_back(mode: Any) -> None:
     """Undo ``set_aside``."""
-    torch._C._push_on_torch_dispatch_stack(mode)
-
-
-def set_function_mode_aside(mode: Any) -> bool:
-    """The same for a function mode; undone by ``put_function_mode_back``."""
-    stack = _get_current_function_mode_stack()
-    if not stack or stack[-1] is not mode:
-        return False
-    _pop_mode()
-    return True
-
-
-def put_function_mode_back(mode: Any) -> None:
-    """Undo ``set_function_mode_aside``."""
-    _push_mode(mode)
+    (_push_mode if isinstance(mode, TorchFunctionMode) else torch._C._push_on_torch_dispatch_stack)(mode)
 
 
 class PlainDispatchMode(TorchDispatchMode):

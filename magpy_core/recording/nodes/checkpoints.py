@@ -17,7 +17,7 @@ import torch.utils.checkpoint
 
 from magpy_core._compat.torch.dynamo import disabled_version
 from magpy_core.findings import HERE
-from magpy_core.opgraph.checkpoints import CHECKPOINT, GIVEN
+from magpy_core.opgraph.segments import CHECKPOINT, GIVEN
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array, make_variable
+from magpy_core.opgraph.calls import LARGEST_ARRAY, array_parts, from_array, make_variable
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker

@@ -14,7 +14,7 @@ import torch
 
 from magpy_core._compat.torch.function_apply import starts_custom_function
 from magpy_core.findings import HERE
-from magpy_core.opgraph.expected import expecting
+from magpy_core.opgraph.calls import expecting
 from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operation import Operation
 from magpy_core.recording.call_stack import CallStack

@@ -11,12 +11,7 @@ from magpy_core._compat.torch.scripts import (
     ScriptMethod,
     tracers,
 )
-from magpy_core._compat.torch.torch_state import (
-    put_back,
-    put_function_mode_back,
-    set_aside,
-    set_function_mode_aside,
-)
+from magpy_core._compat.torch.torch_state import put_back, set_aside
 from magpy_core.findings import HERE
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.tracker import Tracker
@@ -56,7 +51,7 @@ class Scripts(Tracker):
             put_back(self.ledger.ops.shadow)
         if self._without_functions:
             self._without_functions = False
-            put_function_mode_back(self.ledger.ops.recorder)
+            put_back(self.ledger.ops.recorder)
 
     def compiles_itself(self, frame: Any) -> NoReturn:
         """torch.cond and its like give their arguments to a torch.compile of their own, in this frame. That works only
@@ -71,7 +66,7 @@ class Scripts(Tracker):
 
     def _leave_alone(self, text: str, hint: str) -> NoReturn:
         self._without_shadow = self._without_shadow or set_aside(self.ledger.ops.shadow)
-        self._without_functions = set_function_mode_aside(self.ledger.ops.recorder)
+        self._without_functions = set_aside(self.ledger.ops.recorder)
         self.journal.abort(text, None, "MP106", hint)
 
 

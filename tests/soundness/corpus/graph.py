@@ -387,6 +387,15 @@ def args(i):
     return (t[i % 3 : i % 3 + 4],)
 
 
+# === same_size_as_another
+def region(x, y):
+    return x + 1 if x.is_same_size(y) else x - 1
+
+
+def args(i):
+    return torch.ones(3), torch.ones(3 + i % 2)
+
+
 # === custom_function
 class Double(torch.autograd.Function):
     @staticmethod

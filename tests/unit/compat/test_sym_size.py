@@ -8,8 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from magpy_core._compat.torch.fake import fakify, new_fake_mode, symbolic_shapes
-from magpy_core._compat.torch.sym_size import assumptions, hint_of, sym_expression
+from magpy_core._compat.torch.fake import assumptions, fakify, hint_of, new_fake_mode, sym_expression, symbolic_shapes
 
 
 def test_a_slice_that_ends_before_the_end() -> None:

@@ -10,10 +10,9 @@ import torch.fx
 
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph import reads
-from magpy_core.opgraph.arguments import Arguments
 from magpy_core.opgraph.autograd import EntryState
 from magpy_core.opgraph.host import Finish
-from magpy_core.opgraph.operation import Operation
+from magpy_core.opgraph.operation import Arguments, Operation
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.recorder import OpRecorder, begin
 from magpy_core.opgraph.scalars import ScalarTable, Sym

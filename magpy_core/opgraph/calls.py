@@ -1,7 +1,8 @@
-"""Calls that are one node of a graph, and what is known of their results, since the code inside may branch on data.
+"""What a graph node runs in place of the program's own call: constructors whose operators torch's dispatch hides, and calls
+whose code may branch on data, with what is known of their results.
 
 The program has seen the result's dtype and shape and continued accordingly, so a replay whose call gives something else has
-left the recorded path. Key type: OtherResult; key function: ``expecting``.
+left the recorded path. Key functions: make_variable, from_array, expecting; key type: OtherResult.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.autograd import Variable
 
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE, Unsupported
@@ -17,6 +19,24 @@ from magpy_core.opgraph.values import tensors_in
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
+LARGEST_ARRAY = 65536  # numbers that a graph may hold as constants
+
+
+def make_variable(data: torch.Tensor) -> torch.Tensor:
+    """``Variable(data)``: the same memory, detached."""
+    made: torch.Tensor = Variable(data)
+    return made
+
+
+def from_array(numbers: list[Any], shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """A tensor of the numbers that a NumPy array held."""
+    return torch.tensor(numbers, dtype=dtype).reshape(shape)
+
+
+def array_parts(array: Any) -> tuple[list[Any], tuple[int, ...], torch.dtype]:
+    """What :func:`from_array` makes a tensor of equal content from. Raises TypeError for a dtype that torch lacks."""
+    tensor = torch.from_numpy(array)
+    return tensor.reshape(-1).tolist(), tuple(tensor.shape), tensor.dtype
 
 
 class OtherResult(Exception):
