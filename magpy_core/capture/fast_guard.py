@@ -47,10 +47,11 @@ class FastGuard:
 
     def _waiting(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._left <= 0:
+            run = None
             try:
                 run = self._arm(args, kwargs)
             except Exception:  # it only saves time: the full guard goes on alone
-                run = self._never()
+                self._never()
             if run is not None:
                 return run(args, kwargs)
         result = self._full(args, kwargs)

@@ -95,7 +95,10 @@ class Journal:
             return step(*args)
         except Exception as error:
             try:
-                self.refuse_error(error) if is_a(error, Unsupported) else self.internal_error(error)
+                if isinstance(error, Unsupported):
+                    self.refuse_error(error)
+                else:
+                    self.internal_error(error)
             except Exception:  # what fails may be the finding
                 self.refused = True
         return FAILED

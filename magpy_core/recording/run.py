@@ -11,7 +11,8 @@ from typing import Any
 
 from magpy_core._compat.torch.tensor_guards import global_check
 from magpy_core._compat.torch.torch_state import know_accelerator, random_streams, same_streams
-from magpy_core.monitor.record import belongs_to_user, record
+from magpy_core.monitor.hooks import belongs_to_user
+from magpy_core.monitor.record import record
 from magpy_core.opgraph.recorder import OpRecorder, ShadowRecorder
 from magpy_core.recording.entry import enter
 from magpy_core.recording.journal import FAILED

@@ -56,4 +56,4 @@ def uninstall(module: nn.Module) -> None:
 
 def inner(module: nn.Module) -> nn.Module:
     """The module to compile: a wrapper that talks to other processes runs as it is, around the module that it holds."""
-    return module.module if isinstance(module, DistributedDataParallel) else module  # type: ignore[no-any-return]
+    return module.module if isinstance(module, DistributedDataParallel) else module

@@ -232,8 +232,7 @@ class Region:
         start = time.perf_counter()
         outcome = Outcome()
         try:
-            recorded = run(recording, self.target, args, kwargs, outcome)
-            capture = self.build_capture(recorded, args, kwargs)
+            capture = self.build_capture(run(recording, self.target, args, kwargs, outcome), args, kwargs)
             if causes:
                 self.times.costs.recaptured(causes, time.perf_counter() - start, capture)
             if capture is not None and self._backend != "eager":
@@ -249,9 +248,7 @@ class Region:
                 raise exception
             finally:
                 exception.__context__ = context  # raising it again here set the caller's
-                # its traceback has this frame: a cycle would keep all that it leads to
-                del exception, outcome, recording
-                recorded = None
+                del exception, outcome, recording  # its traceback has this frame: a cycle would keep all that it leads to
         return outcome.result
 
     def build_capture(self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
