@@ -158,4 +158,4 @@ def test_a_lock_that_a_region_leaves(left: str) -> None:
         assert lock.locked() == (left == "acquire")
         if left == "acquire":
             lock.release()
-    assert bool(magpy_core.captures(compiled)) == (left == "both")
+    assert not magpy_core.captures(compiled), "a replay would have to take the lock"

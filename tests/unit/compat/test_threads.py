@@ -16,6 +16,7 @@ from magpy_core._compat.cpython.threads import processor_times
 def waiting(start: str) -> Iterator[tuple[threading.Event, threading.Event]]:
     """A thread that runs when told to; it gives the event that tells it to, and the one that says that it has."""
     go, done, ended, started = threading.Event(), threading.Event(), threading.Event(), threading.Event()
+    others = len(processor_times() or ())
 
     def work() -> None:
         started.set()
@@ -34,6 +35,8 @@ def waiting(start: str) -> Iterator[tuple[threading.Event, threading.Event]]:
     finally:
         go.set()
         ended.set()
+        while len(processor_times() or ()) > others:  # a thread of `_thread` cannot be joined
+            pass
 
 
 def settled() -> dict[int, int] | None:
