@@ -96,7 +96,7 @@ class Callbacks(Tracker):
         elif how is Callback.FACTORY and args and (fn is not iter or len(args) == 2):
             self.called(site, args[0], [()], ())
         elif how in (Callback.FIRST, Callback.SECOND) and args:
-            given = args[how is Callback.SECOND :]
+            given = args[1:] if how is Callback.SECOND else args
             self.called(site, given[0] if given else kwargs.get("key", kwargs.get("func")), None, args)
 
     def called(self, site: Any, fn: Any, calls: list[tuple[Any, ...]] | None, walked: Iterable[Any]) -> None:
