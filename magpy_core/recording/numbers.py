@@ -109,18 +109,15 @@ class Numbers(Tracker):
 
     def expect_computed(self, stack: CallStack, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
         """Native arithmetic on numbers that vary is about to run: its result is another."""
-
-        def receive(result: Any) -> Any:
-            if type(result) not in kinds.NUMBER_TYPES:
-                self.escape_all(site, args)
-                return result
-            return self.computed(site, fn, tuple(self.ledger.scalars.get(a) or a for a in args), result)
-
-        stack.expect(receive, lambda: self.escape_all(site, args))
+        stack.expect(lambda result: self.computed(site, fn, args, result), lambda: self.escape_all(site, args))
 
     def computed(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> Any:
         """An operation on numbers that vary gives another. Where it would raise instead, it must do so whether or not the
-        program uses the number: such a call fails the guard, or the graph."""
+        program uses the number: such a call fails the guard, or the graph. ``fn``: None if no graph can do it."""
+        if fn is None or type(result) not in kinds.NUMBER_TYPES:
+            self.escape_all(site, args)
+            return result
+        args = tuple(self.ledger.scalars.get(a) or a for a in args)
         sym = self.ledger.scalars.call(fn, args, result)
         if may_raise_in_graph(fn, args) or (sym.on_host and can_raise(fn, args)):
             self.decisions.decide(self.ledger.scalars.call(type, (sym,), type(result)), type(result), "type", site)

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch._C._dynamo.eval_frame import get_eval_frame_callback
 from torch.overrides import _get_current_function_mode_stack
 
 import magpy_core
-from magpy_core._compat.torch.eval_frame import get_eval_frame_callback
 from magpy_core.regions.api import region_of
 from tests.unit.engine_pair import outcome, same
 

@@ -5,7 +5,7 @@ Key type: Arguments.
 
 from __future__ import annotations
 
-import operator
+import itertools
 import types
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,6 @@ from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
-
-_PAIRS: tuple[type, ...] = (type({}.items()), type(iter({}.items())), zip, enumerate)
 
 
 @dataclass(eq=False)
@@ -71,33 +69,21 @@ class Arguments(Tracker):
                 self.facts.contents.whole(node, site, carry=carry)
             budget -= natives.length(v)
             if budget < 0:
-                self.journal.refuse(
-                    "MP111", f"{HERE} passes a very large container to native code: too many elements for guards.", site=site
-                )
+                text = f"{HERE} passes a very large container to native code: too many elements for guards."
+                self.journal.refuse("MP111", text, site=site)
                 return
-            if shallow is not None and depth >= shallow:
-                continue
-            stack.extend((x, depth + 1) for x in (natives.values(v) if is_a(v, dict) else natives.elements(v)))
+            if shallow is None or depth < shallow:
+                stack.extend((x, depth + 1) for x in (natives.values(v) if is_a(v, dict) else natives.elements(v)))
 
     def _getters(self, args: Any, kwargs: dict[str, Any], site: Any) -> None:
         """Native code (``sorted``, ``map``) may be handed an ``operator.attrgetter`` or the like: what that reads of the
         elements is guarded here."""
-        for v in (*args, *kwargs.values()):
-            if is_a(v, GETTERS) or entry(v).reads_attributes:
-                self._getter(v, [a for a in args if a is not v], site)
-
-    def _getter(self, getter: Any, args: list[Any], site: Any) -> None:
-        if is_a(getter, operator.itemgetter):  # the pairs these give are made by them, of what was read before
-            args = [a for a in args if type(a) not in _PAIRS]
-            if not args:
-                return
-        lists = [a for a in args if type(a) in (list, tuple)]
-        if not is_a(getter, GETTERS) or not lists or len(lists) < len(args):
-            name = getattr(getter, "__name__", type(getter).__name__)
-            self.journal.refuse(
-                "MP104", f"{HERE} passes `{name}` to native code, where its reads can't be observed.",
-                hint="Use a lambda: its reads are observed.", site=site,
-            )  # fmt: skip
-            return
-        for value in (v for a in lists for v in a):
-            self.access.natives.call_getter(site, getter, (value,))
+        for getter in (v for v in (*args, *kwargs.values()) if is_a(v, GETTERS) or entry(v).reads_attributes):
+            others = [a for a in args if a is not getter]
+            if is_a(getter, GETTERS) and others and all(type(a) in (list, tuple) for a in others):
+                for value in itertools.chain(*others):
+                    self.access.natives.call_getter(site, getter, (value,))
+            else:
+                name = getattr(getter, "__name__", type(getter).__name__)
+                text = f"{HERE} passes `{name}` to native code, where its reads can't be observed."
+                self.journal.refuse("MP104", text, hint="Use a lambda: its reads are observed.", site=site)

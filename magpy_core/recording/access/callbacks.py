@@ -29,18 +29,16 @@ from magpy_core.refgraph.kinds import is_a
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
 
-_WITH_KEY = (Callback.KEY, Callback.KEY_OF_ALL, Callback.KEY_OF_TWO)
 _NATIVE_CALLABLES = (*BUILTIN_FUNCTION, *DESCRIPTOR, functools.partial, type, *GETTERS)
 _MOST_CALLS = 1000  # of one native callback, that are looked at one by one
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+_WALKED = (*_VIEWS, range, str, bytes)
 
 
 def _elements(iterable: Any) -> list[Any] | None:
     """What iterating over a built-in container or view gives, without running anything of the user's; None if unknown."""
     tp = type(iterable)
-    if tp in _VIEWS or tp in (range, str, bytes):
-        return list(itertools.islice(iterable, _MOST_CALLS + 1))
-    if kinds.kind_of_type(tp) not in kinds.CONTAINERS or is_a(lookup.class_lookup(tp, "__iter__")[0], types.FunctionType):
+    if tp not in _WALKED and (kinds.kind_of_type(tp) not in kinds.CONTAINERS or lookup.overrides(tp, "__iter__")):
         return None
     return list(itertools.islice(natives.keys(iterable), _MOST_CALLS + 1))
 
@@ -75,36 +73,31 @@ class Callbacks(Tracker):
     consumes: bool = field(default=False, init=False)  # whether native code reads what generators and functions pass to it
     formats: bool = field(default=False, init=False)  # whether it makes text of that
     seen_at: Any = field(default=None, init=False)  # the site of the last native call whose callbacks have been looked at
-    selects: bool = field(
-        default=False, init=False
-    )  # whether the program has made iterators that decide by what a function returns
+    # whether the program has made iterators that decide by what a function returns
+    selects: bool = field(default=False, init=False)
 
     def guard(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The native ``fn`` calls what it is given: native callables among that have no events of their own."""
         self.seen_at = site
         how = entry(fn).calls
-        if how in _WITH_KEY:
-            if (key := kwargs.get("key")) is not None:
-                walked = args if how is Callback.KEY_OF_ALL and len(args) > 1 else args[0] if args else kwargs.get("a", ())
-                inserted = (args[1] if len(args) > 1 else kwargs.get("x"),) if how is Callback.KEY_OF_TWO else ()
-                elements = _elements(walked)
-                calls = None if elements is None else [(e,) for e in (*elements, *inserted)]
-                self.called(site, key, calls, (walked,))
+        if how in (Callback.KEY, Callback.KEY_OF_ALL, Callback.KEY_OF_TWO) and (key := kwargs.get("key")) is not None:
+            walked = args if how is Callback.KEY_OF_ALL and len(args) > 1 else args[0] if args else kwargs.get("a", ())
+            inserted = (args[1] if len(args) > 1 else kwargs.get("x"),) if how is Callback.KEY_OF_TWO else ()
+            elements = _elements(walked)
+            self.called(site, key, None if elements is None else [(e,) for e in (*elements, *inserted)], (walked,))
         elif how is Callback.EACH and args:
             lists = [_elements(a) for a in args[1:]]
-            known = all(one is not None for one in lists)
-            calls = [tuple(c) for c in zip(*(one or () for one in lists), strict=False)] if known else None
-            self.called(site, args[0], calls, args[1:])
+            known = [elements for elements in lists if elements is not None]
+            self.called(site, args[0], list(zip(*known, strict=False)) if len(known) == len(lists) else None, args[1:])
         elif how is Callback.SPREAD and len(args) == 2:
             each = _elements(args[1])
-            known = each is not None and all(is_a(e, (tuple, list)) for e in each)
-            self.called(site, args[0], [tuple(e) for e in each or ()] if known else None, args[1:])
+            spread = each is not None and all(is_a(e, (tuple, list)) for e in each)
+            self.called(site, args[0], [tuple(e) for e in each or ()] if spread else None, args[1:])
         elif how is Callback.FACTORY and args and (fn is not iter or len(args) == 2):
             self.called(site, args[0], [()], ())
         elif how in (Callback.FIRST, Callback.SECOND) and args:
-            index = 0 if how is Callback.FIRST else 1
-            called = args[index] if len(args) > index else kwargs.get("key", kwargs.get("func"))
-            self.called(site, called, None, args)
+            given = args[1:] if how is Callback.SECOND else args
+            self.called(site, given[0] if given else kwargs.get("key", kwargs.get("func")), None, args)
 
     def called(self, site: Any, fn: Any, calls: list[tuple[Any, ...]] | None, walked: Iterable[Any]) -> None:
         """Native code calls ``fn`` with ``calls`` (None: with values that aren't known beforehand, from ``walked``)."""
@@ -124,23 +117,14 @@ class Callbacks(Tracker):
                 self._native(site, fn, (*before, *call), keywords)
             return
         owner = getattr(fn, "__self__", None)
-        reads = entry(fn).reads_inside
+        kind, reads = kinds.kind_of(owner), entry(fn).reads_inside
         self.formats |= reads is Reads.TEXT
-        if (
-            is_a(fn, GETTERS)
-            or kinds.kind_of(owner) in kinds.CONTAINERS
-            or is_a(owner, (*MEMBER, property))
-            or (
-                reads is Reads.ANYTHING
-                and kinds.kind_of(owner) != kinds.SCALAR
-                and getattr(fn, "__module__", "") in ("builtins", None)
-            )
-        ):
+        unknown = reads is Reads.ANYTHING and kind != kinds.SCALAR and getattr(fn, "__module__", "") in ("builtins", None)
+        if unknown or is_a(fn, GETTERS) or kind in kinds.CONTAINERS or is_a(owner, (*MEMBER, property)):
             text = f"{HERE} calls a native function from native code, on values that the monitor can't observe."
             hint = "Use a comprehension or a lambda: its reads are observed."
             self.journal.refuse("MP104", text, hint=hint, site=site)
-            return
-        if reads is not Reads.NOTHING:
+        elif reads is not Reads.NOTHING:
             self.consumes = True
             self.elements_of(site, walked)
 
@@ -166,38 +150,27 @@ class Callbacks(Tracker):
         begun = call.returned
         self.calls.dispatch.dispatch(site, fn, args, kwargs)
         self.numbers.escape_hidden(site)  # what it gives is seen by native code alone
-        if fn is vars:
-            self.journal.refuse(
-                "MP104", f"{HERE} calls `vars` from native code, where its result is not observed.", site=site
-            )
         self.stack.torch = None
-        if call.returned is not begun:
-            self.refuse_unobserved(site, fn)
+        if fn is vars or call.returned is not begun:
+            self.unobservable(site, fn)()
         if call.unobserved is not None:
             call.unobserved()  # the result can't become a symbol, so what it follows from is guarded as it is
         call.receive = call.unobserved = None
         if outermost:
             self.stack.frames.pop()
 
-    def refuse_unobserved(self, site: Any, fn: Any) -> None:
-        self.journal.refuse(
-            "MP104",
-            f"{HERE} calls `{policy.shown_name(fn)}` from native code, where its result is not observed.",
-            hint="Use a comprehension or a lambda: its calls are observed.",
-            site=site,
-        )
-
     def unobservable(self, site: Any, fn: Any) -> Callable[[], None]:
         """What to do where ``fn``, whose result must be observed, is called by native code."""
-        return lambda: self.refuse_unobserved(site, fn)
+        text = f"{HERE} calls `{policy.shown_name(fn)}` from native code, where its result is not observed."
+        hint = "Use a comprehension or a lambda: its calls are observed."
+        return lambda: self.journal.refuse("MP104", text, hint=hint, site=site)
 
     def elements_of(self, site: Any, values: Iterable[Any]) -> None:
         """Native code looks into the elements of these: containers, or iterators over containers."""
-        for value in values:
-            for part in _behind(value):
-                if is_a(part, types.GeneratorType):
-                    self.consumes = True
-                else:
-                    self.access.arguments.read(site, (part,), {})
-                    if self.formats:
-                        self.facts.texts.formatted(part, site)
+        for part in itertools.chain.from_iterable(map(_behind, values)):
+            if is_a(part, types.GeneratorType):
+                self.consumes = True
+            else:
+                self.access.arguments.read(site, (part,), {})
+                if self.formats:
+                    self.facts.texts.formatted(part, site)

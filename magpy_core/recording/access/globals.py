@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.positions import current_globals
-from magpy_core.recording.facts.values import Slot
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import lookup
-from magpy_core.refgraph.fields import ABSENT, swap_entry
+from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
@@ -36,15 +35,13 @@ class Globals(Tracker):
             self.facts.roots.globals_root(d)
             return
         root, written = self.facts.roots.const_root(module, module.__name__), self.refgraph.node(d)
-        if written is not None and written.snapshot is not None:  # as functions of the module's write it, too
-            if written.snapshot.entry(name) is not d.get(name, ABSENT):
-                return
+        if written is not None and written.snapshot is not None and written.snapshot.entry(name) is not d.get(name, ABSENT):
+            return  # functions of the module's write it, too
         if name in d:
             self.facts.values.read(self.sources.attr(root.source, name), d[name], site, None)
             self.facts.functions.guard(d[name])
             return
-        table = self.sources.make("dict", root.source, None)
-        self.refgraph.read(self.sources.item(table, name), guard.ABSENT, None, site)
+        self.facts.roots.lacks(root.source, name, site)
         if lookup.class_lookup(type(module), name)[1] is not None:
             self.facts.classes.member(type(module), name, site)
         elif name != "__getattr__":
@@ -64,28 +61,19 @@ class Globals(Tracker):
 
     def globals_of(self, code: types.CodeType) -> dict[str, Any]:
         """The globals the running frame of ``code`` sees; one code object must not run with two (refused where seen)."""
-        g = self._of_code.get(code)
-        if g is None:
-            g = self._of_code[code] = current_globals()
-        return g
+        if code not in self._of_code:
+            self._of_code[code] = current_globals()
+        return self._of_code[code]
 
     def read(self, g: dict[str, Any], name: str, site: Any) -> None:
         root = self.facts.roots.globals_root(g)
-        entry = root.snapshot.content if root.snapshot is not None else None
-        if entry is not None and any(k == name and v is not g.get(name, ABSENT) for k, v in entry):
-            self._sites_read.discard(site)
-            return  # already rewritten by the region
+        if root.snapshot is not None and (entry := root.snapshot.entry(name)) is not g.get(name, ABSENT):
+            if entry is not ABSENT:
+                self._sites_read.discard(site)
+            return  # rewritten or made by the region
         source = self.sources.item(root.source, name)
         if name in g:
-            if entry is not None and all(k != name for k, _ in entry):
-                return  # made by the region
-
-            def swap(old: Any, new: Any) -> None:
-                if root.snapshot is not None:
-                    root.snapshot.content = [(k, new if k == name and e is old else e) for k, e in root.snapshot.content]
-                swap_entry(g, name, old, new)
-
-            self.facts.values.read(source, g[name], site, Slot(lambda: g.get(name), swap))
+            self.facts.values.read(source, g[name], site, self.facts.values.item_slot(root, name))
         elif name in _BUILTINS:
             self.refgraph.read(source, guard.ABSENT, None, site)
             b = self.refgraph.node(_BUILTINS) or self.refgraph.add(_BUILTINS, self.sources.const(_BUILTINS, "builtins"))
@@ -93,18 +81,13 @@ class Globals(Tracker):
         else:
             self.refgraph.read(source, guard.ABSENT, None, site)
 
-    def global_write(self, site: Any, value: Any) -> None:
+    def global_write(self, site: Any, value: Any = ABSENT) -> None:
         self.journal.site = site
         self.changed(self.globals_of(site.code), site.name, site, value)
 
-    def global_delete(self, site: Any) -> None:
-        self.global_write(site, ABSENT)
+    global_delete = global_write
 
     def changed(self, g: dict[str, Any], name: str, site: Any, value: Any) -> None:
-        root = self.facts.roots.globals_root(g)
-        self.refgraph.snapshot(root)
         # later reads of the name see the region's own value: every site of it has to be looked at again
         self._sites_read = {s for s in self._sites_read if s.name != name}
-        self.access.writes.mark_written(root, site)
-        root.forced.append(("set_item", name))
-        root.tell(name, value)
+        self.access.writes.slot_written(self.facts.roots.globals_root(g), "set_item", name, value, site)

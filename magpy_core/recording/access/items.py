@@ -15,7 +15,7 @@ from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
-from magpy_core.refgraph import hashing, kinds, natives
+from magpy_core.refgraph import hashing, kinds, lookup, natives
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
@@ -62,70 +62,54 @@ class Items(Tracker):
         elif node.kind in (kinds.LIST, kinds.TUPLE, kinds.DEQUE):
             self.sequence_item(node, key, site)
         elif node.kind == kinds.OPAQUE:
-            self.journal.refuse(
-                "MP104",
-                f"{HERE} reads an item of {a_type(obj)} from outside, whose memory no guard can watch.",
-                hint="Keep the data in a tensor or a list, or look the item up outside the region.",
-                site=site,
-            )
+            text = f"{HERE} reads an item of {a_type(obj)} from outside, whose memory no guard can watch."
+            hint = "Keep the data in a tensor or a list, or look the item up outside the region."
+            self.journal.refuse("MP104", text, hint=hint, site=site)
 
     def dict_key(self, node: Node, key: Any, site: Any) -> None:
         obj, key = node.obj, kinds.plain_key(key)
-        if type(obj) not in (dict, collections.OrderedDict, collections.defaultdict, collections.Counter) and (
-            "__getitem__" in type(obj).__dict__
-        ):
-            return  # a Python override runs; its own reads are seen
+        if lookup.overrides(type(obj), "__getitem__"):
+            return  # its own reads are seen
         if not self.facts.contents.can_probe_unobserved(node, site, key) or not hashing.hashable(key):
             return
         if is_a(key, weakref.ref):
-            self.journal.refuse(
-                "MP111",
-                "A weak reference is used as a key of a dict; it stands for another object, which no guard can watch.",
-                site=site,
-            )
-            return
-        self.dict_item(node, key, site)
+            text = "A weak reference is used as a key of a dict; it stands for another object, which no guard can watch."
+            self.journal.refuse("MP111", text, site=site)
+        else:
+            self.dict_item(node, key, site)
 
     def dict_item(self, node: Node, key: Any, site: Any) -> None:
         obj = node.obj
-        key_kind = kinds.kind_of(key)
-        if key_kind not in (kinds.SCALAR, kinds.IDENTITY) and self.refgraph.node(key) is None and key_kind != kinds.TUPLE:
-            if key_kind == kinds.TENSOR and key in self.ledger.ops.values:
-                return  # a tensor made inside can't be a key from outside
-            if key_kind == kinds.OBJECT:
-                self.facts.roots.node_for(key)
-        present = dict.__contains__(obj, key)
-        source = self.facts.contents.item_source(node, key, "dict_item")
-        if node.snapshot is not None:
-            now = dict.get(obj, key, ABSENT)
-            if node.snapshot.entry(key) is not now:
-                return
-        if present:
-            self.facts.values.read(source, dict.__getitem__(obj, key), site, self.facts.values.item_slot(node, key))
-        else:
-            self.refgraph.read(source, guard.ABSENT, None, site)
-            if hasattr(type(obj), "__missing__"):
-                self.facts.classes.member(type(obj), "__missing__", site)
-                if is_a(obj, collections.defaultdict):
-                    place = self.sources.make("field", node.source, "default_factory")
-                    self.facts.values.read(place, obj.default_factory, site)
-                    self.facts.functions.guard(obj.default_factory)
-                    if is_a(obj.default_factory, kinds.LEADING) and not is_a(obj.default_factory, type):
-                        self.access.callbacks.called(site, obj.default_factory, [()], ())
-                self.refgraph.snapshot(node)
-                self.access.writes.mark_written(node, site)
+        if is_a(key, torch.Tensor) and self.refgraph.node(key) is None and key in self.ledger.ops.values:
+            return  # a tensor made inside can't be a key from outside
+        if kinds.kind_of(key) == kinds.OBJECT:
+            self.facts.roots.node_for(key)
+        source, now = self.facts.contents.item_source(node, key), dict.get(obj, key, ABSENT)
+        if node.snapshot is not None and node.snapshot.entry(key) is not now:
+            return
+        if now is not ABSENT:
+            self.facts.values.read(source, now, site, self.facts.values.item_slot(node, key))
+            return
+        self.refgraph.read(source, guard.ABSENT, None, site)
+        if hasattr(type(obj), "__missing__"):
+            self.facts.classes.member(type(obj), "__missing__", site)
+            if is_a(obj, collections.defaultdict):
+                factory, place = obj.default_factory, self.sources.make("field", node.source, "default_factory")
+                self.facts.values.read(place, factory, site)
+                self.facts.functions.guard(factory)
+                if is_a(factory, kinds.LEADING) and not is_a(factory, type):
+                    self.access.callbacks.called(site, factory, [()], ())
+            self.access.writes.mark_written(node, site)
 
     def sequence_item(self, node: Node, key: Any, site: Any) -> None:
         obj = node.obj
-        if "__getitem__" in type(obj).__dict__ and type(obj) not in (list, tuple, collections.deque, torch.Size):
-            return
         size = natives.length(obj)
+        if lookup.overrides(type(obj), "__getitem__"):
+            return  # its own reads are seen
         if node.snapshot is not None or type(key) is not int:
             self.facts.contents.whole(node, site)
-            return
-        if not -size <= key < size:
+        elif -size <= key < size:
+            slot = self.facts.values.item_slot(node, key)
+            self.facts.values.read(self.facts.contents.item_source(node, key), natives.item(obj, key), site, slot)
+        else:
             self.refgraph.read(self.sources.make("len", node.source, None), guard.EQUAL, size, site)
-            return
-        how = "list_item" if node.kind == kinds.LIST else "item"
-        source = self.sources.make(how, node.source, int(key))
-        self.facts.values.read(source, natives.item(obj, int(key)), site, self.facts.values.item_slot(node, int(key)))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import functools
 import operator
-import string
+import re
 import types
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,15 +27,8 @@ from magpy_core.refgraph.kinds import is_a
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Calls, Facts
 
+_DEEP_FIELD = re.compile(r"\{[^{}:!]*[.[]")  # of a format string: a field by its path, also one inside a specification
 _STATE_HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__")
-
-
-def _fields(text: str) -> Iterator[str]:
-    """The fields of a format string, those in format specifications too."""
-    for _, field, spec, _ in string.Formatter().parse(text):
-        if field is not None:
-            yield field
-            yield from _fields(spec or "")
 
 
 @dataclass(eq=False)
@@ -117,11 +109,7 @@ class Natives(Tracker):
 
     def format_fields(self, site: Any, text: str) -> None:
         """``text.format(...)``: fields that name attributes or items read these of the arguments."""
-        try:
-            deep = any("." in field or "[" in field for field in _fields(text))
-        except ValueError:
-            return  # the program's own call raises the same
-        if deep:
+        if _DEEP_FIELD.search(str.replace(text, "{{", "")):
             text = f"{HERE} looks up attributes or items in a format string, which events can't show."
             self.journal.refuse("MP104", text, hint="Use an f-string.", site=site)
 

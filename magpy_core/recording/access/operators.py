@@ -27,6 +27,11 @@ _VALUES = frozenset({int, float, complex, str, bytes})
 _FIXED_TRUTH = (types.FunctionType, types.ModuleType, type)
 
 
+def _arithmetic(site: Any) -> Any:
+    """The function that computes what an operator or an in-place one does with numbers."""
+    return BINARY.get((site.name or "").removesuffix("="))
+
+
 @dataclass(eq=False)
 class Operators(Tracker):
     """Handlers of operators."""
@@ -38,26 +43,17 @@ class Operators(Tracker):
     access: Access
 
     def binary(self, site: Any, lhs: Any, rhs: Any) -> None:
-        tl, tr = type(lhs), type(rhs)
-        if tl in kinds.NUMBER_TYPES and tr in kinds.NUMBER_TYPES:
-            if self.ledger.scalars and (
-                self.ledger.scalars.get(lhs) is not None or self.ledger.scalars.get(rhs) is not None
-            ):
+        if type(lhs) in kinds.NUMBER_TYPES and type(rhs) in kinds.NUMBER_TYPES:
+            if self.numbers.carries((lhs, rhs), {}):
                 self.journal.site = site
-                self.numbers.escape_raising(BINARY.get((site.name or "").removesuffix("=")), (lhs, rhs), site)
+                self.numbers.escape_raising(_arithmetic(site), (lhs, rhs), site)
             return
         self.journal.site = site
         if self.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             self.facts.classes.operands(site, lhs, rhs)
             return
-        if self.ledger.scalars:
-            for v in (lhs, rhs):
-                if type(v) in kinds.NUMBER_TYPES:
-                    sym = self.ledger.scalars.get(v)
-                    if sym is not None:
-                        self.numbers.escape(sym, site)
-            if site.name == "%" and is_a(lhs, str):
-                self.numbers.escape_all(site, rhs)
+        into_text = site.name == "%" and is_a(lhs, str)
+        self.numbers.escape_all(site, *(v for v in (lhs, rhs) if into_text or type(v) in kinds.NUMBER_TYPES))
         in_place = site.name is not None and site.name.endswith("=")
         if in_place and kinds.kind_of(lhs) in kinds.CONTAINERS:
             self.access.writes.counted(lhs)
@@ -75,13 +71,12 @@ class Operators(Tracker):
             if in_place and side == "l" and node.kind in (kinds.LIST, kinds.SET, kinds.DEQUE, kinds.DICT):
                 self.refgraph.snapshot(node)
                 self.access.writes.mark_written(node, site)
-                method = {"+=": "__iadd__", "|=": "update"}.get(site.name or "")
-                if method is None or not self.access.writes.blind_write(node, method, (rhs,), {}):
-                    node.forced.append((site.name or "", None))
-                    self.facts.contents.whole(node, site)
-            else:
-                self.facts.contents.whole(node, site)
-        if site.name == "%" and is_a(lhs, str):
+                method = {"+=": "__iadd__", "|=": "update"}.get(site.name)
+                if method is not None and self.access.writes.blind_write(node, method, (rhs,), {}):
+                    continue
+                node.forced.append((site.name, None))
+            self.facts.contents.whole(node, site)
+        if into_text:
             self.access.arguments.read(site, (rhs,), {})
             for v in rhs if is_a(rhs, tuple) else (rhs,):
                 self.facts.texts.formatted(v, site)
@@ -89,18 +84,9 @@ class Operators(Tracker):
     def binary_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
         if self.arrays._plain and (self.arrays.is_plain_array(lhs) or self.arrays.is_plain_array(rhs)):
             self.arrays.operator_result((lhs, rhs), result)
-        if not self.ledger.scalars or type(lhs) not in kinds.NUMBER_TYPES or type(rhs) not in kinds.NUMBER_TYPES:
+        if not self.numbers.carries((lhs, rhs), {}):
             return result
-        a, b = self.ledger.scalars.get(lhs), self.ledger.scalars.get(rhs)
-        if a is None and b is None:
-            return result
-        fn = BINARY.get((site.name or "").removesuffix("=") if site.name != "=" else "")
-        if fn is None or type(result) not in kinds.NUMBER_TYPES:
-            for sym in (a, b):
-                if sym is not None:
-                    self.numbers.escape(sym, site)
-            return result
-        return self.numbers.computed(site, fn, (a or lhs, b or rhs), result)
+        return self.numbers.computed(site, _arithmetic(site), (lhs, rhs), result)
 
     def unary(self, site: Any, value: Any) -> None:
         self.arrays.memory_read(site, value)
@@ -108,29 +94,18 @@ class Operators(Tracker):
             self.facts.classes.special_methods(value, site)
 
     def unary_result(self, site: Any, value: Any, result: Any) -> Any:
-        if not self.ledger.scalars or type(value) not in kinds.NUMBER_TYPES:
+        if not self.numbers.carries((value,), {}):
             return result
-        sym = self.ledger.scalars.get(value)
-        if sym is None:
-            return result
-        fn = UNARY.get(site.name or "")
-        if fn is None or type(result) not in kinds.NUMBER_TYPES:
-            self.numbers.escape(sym, site)
-            return result
-        return self.numbers.computed(site, fn, (sym,), result)
+        return self.numbers.computed(site, UNARY.get(site.name or ""), (value,), result)
 
     def compare(self, site: Any, lhs: Any, rhs: Any) -> None:
-        tl, tr = type(lhs), type(rhs)
-        if tl in kinds.NUMBER_TYPES and tr in kinds.NUMBER_TYPES:
-            if self.ledger.scalars:
-                a, b = self.ledger.scalars.get(lhs), self.ledger.scalars.get(rhs)
-                if a is not None or b is not None:
-                    self.journal.site = site
-                    fn = COMPARE[site.name or "=="]
-                    outcome = fn(lhs, rhs)
-                    self.decisions.decide(
-                        self.ledger.scalars.call(fn, (a or lhs, b or rhs), outcome), outcome, "compare", site
-                    )
+        if type(lhs) in kinds.NUMBER_TYPES and type(rhs) in kinds.NUMBER_TYPES:
+            if self.numbers.carries((lhs, rhs), {}):
+                self.journal.site = site
+                fn, scalars = COMPARE[site.name or "=="], self.ledger.scalars
+                outcome = fn(lhs, rhs)
+                sym = scalars.call(fn, (scalars.lift(lhs), scalars.lift(rhs)), outcome)
+                self.decisions.decide(sym, outcome, "compare", site)
             return
         self.journal.site = site
         if self.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
@@ -144,15 +119,12 @@ class Operators(Tracker):
                 self.facts.classes.special_methods(v, site)
             if kind == kinds.OBJECT:
                 self.facts.classes.member(type(v), "__eq__", site)
-                node = self.facts.roots.node_for(v)
-                raw, _ = lookup.class_lookup(type(v), "__eq__")
-                if node is not None and raw is object.__eq__:
-                    other = rhs if v is lhs else lhs
-                    self.is_(site, v, other)
+                known = self.facts.roots.node_for(v) is not None
+                if known and lookup.class_lookup(type(v), "__eq__")[0] is object.__eq__:
+                    self.is_(site, lhs, rhs)
         self.access.arguments.read(site, (lhs, rhs), {})
 
     def is_(self, site: Any, lhs: Any, rhs: Any) -> None:
-        a, b = self.refgraph.node(lhs), self.refgraph.node(rhs)
         if type(lhs) in _VALUES and type(rhs) is type(lhs):
             self.journal.site = site
             self.numbers.escape_all(site, lhs, rhs)
@@ -160,10 +132,9 @@ class Operators(Tracker):
                 # whether two equal values are one object is not a function of anything a guard watches
                 self.journal.refuse("MP103", f"{HERE} compares two `{type(lhs).__name__}` values by identity.", site=site)
             return
-        if a is None or b is None or a.kind == kinds.IDENTITY or b.kind == kinds.IDENTITY:
-            return
-        self.journal.site = site
-        if a is not b:
+        a, b = self.refgraph.node(lhs), self.refgraph.node(rhs)
+        if a is not None and b is not None and a is not b and kinds.IDENTITY not in (a.kind, b.kind):
+            self.journal.site = site
             self.refgraph.read(a.source, guard.NOT_SAME_AS, b.source, site)
 
     def known_identity(self, value: Any, site: Any) -> bool:
@@ -202,13 +173,9 @@ class Operators(Tracker):
             self.facts.contents.identified(site, False, item, container)
             return
         if is_a(item, weakref.ref) and node.kind == kinds.SET:  # a guard on its object would keep that alive
-            self.journal.refuse(
-                "MP111",
-                "A weak reference is looked up in a set; it stands for another object, which no guard can watch.",
-                site=site,
-            )
-            return
-        if node.kind == kinds.DICT:
+            text = "A weak reference is looked up in a set; it stands for another object, which no guard can watch."
+            self.journal.refuse("MP111", text, site=site)
+        elif node.kind == kinds.DICT:
             self.access.items.dict_key(node, item, site)
         elif node.kind in kinds.CONTAINERS:
             self.facts.contents.whole(node, site)
@@ -217,9 +184,6 @@ class Operators(Tracker):
     def truth(self, site: Any, value: Any) -> None:
         tp = type(value)
         if tp is bool or value is None:
-            return
-        if is_a(value, torch.Tensor):
-            self.journal.site = site
             return
         if tp in kinds.NUMBER_TYPES:
             sym = self.ledger.scalars.get(value) if self.ledger.scalars else None
@@ -232,11 +196,10 @@ class Operators(Tracker):
         kind = kinds.kind_of(value)
         if kind in kinds.CONTAINERS:
             node = self.facts.roots.node_for(value)
-            if node is not None:
-                if node.snapshot is not None:
-                    self.facts.contents.length(node, site)
-                else:
-                    self.refgraph.read(node.source, guard.TRUTH, bool(len(value)), site)
+            if node is not None and node.snapshot is not None:
+                self.facts.contents.length(node, site)
+            elif node is not None:
+                self.refgraph.read(node.source, guard.TRUTH, bool(len(value)), site)
         elif kind == kinds.OBJECT and not is_a(value, _FIXED_TRUTH):
             self.facts.classes.member(tp, "__bool__", site)
             if lookup.missing(lookup.class_lookup(tp, "__bool__")[0]):

@@ -35,9 +35,7 @@ if TYPE_CHECKING:
 WRAPPERS = (property, functools.cached_property, staticmethod, classmethod, LRU_CACHE)
 """Objects around functions that a program may give attributes, or another ``__doc__``."""
 # C-level attributes of built-in objects that are fixed once the object's identity is.
-_FIXED_FIELDS = frozenset(
-    {"__name__", "__qualname__", "__module__", "__doc__", "__class__", "__objclass__", "__mro__", "__bases__"}
-)
+_FIXED_FIELDS = {"__name__", "__qualname__", "__module__", "__doc__", "__class__", "__objclass__", "__mro__", "__bases__"}
 _STORAGES = (torch.UntypedStorage, torch.TypedStorage)
 _SEEN = (types.FunctionType, *GETTERS)  # getters whose reads are seen
 _TUPLE_FIELD = type(collections.namedtuple("_OfOne", "field").field)  # type: ignore[attr-defined]
@@ -69,11 +67,6 @@ class Reads(Tracker):
         else:  # a module's tables are looked through by its ``__getattr__``
             self.absent_attr(node, obj, name, site)
 
-    def descriptor_read(self, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
-        """``obj.name`` is a data descriptor: a property over a getter has no frame."""
-        if is_a(found.value, property) and is_a(found.value.fget, GETTERS):
-            self.access.natives.call_getter(site, found.value.fget, (obj,))
-
     def cell_read(self, site: Any, cell: Any) -> None:
         node = self.refgraph.node(cell)
         if node is None:
@@ -94,9 +87,8 @@ class Reads(Tracker):
             if cell_value(cell) is old:
                 cell.cell_contents = new
 
-        self.facts.values.read(
-            self.sources.make("cell", node.source, None), value, site, Slot(lambda: cell_value(cell), swap_cell)
-        )
+        slot = Slot(lambda: cell_value(cell), swap_cell)
+        self.facts.values.read(self.sources.make("cell", node.source, None), value, site, slot)
 
     def attr_read(self, site: Any, obj: Any) -> None:
         self.journal.site = site
@@ -110,13 +102,9 @@ class Reads(Tracker):
         mro = tp.__mro__
         after = mro[mro.index(cls) + 1 :] if cls in mro else ()
         self.facts.classes.shape(tp, site)
-        for k in after:
-            if name in k.__dict__:
-                if kinds.is_heap_type(k):
-                    raw = k.__dict__[name]
-                    source = self.sources.attr(self.facts.roots.const_root(k).source, name)
-                    self.facts.classes.class_value(source, raw, site)
-                return
+        owner = next((k for k in after if name in k.__dict__), None)
+        if owner is not None:
+            self.facts.classes.class_value(owner, name, owner.__dict__[name], site)
 
     def attr(self, obj: Any, name: str, site: Any) -> None:
         """``obj.name`` is about to be read."""
@@ -128,37 +116,31 @@ class Reads(Tracker):
         elif issubclass(tp, threading.local):
             self.thread_local(site)
         if (name in _POINTERS and kinds.holds_memory(tp)) or tp in _STORAGES:
-            self.journal.refuse(
-                "MP102", f"{HERE} gives an array's memory to Python, where the graph can't follow.", site=site
-            )
-        if is_a(obj, torch.Tensor):
-            self.read_tensor_attr(obj, name, site)
-            return
-        if tp is types.ModuleType or is_a(obj, types.ModuleType):
-            raw = None if tp is types.ModuleType else lookup.class_lookup(tp, name)[0]
-            if hasattr(type(raw), "__set__"):  # a setting that looks like a global: torch.backends.cudnn.enabled
-                self.facts.classes.member(tp, name, site)
-                return
-            self.access.globals.read_module(obj, name, site)
-            return
-        if is_a(obj, type):
-            self.facts.classes.read_attr(obj, name, site)
-            return
+            text = f"{HERE} gives an array's memory to Python, where the graph can't follow."
+            self.journal.refuse("MP102", text, site=site)
         kind = kinds.kind_of_type(tp)
-        if kind == kinds.SCALAR:
-            return
-        if kind == kinds.IDENTITY and not is_a(obj, enum.Enum):
-            if is_a(obj, types.FunctionType):
-                self.facts.functions.read_attr(obj, name, site)
-            elif type(obj) in WRAPPERS:
-                self.facts.functions.read_wrapper_attr(obj, name, site)
-            return
-        if tp is super:
+        if kind == kinds.TENSOR:
+            self.read_tensor_attr(obj, name, site)
+        elif is_a(obj, types.ModuleType):
+            if tp is not types.ModuleType and hasattr(type(lookup.class_lookup(tp, name)[0]), "__set__"):
+                self.facts.classes.member(tp, name, site)  # a setting that looks like a global: torch.backends.cudnn.enabled
+            else:
+                self.access.globals.read_module(obj, name, site)
+        elif is_a(obj, type):
+            self.facts.classes.read_attr(obj, name, site)
+        elif tp is types.FunctionType:
+            self.facts.functions.read_attr(obj, name, site)
+        elif tp in WRAPPERS:
+            self.facts.functions.read_wrapper_attr(obj, name, site)
+        elif tp is super:
             self.read_super(obj.__thisclass__, obj.__self__, name, site)
-            return
-        if is_a(obj, torch.jit.ScriptModule):
+        elif is_a(obj, torch.jit.ScriptModule):
             self.journal.refuse_compiled_code(f"`{obj.original_name}`, a torch.jit module,")
-            return
+        elif is_a(obj, enum.Enum) or kind not in (kinds.SCALAR, kinds.IDENTITY):
+            self._object_attr(obj, name, site)
+
+    def _object_attr(self, obj: Any, name: str, site: Any) -> None:
+        tp = type(obj)
         node = self.facts.roots.node_for(obj)
         found = lookup.resolve(obj, name)
         if found.where == "override":
@@ -167,78 +149,58 @@ class Reads(Tracker):
             return  # their own reads are seen
         if found.in_class or found.where in ("python", "absent"):
             self.facts.classes.member(tp, name, site)
-        if found.where == "data":
-            self.descriptor_read(obj, name, found, site)
-        if found.where == "absent" and kinds.is_heap_type(tp):
+        if found.where == "data" and is_a(found.value, property) and is_a(found.value.fget, GETTERS):  # it has no frame
+            self.access.natives.call_getter(site, found.value.fget, (obj,))
+        elif found.where == "absent" and kinds.is_heap_type(tp):
             self.facts.classes.read_field(tp, "__name__", site)  # what is raised has it in its text
-        if found.where == "python":
+        elif found.where == "python":
             self.facts.classes.member(tp, "__getattr__", site)
         if node is None:
             self.read_internal_attr(obj, name, found, site)
-            return
-        self.external_attr(node, obj, name, found, site)
+        else:
+            self.external_attr(node, obj, name, found, site)
 
     def read_internal_attr(self, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
         """An internal object: only what its class holds comes from outside."""
         if is_a(obj, BaseException):
             self.facts.texts.names_in_error(obj)
-        if found.where == "class" and found.owner is not None and kinds.is_heap_type(found.owner):
-            self.facts.classes.class_value(
-                self.sources.attr(self.facts.roots.const_root(found.owner).source, name), found.value, site
-            )
-        elif found.where == "getset" and name == "__self__":
-            return
+        if found.where == "class":
+            self.facts.classes.class_value(found.owner, name, found.value, site)
 
     def external_attr(self, node: Node, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
         where = found.where
-        entry = node.snapshot.attr(name) if node.snapshot is not None else None
+        if where in ("instance", "slot") and node.snapshot is not None and node.snapshot.attr(name) is not found.value:
+            return
         if where == "instance":
-            if node.snapshot is not None and entry is not found.value:
-                return
             self.facts.classes.shape(type(obj), site)
             self.facts.classes.guard_shadowed_class_attr(type(obj), name, site)
-            self.facts.values.read(
-                self.sources.attr(node.source, name), found.value, site, self.facts.values.attr_slot(obj, name, node)
-            )
+            slot = self.facts.values.attr_slot(node, name)
+            self.facts.values.read(self.sources.attr(node.source, name), found.value, site, slot)
         elif where == "odd":
             self.facts.classes.shape(type(obj), site)
             self.custom_dict_attr(node, obj, name, site)
         elif where == "module":
-            table = instance_dict(obj)[found.table]  # type: ignore[index]
             self.absent_attr(node, obj, name, site)
-            for earlier in lookup.MODULE_TABLES:
-                members = instance_dict(obj)[earlier]  # type: ignore[index]
-                source = self.sources.attr(node.source, earlier)
-                if earlier == found.table:
-                    table_node = self.refgraph.node(members)
-                    if table_node is not None and table_node.snapshot is not None:
-                        before = dict(table_node.snapshot.content)
-                        if before.get(name, ABSENT) is not table[name]:
-                            return
-                    self.facts.values.read(self.sources.item(source, name), found.value, site)
-                    return
-                self.absent_member(node, obj, earlier, name, site)
+            self.absent_members(node, obj, lookup.MODULE_TABLES[: lookup.MODULE_TABLES.index(found.table)], name, site)
+            members = self.refgraph.node((instance_dict(obj) or {})[found.table])
+            if members is None or members.snapshot is None or members.snapshot.entry(name) is found.value:
+                source = self.sources.item(self.sources.attr(node.source, found.table), name)
+                self.facts.values.read(source, found.value, site)
+        elif where == "slot" and found.value is ABSENT:
+            self.facts.values.read(self.sources.make("filled", node.source, name), False, site)
         elif where == "slot":
-            if node.snapshot is not None and entry is not found.value:
-                return
-            if found.value is ABSENT:
-                self.facts.values.read(self.sources.make("filled", node.source, name), False, site)
-            else:
-                source = self.sources.make("slot", node.source, name)
 
-                def swap_slot(old: Any, new: Any) -> None:
-                    if node.snapshot is not None and node.snapshot.slots is not None:
-                        swap_entry(node.snapshot.slots, name, old, new)
-                    if slot_value(obj, name) is old:
-                        lookup.class_lookup(type(obj), name)[0].__set__(obj, new)
+            def swap_slot(old: Any, new: Any) -> None:
+                if node.snapshot is not None and node.snapshot.slots is not None:
+                    swap_entry(node.snapshot.slots, name, old, new)
+                if slot_value(obj, name) is old:
+                    lookup.class_lookup(type(obj), name)[0].__set__(obj, new)
 
-                self.facts.values.read(source, found.value, site, Slot(lambda: slot_value(obj, name), swap_slot))
+            slot = Slot(lambda: slot_value(obj, name), swap_slot)
+            self.facts.values.read(self.sources.make("slot", node.source, name), found.value, site, slot)
         elif where == "class":
             self.absent_attr(node, obj, name, site)
-            if found.owner is not None and kinds.is_heap_type(found.owner):
-                self.facts.classes.class_value(
-                    self.sources.attr(self.facts.roots.const_root(found.owner).source, name), found.value, site
-                )
+            self.facts.classes.class_value(found.owner, name, found.value, site)
         elif where == "getset":
             self.getset(node, obj, name, site)
         elif where == "data":
@@ -248,8 +210,7 @@ class Reads(Tracker):
             if where == "python":
                 self.native_getattr(obj, found.value, name, site)
             elif is_a(obj, nn.Module):
-                for table in lookup.MODULE_TABLES:
-                    self.absent_member(node, obj, table, name, site)
+                self.absent_members(node, obj, lookup.MODULE_TABLES, name, site)
 
     def module_member(self, module: Any, name: str, site: Any) -> None:
         """``nn.Module.__getattr__`` itself, which the program's own ``__getattr__`` or ``__getattribute__`` calls."""
@@ -264,18 +225,16 @@ class Reads(Tracker):
         elif kinds.is_heap_type(type(raw)) or (type(raw) is property and is_a(raw.fget, _SEEN)):
             return  # its reads are seen
         elif type(raw) is not property or raw.fget is not None:
-            self.journal.refuse(
-                "MP111", f"{HERE} reads `.{name}`, a property implemented in C that no guard can watch.", site=site
-            )
+            text = f"{HERE} reads `.{name}`, a property implemented in C that no guard can watch."
+            self.journal.refuse("MP111", text, site=site)
 
     def native_getattr(self, obj: Any, getter: Any, name: str, site: Any) -> None:
         """``__getattr__ = dict.__getitem__`` and the like: what C reads is shown by no event."""
         if is_a(getter, DESCRIPTOR):
             self.access.callbacks.called(site, getter, [(obj, name)], ())
         elif not is_a(getter, (*_SEEN, staticmethod, classmethod)):
-            self.journal.refuse(
-                "MP111", f"{HERE} looks up `{name}` through {a_type(getter)}, which no guard can watch.", site=site
-            )
+            text = f"{HERE} looks up `{name}` through {a_type(getter)}, which no guard can watch."
+            self.journal.refuse("MP111", text, site=site)
 
     def custom_dict_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
         """An attribute, or that there is none, of an object whose ``__dict__`` is a dict of another class: of itself."""
@@ -284,7 +243,7 @@ class Reads(Tracker):
         elif dict.__contains__(node.obj, name):
             self.access.items.dict_item(node, name, site)
         elif node.snapshot is None or all(key != name for key, _ in node.snapshot.content):
-            self.refgraph.read(self.facts.contents.item_source(node, name, "dict_item"), guard.ABSENT, None, site)
+            self.refgraph.read(self.facts.contents.item_source(node, name), guard.ABSENT, None, site)
 
     def _refuse_custom_dict(self, obj: Any, site: Any) -> None:
         """Two objects hold one state, and the dict may make entries when a guard looks."""
@@ -295,19 +254,18 @@ class Reads(Tracker):
         """The instance itself has no attribute ``name`` (unless the region removed it)."""
         if odd_dict(obj) is not None:
             self.custom_dict_attr(node, obj, name, site)
+        elif node.snapshot is not None and node.snapshot.attr(name) is not ABSENT:
             return
-        if node.snapshot is not None and node.snapshot.attr(name) is not ABSENT:
-            return
-        if instance_dict(obj) is not None and name != "__class__":
-            base = self.sources.make("dict", node.source, None)
-            self.refgraph.read(self.sources.item(base, name), guard.ABSENT, None, site)
+        elif instance_dict(obj) is not None and name != "__class__":
+            self.facts.roots.lacks(node.source, name, site)
 
-    def absent_member(self, node: Node, module: Any, table: str, name: str, site: Any) -> None:
-        """A module's table has no ``name`` (unless the region took it out)."""
-        held = self.refgraph.node((instance_dict(module) or {}).get(table))
-        if held is None or held.snapshot is None or held.snapshot.entry(name) is ABSENT:
-            source = self.sources.item(self.sources.attr(node.source, table), name)
-            self.refgraph.read(source, guard.ABSENT, None, site)
+    def absent_members(self, node: Node, module: Any, tables: tuple[str, ...], name: str, site: Any) -> None:
+        """A module's tables have no ``name`` (unless the region took it out)."""
+        for table in tables:
+            held = self.refgraph.node((instance_dict(module) or {}).get(table))
+            if held is None or held.snapshot is None or held.snapshot.entry(name) is ABSENT:
+                source = self.sources.item(self.sources.attr(node.source, table), name)
+                self.refgraph.read(source, guard.ABSENT, None, site)
 
     def getset(self, node: Node, obj: Any, name: str, site: Any) -> None:
         """An attribute implemented in C: of a built-in object (bound method, partial, slice, range, exception)."""
@@ -322,18 +280,16 @@ class Reads(Tracker):
                 dict_node = self.refgraph.add(d, self.sources.make("dict", node.source, None))
                 # one state under two handles: the dict's entry content is the object's entry attributes
                 self.refgraph.snapshot(dict_node).content = list((snapshot.attrs or {}).items())
-            return
-        if name in _FIXED_FIELDS:
-            return
-        try:
-            value = object.__getattribute__(obj, name)
-        except AttributeError:
-            return
-        kind = kinds.kind_of(value)
-        if kind == kinds.OPAQUE:
-            self.journal.refuse("MP111", f"{HERE} reads `.{name}` of {a_type(obj)}, which no guard can watch.", site=site)
-            return
-        self.facts.values.read(self.sources.make("field", node.source, name), value, site)
+        elif name not in _FIXED_FIELDS:
+            try:
+                value = object.__getattribute__(obj, name)
+            except AttributeError:
+                return
+            if kinds.kind_of(value) == kinds.OPAQUE:
+                text = f"{HERE} reads `.{name}` of {a_type(obj)}, which no guard can watch."
+                self.journal.refuse("MP111", text, site=site)
+            else:
+                self.facts.values.read(self.sources.make("field", node.source, name), value, site)
 
     def read_tensor_attr(self, obj: torch.Tensor, name: str, site: Any) -> None:
         """Python-level attributes hung on a tensor; everything else passes through the operator recorder."""
@@ -351,9 +307,7 @@ class Reads(Tracker):
             if node is not None:
                 self.facts.values.read(self.sources.attr(node.source, name), d[name], site, None)
             elif obj not in self.ledger.ops.values:
-                self.journal.refuse(
-                    "MP111", f"{HERE} reads `.{name}` of a tensor that the monitor can't trace to a source.", site=site
-                )
+                text = f"{HERE} reads `.{name}` of a tensor that the monitor can't trace to a source."
+                self.journal.refuse("MP111", text, site=site)
         elif node is not None:  # an attribute of its own would come before a method of the class
-            own = self.sources.make("dict", node.source, None)
-            self.refgraph.read(self.sources.item(own, name), guard.ABSENT, None, site)
+            self.facts.roots.lacks(node.source, name, site)

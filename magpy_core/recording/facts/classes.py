@@ -30,6 +30,11 @@ _CLASS_NAMES = frozenset({"__name__", "__qualname__"})
 _CLASS_TREE = frozenset({"__bases__", "__mro__", "__base__"})
 
 
+def _is_compared(cls: type) -> bool:
+    """Whether guards compare the names in a class: it is no library's."""
+    return kinds.is_heap_type(cls) and not module_of(cls).startswith(lookup.LIBRARIES)
+
+
 def _belongs_elsewhere(raw: Any) -> bool:
     if is_a(raw, BUILTIN_FUNCTION):
         return kinds.kind_of(bound_object(raw)) not in (kinds.IDENTITY, kinds.SCALAR)
@@ -53,7 +58,7 @@ class Classes(Tracker):
         self.shape(tp, site)
         self.not_overridden(tp, name, owner, site)
         if owner is not None and kinds.is_heap_type(owner):
-            source = self.sources.attr(self.facts.roots.const_root(owner).source, name)
+            source = self.facts.roots.attribute(owner, name)
             if kinds.kind_of(raw) == kinds.IDENTITY:
                 self.refgraph.read(source, guard.IS, raw, site)
             elif hasattr(type(raw), "__get__"):
@@ -63,13 +68,11 @@ class Classes(Tracker):
                 self.refgraph.read(source, guard.TYPE, type(raw), site)
             self.facts.functions.guard(raw)
 
-    def class_value(self, source: Any, raw: Any, site: Any) -> None:
-        """A class attribute was read: methods by identity, data by value."""
-        if is_a(raw, (staticmethod, classmethod)):
-            self.refgraph.read(source, guard.IS, raw, site)
-            self.facts.functions.guard(raw.__func__)
+    def class_value(self, owner: type | None, name: str, raw: Any, site: Any) -> None:
+        """An attribute was read of a class: methods by identity, data by value. Those of built-in classes do not change."""
+        if owner is None or not kinds.is_heap_type(owner):
             return
-        self.facts.values.read(source, raw, site)
+        self.facts.values.read(self.facts.roots.attribute(owner, name), raw, site)
         self.facts.functions.guard(raw)
         self.descriptor(raw, site)
 
@@ -85,11 +88,8 @@ class Classes(Tracker):
     def guard_shadowed_class_attr(self, tp: type, name: str, site: Any) -> None:
         """The object has the attribute itself, and its class has one of the same name that is not a data descriptor."""
         raw, owner = lookup.class_lookup(tp, name)
-        if owner is None or not kinds.is_heap_type(owner) or module_of(owner).startswith(lookup.LIBRARIES):
-            return
-        root = self.facts.roots.const_root(owner)
-        if root.snapshot is None or root.snapshot.attr(name) is raw:
-            self.refgraph.read(self.sources.attr(root.source, name), guard.TYPE, type(raw), site)
+        if owner is not None and _is_compared(owner):
+            self.refgraph.read(self.facts.roots.attribute(owner, name), guard.TYPE, type(raw), site)
             self.descriptor(raw, site)
 
     def identity_seen(self, obj: Any, site: Any) -> None:
@@ -109,17 +109,14 @@ class Classes(Tracker):
             if kinds.is_heap_type(k) and module_of(k).partition(".")[0] not in _LIBRARY_METACLASSES:
                 for name, raw in list(k.__dict__.items()):
                     if kinds.kind_of(raw) == kinds.IDENTITY:
-                        self.refgraph.read(
-                            self.sources.attr(self.facts.roots.const_root(k).source, name), guard.IS, raw, site
-                        )
+                        self.refgraph.read(self.facts.roots.attribute(k, name), guard.IS, raw, site)
                         self.facts.functions.guard(raw)
 
     def not_overridden(self, tp: type, name: str, owner: type | None, site: Any) -> None:
         """A class of a library, whose names aren't compared, inherits this one: it must not get one of its own."""
         for k in tp.__mro__[: tp.__mro__.index(owner)] if owner is not None else ():
             if kinds.is_heap_type(k) and module_of(k).startswith(lookup.LIBRARIES):
-                table = self.sources.make("dict", self.facts.roots.const_root(k).source, None)
-                self.refgraph.read(self.sources.item(table, name), guard.ABSENT, None, site)
+                self.facts.roots.lacks(self.facts.roots.const_root(k).source, name, site)
 
     def read_attr(self, cls: type, name: str, site: Any) -> None:
         raw, owner = lookup.class_lookup(cls, name)
@@ -129,17 +126,13 @@ class Classes(Tracker):
         elif above_owner is not None and kinds.is_heap_type(above_owner):
             self.member(type(cls), name, site)
             if owner is None:
-                self.class_value(self.sources.attr(self.facts.roots.const_root(above_owner).source, name), above, site)
+                self.class_value(above_owner, name, above, site)
         self.shape(cls, site)
         if owner is None:
             if lookup.class_lookup(type(cls), "__getattr__")[1] is not None:
                 self.member(type(cls), "__getattr__", site)
-            return
-        if kinds.is_heap_type(owner) and name not in ("__dict__", "__weakref__"):
-            root = self.facts.roots.const_root(owner)
-            if root.snapshot is not None and root.snapshot.attr(name) is not raw:
-                return
-            self.class_value(self.sources.attr(root.source, name), raw, site)
+        elif name not in ("__dict__", "__weakref__"):
+            self.class_value(owner, name, raw, site)
 
     def read_field(self, cls: type, name: str, site: Any) -> None:
         """What ``type`` itself answers: names by value, the tuples of bases by identity, the namespace entry by entry."""
@@ -152,7 +145,7 @@ class Classes(Tracker):
             self.shape(cls, site)
             for key, raw in list(cls.__dict__.items()):
                 if key not in ("__dict__", "__weakref__"):
-                    self.class_value(self.sources.attr(source, key), raw, site)
+                    self.class_value(cls, key, raw, site)
 
     def type_seen(self, tp: type, site: Any) -> None:
         """An object of this class is used. A special method that belongs to another object (``__len__ = entries.__len__``)
@@ -161,13 +154,11 @@ class Classes(Tracker):
             return
         self._types.add(tp)
         for k in tp.__mro__:
-            if kinds.is_heap_type(k) and not module_of(k).startswith(lookup.LIBRARIES):
-                for name, raw in list(k.__dict__.items()):
-                    if name[:2] == "__" and name not in _PLAIN_NAMES and _belongs_elsewhere(raw):
-                        text = f"`{name}` of the class `{k.__name__}` belongs to another object, which no guard watches."
-                        self.journal.refuse(
-                            "MP111", text, hint="Define a method that calls the other object's method.", site=site
-                        )
+            for name, raw in list(k.__dict__.items()) if _is_compared(k) else ():
+                if name[:2] == "__" and name not in _PLAIN_NAMES and _belongs_elsewhere(raw):
+                    text = f"`{name}` of the class `{k.__name__}` belongs to another object, which no guard watches."
+                    hint = "Define a method that calls the other object's method."
+                    self.journal.refuse("MP111", text, hint=hint, site=site)
 
     def shape(self, tp: type, site: Any) -> None:
         """``tp`` has the same bases, with the same names in them (a descriptor could shadow an instance)."""
@@ -175,13 +166,10 @@ class Classes(Tracker):
             return
         self._shapes.add(tp)
         self.type_seen(tp, site)
-        if kinds.is_heap_type(tp) and not module_of(tp).startswith(lookup.LIBRARIES):
-            tree = self.sources.make("field", self.facts.roots.const_root(tp).source, "__mro__")
-            self.refgraph.read(tree, guard.IS, type.__getattribute__(tp, "__mro__"), site)
-        for k in tp.__mro__:
-            if kinds.is_heap_type(k) and not module_of(k).startswith(lookup.LIBRARIES):
-                root = self.facts.roots.const_root(k).source
-                self.refgraph.read(self.sources.make("dict", root, None), guard.NAMES, frozenset(k.__dict__), site)
+        if _is_compared(tp):
+            self.read_field(tp, "__mro__", site)
+        for k in filter(_is_compared, tp.__mro__):
+            self._names(k, site)
 
     def tensor_class(self, tp: type, site: Any) -> None:
         """A name that a class below ``torch.Tensor`` gets would be found before torch's own: a method, ``shape``."""
@@ -189,11 +177,13 @@ class Classes(Tracker):
             return
         self._tensor_classes.add(tp)
         for k in tp.__mro__[: tp.__mro__.index(torch.Tensor)]:
-            names = self.sources.make("dict", self.facts.roots.const_root(k).source, None)
-            self.refgraph.read(names, guard.NAMES, frozenset(k.__dict__), site)
-        if not module_of(tp).startswith(lookup.LIBRARIES):
-            tree = self.sources.make("field", self.facts.roots.const_root(tp).source, "__mro__")
-            self.refgraph.read(tree, guard.IS, type.__getattribute__(tp, "__mro__"), site)
+            self._names(k, site)
+        if _is_compared(tp):
+            self.read_field(tp, "__mro__", site)
+
+    def _names(self, cls: type, site: Any) -> None:
+        table = self.sources.make("dict", self.facts.roots.const_root(cls).source, None)
+        self.refgraph.read(table, guard.NAMES, frozenset(cls.__dict__), site)
 
     def special_methods(self, obj: Any, site: Any) -> None:
         """Any special method of the object's class may run: they must stay the ones they are."""
@@ -209,9 +199,7 @@ class Classes(Tracker):
             if kinds.is_heap_type(k) and not module_of(k).startswith("torch."):
                 for name, value in list(k.__dict__.items()):
                     if name.startswith("__") and type(value) is types.FunctionType:
-                        self.refgraph.read(
-                            self.sources.attr(self.facts.roots.const_root(k).source, name), guard.IS, value, site
-                        )
+                        self.refgraph.read(self.facts.roots.attribute(k, name), guard.IS, value, site)
                         self.facts.functions.guard(value)
 
     def operands(self, site: Any, *values: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,8 @@ from magpy_core.refgraph.source import Source
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Facts
 
-_HELD = (kinds.SET, kinds.LIST, kinds.TUPLE, kinds.DEQUE)
+_HELD = kinds.CONTAINERS - {kinds.DICT}
+_ITEM = {kinds.LIST: "list_item", kinds.DICT: "dict_item"}  # kinds of sources; "item" for others
 _KEYS: Any = type({}.keys())
 _BY_IDENTITY = (kinds.TENSOR, kinds.OBJECT, kinds.OPAQUE, kinds.TUPLE)
 _PY_CONTENT_LIMIT = 20_000  # elements of one container that a guard may watch
@@ -40,46 +42,37 @@ class Contents(Tracker):
 
     numbers: Numbers
     facts: Facts
-    _pure_keys: dict[int, bool] = field(
-        default_factory=dict, init=False
-    )  # whether a dict or a set may be looked into again, by id of its node
+    # whether a dict or a set may be looked into again, by id of its node
+    _pure_keys: dict[int, bool] = field(default_factory=dict, init=False)
 
     def length(self, node: Node, site: Any) -> VaryingLength | None:
         """``len`` of a container from outside; after a write the result still depends on the entry content. A length that is
         known to vary is not guarded, but given back."""
         source = self.sources.make("len", node.source, None)
-        if node.snapshot is not None:
-            entry = node.snapshot.content
-            if entry is None:
-                return None
-            grown = len(node.obj) - len(entry)
-            pairs = zip(entry, node.obj, strict=False)
-            only_appended = type(node.obj) is list and grown >= 0 and all(a is b for a, b in pairs)
-            if only_appended and source.path in self.ledger.learned.numbers:
-                self.sizes_of_writes(node, site)
-                return VaryingLength(source, len(entry), grown)
-            self.refgraph.read(source, guard.EQUAL, len(entry), site)
-            self.sizes_of_writes(node, site)
-            return None
-        size = natives.length(node.obj)
-        if source.path in self.ledger.learned.numbers:
-            return VaryingLength(source, size, 0)
-        self.refgraph.read(source, guard.EQUAL, size, site)
+        at_entry = size = natives.length(node.obj)
+        only_appended = True
+        if node.snapshot is not None and (entry := node.snapshot.content) is not None:
+            at_entry = len(entry)
+            only_appended = type(node.obj) is list and size >= at_entry and all(map(operator.is_, entry, node.obj))
+            self._sizes_of_writes(node, site)
+        if only_appended and source.path in self.ledger.learned.numbers:
+            return VaryingLength(source, at_entry, size - at_entry)
+        self.refgraph.read(source, guard.EQUAL, at_entry, site)
         return None
 
-    def sizes_of_writes(self, node: Node, site: Any) -> None:
+    def _sizes_of_writes(self, node: Node, site: Any) -> None:
         """What was written has made a container longer or shorter only where the key or element was not there, or was."""
         if node.kind == kinds.SET:
             self.whole(node, site)
         elif node.kind == kinds.DICT:
             assert node.snapshot is not None
             for key in [key for op, key in node.forced if op.endswith("_item")]:
-                source = self.item_source(node, key, "dict_item")
-                entry = node.snapshot.entry(key)
-                if entry is not ABSENT:
-                    self.refgraph.read(source, guard.TYPE, type(entry), site)
-                else:
-                    self.refgraph.read(source, guard.ABSENT, None, site)
+                self.presence(self.item_source(node, key), node.snapshot.entry(key), site)
+
+    def presence(self, source: Source, entry: Any, site: Any) -> None:
+        """Whether there was something at ``source`` when the region began is guarded: ``entry`` was."""
+        kind, expected = (guard.ABSENT, None) if entry is ABSENT else (guard.TYPE, type(entry))
+        self.refgraph.read(source, kind, expected, site)
 
     def type_of(self, obj: Any, site: Any) -> None:
         node = self.refgraph.node(obj)
@@ -95,13 +88,10 @@ class Contents(Tracker):
         if self._pure_keys[id(node)] and hashing.quiet(key):
             return True
         impure = next((k for k in (key, *natives.keys(node.obj)) if not hashing.quiet(k)), key)
-        self.journal.refuse(
-            "MP111",
-            f"{HERE} looks into {a_type(node.obj)} with a key whose `__hash__` or `__eq__` is user code ({a_type(impure)}), "
-            "which a guard would run more often than the program does.",
-            hint="Use plain values, tuples of them or members of an Enum as keys.",
-            site=site,
-        )
+        kind, of = a_type(node.obj), a_type(impure)
+        text = f"{HERE} looks into {kind} with a key whose `__hash__` or `__eq__` is user code ({of}), which a guard "
+        text += "would run more often than the program does."
+        self.journal.refuse("MP111", text, hint="Use plain values, tuples of them or members of an Enum as keys.", site=site)
         return False
 
     def identified(self, site: Any, fixed: bool, *values: Any, depth: int = 3) -> None:
@@ -130,55 +120,47 @@ class Contents(Tracker):
         symbolic; otherwise native code reads them, and their exact values count.
         """
         obj = node.obj
-        if not self.can_probe_unobserved(node, site):
+        if node.kind not in kinds.CONTAINERS or not self.can_probe_unobserved(node, site):
             return
         content = node.snapshot.content if node.snapshot is not None else None
         if node.contents_read and values:
             if not carry:
                 self.numbers.escape_all(site, obj if content is None else content)
             return
-        if node.kind in (kinds.LIST, kinds.TUPLE, kinds.DEQUE):
-            items = content if content is not None else list(natives.elements(obj))
-            self.refgraph.read(self.sources.make("len", node.source, None), guard.EQUAL, len(items), site)
-            how = "list_item" if node.kind == kinds.LIST else "item"
-            pairs = [(i, v, how) for i, v in enumerate(items)]
-        elif node.kind == kinds.DICT:
-            entries = content if content is not None else natives.entries(obj)
-            self.refgraph.read(node.source, guard.KEYS, tuple(k for k, _ in entries), site)
-            pairs = []
-            for i, (k, v) in enumerate(entries):
-                if kinds.kind_of(k) not in (kinds.SCALAR, kinds.IDENTITY) and self.refgraph.node(k) is None:
-                    self.facts.values.read(self.sources.make("key_at", node.source, i), k, site)
-                pairs.append((k, v, "dict_item"))
-            self.identified(site, False, *(k for k, _ in entries))
-        elif node.kind == kinds.SET:
+        if node.kind == kinds.SET:
             entry = tuple(natives.elements(obj)) if node.snapshot is None else node.snapshot.order
             self.refgraph.read(node.source, guard.ELEMENTS, entry, site)
             node.contents_read = True
             return
+        if node.kind == kinds.DICT:
+            pairs = content if content is not None else natives.entries(obj)
+            keys = tuple(k for k, _ in pairs)
+            self.refgraph.read(node.source, guard.KEYS, keys, site)
+            for i, k in enumerate(keys):
+                if kinds.kind_of(k) not in (kinds.SCALAR, kinds.IDENTITY) and self.refgraph.node(k) is None:
+                    self.facts.values.read(self.sources.make("key_at", node.source, i), k, site)
+            self.identified(site, False, *keys)
         else:
-            return
+            pairs = list(enumerate(natives.elements(obj) if content is None else content))
+            self.refgraph.read(self.sources.make("len", node.source, None), guard.EQUAL, len(pairs), site)
         if not values:
             return
         node.contents_read = True
         if len(pairs) > _PY_CONTENT_LIMIT:
-            self.journal.refuse(
-                "MP111", f"{HERE} reads {a_type(obj)} with {len(pairs)} elements in full: too many to guard.", site=site
-            )
+            text = f"{HERE} reads {a_type(obj)} with {len(pairs)} elements in full: too many to guard."
+            self.journal.refuse("MP111", text, site=site)
             return
-        for k, v, how in pairs:
-            self.facts.values.read(
-                self.item_source(node, k, how), v, site, self.facts.values.item_slot(node, k), exact=not carry
-            )
+        for k, v in pairs:
+            slot = self.facts.values.item_slot(node, k)
+            self.facts.values.read(self.item_source(node, k), v, site, slot, exact=not carry)
 
-    def item_source(self, node: Node, key: Any, how: str) -> Source:
+    def item_source(self, node: Node, key: Any) -> Source:
         """Source of one element; a key that is itself an object from outside is part of the path."""
         key = kinds.plain_key(key)
-        if kinds.kind_of(key) != kinds.SCALAR:
-            key_node = self.refgraph.node(key) if kinds.kind_of(key) != kinds.IDENTITY else None
-            place = self.sources.const(key, kinds.bounded_repr(key)) if key_node is None else key_node.source
-            return self.sources.make(how, node.source, place)
-        return self.sources.make(how, node.source, key)
+        if (kind := kinds.kind_of(key)) != kinds.SCALAR:
+            held = self.refgraph.node(key) if kind != kinds.IDENTITY else None
+            key = self.sources.const(key, kinds.bounded_repr(key)) if held is None else held.source
+        return self.sources.make(_ITEM.get(node.kind, "item"), node.source, key)
 
     def whole_again(self, node: Node) -> None:
         node.contents_read = False

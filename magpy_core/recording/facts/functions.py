@@ -33,12 +33,10 @@ class Functions(Tracker):
     age: Age
     facts: Facts
     _guarded: set[int] = field(default_factory=set, init=False)
-    known_codes: set[types.CodeType] = field(
-        default_factory=set, init=False
-    )  # of functions whose calls or guards say which they are
-    _attributes: dict[int, tuple[Any, bool]] = field(
-        default_factory=dict, init=False
-    )  # functions, and whether the region made them, by id
+    # of functions whose calls or guards say which they are
+    known_codes: set[types.CodeType] = field(default_factory=set, init=False)
+    # functions, and whether the region made them, by id
+    _attributes: dict[int, tuple[Any, bool]] = field(default_factory=dict, init=False)
 
     def guard(self, fn: Any) -> None:
         """Guard a Python function's code and defaults; root its mutable defaults and its closure's cells."""
@@ -62,19 +60,16 @@ class Functions(Tracker):
                 else:
                     self.refgraph.read(self.sources.make("cell", node.source, None), guard.IS, value, self.journal.site)
         if fn.__defaults__:
-            self.refgraph.read(
-                self.sources.make("field", root, "__defaults__"), guard.IS, fn.__defaults__, self.journal.site
-            )
-            base = self.sources.make("field", root, "__defaults__")
+            defaults = self.sources.make("field", root, "__defaults__")
+            self.refgraph.read(defaults, guard.IS, fn.__defaults__, self.journal.site)
             for i, v in enumerate(fn.__defaults__):
                 if kinds.kind_of(v) not in (kinds.SCALAR, kinds.IDENTITY):
-                    self.refgraph.add(v, self.sources.item(base, i))
+                    self.refgraph.add(v, self.sources.item(defaults, i))
                 elif is_a(v, kinds.LEADING):
                     self.facts.classes.identity_seen(v, self.journal.site)
+        named = self.sources.make("field", root, "__kwdefaults__")
         for k, v in (fn.__kwdefaults__ or {}).items():
-            self.facts.values.read(
-                self.sources.item(self.sources.make("field", root, "__kwdefaults__"), k), v, self.journal.site
-            )
+            self.facts.values.read(self.sources.item(named, k), v, self.journal.site)
 
     def note_code(self, code: types.CodeType) -> None:
         """The code of a function that is called. That of a module (``FunctionType(compile(...), names)``) runs without a
@@ -103,7 +98,7 @@ class Functions(Tracker):
             if not is_a(value, (types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType, dict)):
                 self.facts.values.read(self.sources.make("field", root, name), value, site)
         elif instance_dict(obj) is not None:
-            self.refgraph.read(self.sources.item(self.sources.make("dict", root, None), name), guard.ABSENT, None, site)
+            self.facts.roots.lacks(root, name, site)
 
     def read_attr(self, fn: Any, name: str, site: Any) -> None:
         if name == "__dict__":
@@ -116,17 +111,13 @@ class Functions(Tracker):
                 self._read_field(fn, node, name, site)
         elif (table := self.attributes(fn)) is not None:
             now = fn.__dict__.get(name, ABSENT)
-            if table.snapshot is not None and dict(table.snapshot.content).get(name, ABSENT) is not now:
+            if table.snapshot is not None and table.snapshot.entry(name) is not now:
                 return
             if now is ABSENT:
                 self.refgraph.read(self.sources.item(table.source, name), guard.ABSENT, None, site)
             else:
-                self.facts.values.read(
-                    self.sources.attr(self.facts.roots.const_root(fn).source, name),
-                    now,
-                    site,
-                    self.facts.values.item_slot(table, name),
-                )
+                slot = self.facts.values.item_slot(table, name)
+                self.facts.values.read(self.facts.roots.attribute(fn, name), now, site, slot)
 
     def attributes(self, fn: Any) -> Node | None:
         """The node of the attributes of a function from outside; None for one that the region made."""
@@ -153,11 +144,9 @@ class Functions(Tracker):
         source = self.sources.make("field", node.source, name)
         if name in _FUNCTION_TEXTS:
             self.refgraph.read(source, guard.EQUAL, getattr(fn, name), site)
-        elif name in _FUNCTION_PARTS:
-            self.refgraph.read(source, guard.IS, getattr(fn, name), site)
-            self.facts.values.read(source, getattr(fn, name), site)  # the program may look into the defaults
-        elif name in _FUNCTION_TABLES:
-            self.facts.values.read(source, getattr(fn, name), site)
+        elif name in _FUNCTION_PARTS | _FUNCTION_TABLES:
+            if name in _FUNCTION_PARTS:
+                self.refgraph.read(source, guard.IS, getattr(fn, name), site)
+            self.facts.values.read(source, getattr(fn, name), site)  # the program may look into it
         else:
-            table = self.sources.make("dict", node.source, None)
-            self.refgraph.read(self.sources.item(table, name), guard.ABSENT, None, site)
+            self.facts.roots.lacks(node.source, name, site)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from magpy_core.guards import kinds as guard
 from magpy_core.recording.age import Age
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.source import Source
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Facts
@@ -32,6 +34,14 @@ class Roots(Tracker):
                 self.facts.classes.identity_seen(obj, self.journal.site)
         return node
 
+    def attribute(self, owner: Any, name: str) -> Source:
+        """Where a class, module or function has an attribute."""
+        return self.sources.attr(self.const_root(owner).source, name)
+
+    def lacks(self, holder: Source, name: str, site: Any) -> None:
+        """The ``__dict__`` of ``holder`` has no ``name`` (law: absence is a fact)."""
+        self.refgraph.read(self.sources.item(self.sources.make("dict", holder, None), name), guard.ABSENT, None, site)
+
     def node_for(self, obj: Any) -> Node | None:
         """The external node of ``obj`` (a class, module or function is its own root); None for an internal object."""
         node = self.refgraph.nodes.get(id(obj))
@@ -44,7 +54,4 @@ class Roots(Tracker):
         return node
 
     def globals_root(self, g: dict[str, Any]) -> Node:
-        node = self.refgraph.node(g)
-        if node is None:
-            node = self.refgraph.add(g, self.sources.const(g, f"globals of {g.get('__name__', '?')}"))
-        return node
+        return self.refgraph.node(g) or self.refgraph.add(g, self.sources.const(g, f"globals of {g.get('__name__', '?')}"))

@@ -69,20 +69,15 @@ class Texts(Tracker):
 
     def _address_of(self, obj: Any, site: Any) -> None:
         self.definition(obj, site)
-        if kinds.kind_of(obj) in (kinds.OBJECT, kinds.OPAQUE):
-            raw, _ = lookup.class_lookup(type(obj), "__str__")
-            text, _ = lookup.class_lookup(type(obj), "__repr__")
-            if raw is object.__str__ and text is object.__repr__:
-                node = self.refgraph.node(obj)
-                if node is not None:
-                    self.refgraph.read(node.source, guard.IDENTITY, obj, site)
-                else:
-                    self.journal.refuse(
-                        "MP103",
-                        f"{HERE} formats {a_type(obj)} as text that contains its address, which differs at each call.",
-                        hint="Give the class a `__repr__`, or put one of its attributes into the text.",
-                        site=site,
-                    )
+        by_default = (lookup.class_lookup(type(obj), name)[0] is vars(object)[name] for name in ("__str__", "__repr__"))
+        if kinds.kind_of(obj) not in (kinds.OBJECT, kinds.OPAQUE) or not all(by_default):
+            return
+        if (node := self.refgraph.node(obj)) is not None:
+            self.refgraph.read(node.source, guard.IDENTITY, obj, site)
+        else:
+            text = f"{HERE} formats {a_type(obj)} as text that contains its address, which differs at each call."
+            hint = "Give the class a `__repr__`, or put one of its attributes into the text."
+            self.journal.refuse("MP103", text, hint=hint, site=site)
 
     def definition(self, obj: Any, site: Any) -> None:
         """Native code makes text of a class or function: it has its name in it."""
@@ -116,12 +111,11 @@ class Texts(Tracker):
         for obj in seen:
             if is_a(obj, torch.Tensor) and type(obj).__name__ in text:
                 self.ledger.ops.inputs.guard(obj)  # its type is a part of its guard
+            elif type(obj) is types.ModuleType and repr(vars(obj).get("__name__")) in text:
+                self.access.globals.read_module(obj, "__name__", None)
+            elif type(obj) is types.FunctionType and obj.__qualname__ in text:
+                self.facts.functions.read_attr(obj, "__qualname__", None)
         for cls in {c for obj in seen for c in (type(obj), obj) if is_a(c, type) and kinds.is_heap_type(c)}:
             if type.__getattribute__(cls, "__name__") in text:
                 for name in _CLASS_NAMES:
                     self.facts.classes.read_field(cls, name, None)
-        for module in [obj for obj in seen if type(obj) is types.ModuleType and repr(vars(obj).get("__name__")) in text]:
-            self.access.globals.read_module(module, "__name__", None)
-        for fn in {id(obj): obj for obj in seen if type(obj) is types.FunctionType}.values():
-            if fn.__qualname__ in text:
-                self.facts.functions.read_attr(fn, "__qualname__", None)

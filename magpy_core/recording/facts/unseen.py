@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
+from magpy_core.refgraph.fields import ABSENT, cell_value
 from magpy_core.refgraph.kinds import is_a
 
 if TYPE_CHECKING:
@@ -31,14 +32,8 @@ def _runs(raw: Any, fn: types.FunctionType) -> bool:
 
 
 def _closes_over(fn: types.FunctionType, held: dict[str, Any]) -> bool:
-    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
-        try:
-            if held.get(name) is not cell.cell_contents:
-                return False
-        except ValueError:  # no value yet
-            if name in held:
-                return False
-    return True
+    cells = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
+    return all(held.get(name, ABSENT) is cell_value(cell) for name, cell in cells)
 
 
 @dataclass(eq=False)

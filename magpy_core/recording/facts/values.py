@@ -51,15 +51,9 @@ class Values(Tracker):
     facts: Facts
 
     def read(
-        self,
-        source: Source,
-        value: Any,
-        site: Any,
-        store: Slot | None = None,
-        *,
-        to_program: bool = False,
+        self, source: Source, value: Any, site: Any, store: Slot | None = None, *, to_program: bool = False,
         exact: bool = False,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """``value`` was read from outside by ``source``: guard it. Gives it back, or the private copy with its symbol.
 
         A number is carried as a symbol only where the program gets the copy: through ``store``, or given to it by the
@@ -105,69 +99,61 @@ class Values(Tracker):
             if node.source is not source:
                 refgraph.read(source, guard.SAME_AS, node.source, site)
             return value
-        if kind != kinds.TENSOR:
-            if source.kind != "const":
-                refgraph.read(source, guard.TYPE, type(value), site)
-            if kind == kinds.OPAQUE:
-                refgraph.read(source, guard.IS, value, site)
-                if type(value) in weakref.ProxyTypes:
-                    self.journal.refuse("MP111", f"{HERE} reads a weak proxy, whose object has no source.", site=site)
-            elif kind == kinds.OBJECT:
-                self.native_facts(source, value, site)
-        else:
-            refgraph.read(source, guard.TENSOR, type(value), site)
+        if kind == kinds.TENSOR or source.kind != "const":
+            refgraph.read(source, guard.TENSOR if kind == kinds.TENSOR else guard.TYPE, type(value), site)
+        if kind == kinds.OPAQUE:
+            refgraph.read(source, guard.IS, value, site)
+            if type(value) in weakref.ProxyTypes:
+                self.journal.refuse("MP111", f"{HERE} reads a weak proxy, whose object has no source.", site=site)
+        elif kind == kinds.OBJECT:
+            self.native_facts(source, value, site)
         refgraph.add(value, source)
         return value
 
     def written_over(self, node: Node, key: Any) -> bool:
         """Whether the region has written there, even the same value: a private copy of the entry value must not go there."""
-        table = instance_dict(node.obj) if node.kind == kinds.OBJECT else None
-        handles = [node, self.refgraph.node(table) if table is not None else None]
+        handles = [node, self.refgraph.node(instance_dict(node.obj)) if node.kind == kinds.OBJECT else None]
         if node.source.kind == "dict":
             handles += [n for n in self.refgraph.written() if n.source is node.source.base]
         return any(hashing.same_key(k, key) for n in handles if n for _, k in n.forced)
 
-    def attr_slot(self, obj: Any, name: str, node: Node | None) -> Slot | None:
-        d = obj.__dict__ if is_a(obj, types.ModuleType) else instance_dict(obj)
-        if d is None or (node is not None and self.written_over(node, name)):
+    def attr_slot(self, node: Node, name: str) -> Slot | None:
+        d = instance_dict(node.obj)
+        if d is None or self.written_over(node, name):
             return None
 
         def swap(old: Any, new: Any) -> None:
-            if node is not None and node.snapshot is not None and node.snapshot.attrs is not None:
+            if node.snapshot is not None and node.snapshot.attrs is not None:
                 swap_entry(node.snapshot.attrs, name, old, new)
             swap_entry(d, name, old, new)
 
         return Slot(lambda: d.get(name), swap)
 
     def item_slot(self, node: Node, key: Any) -> Slot | None:
-        obj, kind, key = node.obj, node.kind, kinds.plain_key(key)
+        if node.kind not in (kinds.LIST, kinds.DICT):
+            return None
+        obj, key = node.obj, kinds.plain_key(key)
+        base: Any = list if node.kind == kinds.LIST else dict
         if self.written_over(node, key):
             return None
-        if kind == kinds.LIST:
 
-            def swap_in_list(old: Any, new: Any) -> None:
-                if node.snapshot is not None:
-                    swap_entry(node.snapshot.content, key, old, new)
-                if type(obj) is list:
-                    swap_entry(obj, key, old, new)
-                elif list.__getitem__(obj, key) is old:
-                    list.__setitem__(obj, key, new)
+        def get() -> Any:
+            if base is dict:
+                return dict.get(obj, key)
+            return list.__getitem__(obj, key) if -len(obj) <= key < len(obj) else None
 
-            return Slot(lambda: list.__getitem__(obj, key) if -len(obj) <= key < len(obj) else None, swap_in_list)
-        if kind == kinds.DICT:
+        def swap(old: Any, new: Any) -> None:
+            if node.snapshot is not None and base is dict:
+                before = node.snapshot.content
+                node.snapshot.content = [(k, new if e is old and hashing.same_key(k, key) else e) for k, e in before]
+            elif node.snapshot is not None:
+                swap_entry(node.snapshot.content, key, old, new)
+            if type(obj) is base:
+                swap_entry(obj, key, old, new)
+            elif get() is old:
+                base.__setitem__(obj, key, new)
 
-            def swap_in_dict(old: Any, new: Any) -> None:
-                if node.snapshot is not None:
-                    node.snapshot.content = [
-                        (k, new if e is old and hashing.same_key(k, key) else e) for k, e in node.snapshot.content
-                    ]
-                if type(obj) is dict:
-                    swap_entry(obj, key, old, new)
-                elif dict.get(obj, key) is old:
-                    dict.__setitem__(obj, key, new)
-
-            return Slot(lambda: dict.get(obj, key), swap_in_dict)
-        return None
+        return Slot(get, swap)
 
     def native_facts(self, source: Source, value: Any, site: Any) -> None:
         """An object that keeps something in C, where native code may read it unseen: an instance of a subclass of ``int`` or
