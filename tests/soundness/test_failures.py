@@ -64,15 +64,15 @@ class Net(nn.Module):
         if x.shape[0] == 5:
             raise ValueError(f"call {self.calls}")
         y = self.norm(self.lin(x)) * self.scale * gain
-        return y if y.sum() > 0 else -y
+        return y if y.sum() > -1e9 else -y
 
 
 def program(net: Any) -> list[Any]:
     """What a program sees of its calls: of a module and of a function, with changes between them."""
     out = []
-    for i, rows in enumerate((2, 2, 2, 3, 3, 5, 3)):
+    for i, rows in enumerate((2, 2, 2, 2, 3, 4, 5, 4)):
         torch.manual_seed(i)
-        if i == 4:
+        if i == 7:
             net.scale = 2.5
         x = torch.randn(rows, 3).requires_grad_()
         kind, result = outcome(net, x)

@@ -104,7 +104,7 @@ class Operators(Tracker):
                 self.journal.site = site
                 fn, scalars = COMPARE[site.name or "=="], self.ledger.scalars
                 outcome = fn(lhs, rhs)
-                sym = scalars.call(fn, (scalars.lift(lhs), scalars.lift(rhs)), outcome)
+                sym = scalars.call(fn, (scalars.get(lhs) or lhs, scalars.get(rhs) or rhs), outcome)
                 self.decisions.decide(sym, outcome, "compare", site)
             return
         self.journal.site = site
