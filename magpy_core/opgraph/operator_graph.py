@@ -19,7 +19,8 @@ from magpy_core.opgraph.writes import Writes
 
 class OperatorGraph:
     """``op_depth``: how many recorded calls are running; what happens inside of one belongs to it.
-    ``read_inside``: tensors that native code has read as numbers in the running call."""
+    ``read_inside``: tensors that native code has read as numbers in the running call. ``failure``: what a recorder of ours
+    raised; nothing is recorded after it."""
 
     def __init__(self, scalars: ScalarTable, host: Host, dims: dict[str, set[int]]) -> None:
         self.host = host
@@ -33,6 +34,7 @@ class OperatorGraph:
         self.op_depth = 0
         self.read_inside: list[torch.Tensor] = []
         self.drew_random = False
+        self.failure: Exception | None = None
         self.recorder: Any = None  # the function mode and the dispatch mode that are at work
         self.shadow: Any = None
 

@@ -21,6 +21,7 @@ from magpy_core._compat.torch.tensor_guards import has_own_functions, no_subclas
 from magpy_core._compat.torch.torch_state import PlainDispatchMode, put_back, set_aside
 from magpy_core.findings import HERE, Unsupported
 from magpy_core.knowledge.operators import REFUSED
+from magpy_core.monitor.hooks import belongs_to_user
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph import reads
 from magpy_core.opgraph.calls import LARGEST_ARRAY, array_parts, from_array
@@ -43,9 +44,12 @@ class OpRecorder(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        func = asked_for(func)
         ops = self.ops
-        if ops.op_depth or ops.host.paused():
+        try:
+            func = asked_for(func)  # which looks at the frames: nothing of ours may be between
+        except Exception as error:
+            ops.failure = ops.failure or error.with_traceback(None)
+        if ops.failure is not None or ops.op_depth or _contained(ops, True, ops.host.paused):
             return func(*args, **kwargs)
         ops.op_depth += 1
         try:
@@ -73,8 +77,8 @@ class ShadowRecorder(PlainDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         ops = self.ops
-        if ops.op_depth == 0 and not ops.host.paused():
-            self.unrecorded(str(func))
+        if ops.failure is None and ops.op_depth == 0 and not _contained(ops, True, ops.host.paused):
+            _contained(ops, None, self.unrecorded, str(func))
             ops.op_depth += 1  # the call below goes through torch functions again; it is not the program's
             try:
                 # nor is it the functions' of a subclass, which would make the result one of theirs
@@ -82,7 +86,7 @@ class ShadowRecorder(PlainDispatchMode):
                     result = func(*args, **(kwargs or {}))
             finally:
                 ops.op_depth -= 1
-            ops.host.name_result(result)
+            _contained(ops, None, ops.host.name_result, result)
             return result
         if func in _READS:
             ops.read_inside.append(args[0])
@@ -92,19 +96,30 @@ class ShadowRecorder(PlainDispatchMode):
 
 def _record(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run ``func`` for real, exactly once, and record what it was. Never raises anything ``func`` itself doesn't."""
-    pending = ops.host.begin(begin, ops, func, types, args, kwargs)
+    pending = _contained(ops, None, ops.host.begin, begin, ops, func, types, args, kwargs)
     # what runs inside a recorded call belongs to it, so it runs as it would without the second recorder
     observed = type(pending) is Operation and pending.is_observed_inside
-    aside = not observed and set_aside(ops.shadow)
+    aside = not observed and _contained(ops, False, set_aside, ops.shadow)
     try:
         result = func(*args, **kwargs)
     except Exception:
-        ops.host.operation_raised(fns.function_name(func))
+        _contained(ops, None, lambda: ops.host.operation_raised(fns.function_name(func)))
         raise
     finally:
         if aside:
             put_back(ops.shadow)
-    return ops.host.finish(pending, result)
+    return _contained(ops, result, ops.host.finish, pending, result)
+
+
+def _contained(ops: OperatorGraph, instead: Any, step: Callable[..., Any], *args: Any) -> Any:
+    """A step of ours in the middle of the program's operation; ``instead`` if it raises, which ends the recording."""
+    try:
+        return step(*args)
+    except Exception as error:
+        if belongs_to_user(error):
+            raise
+        ops.failure = ops.failure or error.with_traceback(None)
+        return instead
 
 
 def begin(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Finish:

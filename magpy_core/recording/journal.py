@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from magpy_core.findings import HERE, Finding, Location, Severity, Unsupported, Value, lookup
+from magpy_core.monitor.hooks import belongs_to_user
 from magpy_core.monitor.positions import is_user_file, site_location, text_at
 from magpy_core.recording.places import Place, Places
 from magpy_core.refgraph.kinds import is_a
@@ -94,6 +95,8 @@ class Journal:
         try:
             return step(*args)
         except Exception as error:
+            if belongs_to_user(error):
+                raise
             try:
                 if isinstance(error, Unsupported):
                     self.refuse_error(error)

@@ -76,6 +76,8 @@ def run(
         ledger.ops.drew_random = not same_streams(random, random_streams())
         if monitor.observer_failure is not None and not journal.aborted:
             journal.internal_error(monitor.observer_failure)
+        if ledger.ops.failure is not None:
+            journal.internal_error(ledger.ops.failure)
         plan = journal.contained(recording.exit.plan, outcome.result, outcome.error)
         if isinstance(plan, Plan) and not (journal.refused or journal.skip_reason):
             if verify.enabled():  # its errors are for tests to see

@@ -20,6 +20,7 @@ from magpy_core.capture.build import Capture
 from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed
 from magpy_core.capture.settings import Settings
 from magpy_core.findings import Finding, Location, Position, Range, Recompile, RegionSummary, Unsupported, Value
+from magpy_core.monitor.hooks import belongs_to_user
 from magpy_core.monitor.positions import is_user_file
 from magpy_core.recording.ledger import Learned
 from magpy_core.recording.recording import Recording
@@ -238,6 +239,8 @@ class Region:
             if capture is not None and self._backend != "eager":
                 watch(outcome.result, weakref.WeakMethod(self._differentiated_twice))
         except Exception as error:  # the monitor must never take the program down
+            if belongs_to_user(error):
+                raise
             self._monitor_failed(error)
             if not outcome.done:
                 return self.target(*args, **kwargs)
