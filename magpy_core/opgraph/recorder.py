@@ -97,9 +97,7 @@ class ShadowRecorder(PlainDispatchMode):
 def _record(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run ``func`` for real, exactly once, and record what it was. Never raises anything ``func`` itself doesn't."""
     pending = _contained(ops, None, ops.host.begin, begin, ops, func, types, args, kwargs)
-    # what runs inside a recorded call belongs to it, so it runs as it would without the second recorder
-    observed = type(pending) is Operation and pending.is_observed_inside
-    aside = not observed and _contained(ops, False, set_aside, ops.shadow)
+    aside = _contained(ops, False, _sets_aside, ops, pending)
     try:
         result = func(*args, **kwargs)
     except Exception:
@@ -107,8 +105,13 @@ def _record(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tupl
         raise
     finally:
         if aside:
-            put_back(ops.shadow)
+            _contained(ops, None, put_back, ops.shadow)
     return _contained(ops, result, ops.host.finish, pending, result)
+
+
+def _sets_aside(ops: OperatorGraph, pending: Any) -> bool:
+    """What runs inside a recorded call belongs to it, so it runs as it would without the second recorder."""
+    return not (type(pending) is Operation and pending.is_observed_inside) and set_aside(ops.shadow)
 
 
 def _contained(ops: OperatorGraph, instead: Any, step: Callable[..., Any], *args: Any) -> Any:

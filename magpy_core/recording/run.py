@@ -46,8 +46,9 @@ def run(
         globals_hold = global_check()
         random = random_streams()
         shadow = ShadowRecorder(ledger.ops, recording.host.unrecorded)
-        recording.calls.outside.collecting = gc.isenabled()
-        at_the_end.callback(_collect_again, recording)
+        outside = recording.calls.outside
+        outside.collecting = gc.isenabled()
+        at_the_end.callback(lambda: gc.enable() if outside.collecting else None)
         gc.collect(0)
         gc.disable()
         monitor = record(recording)
@@ -100,11 +101,6 @@ def _undo(ledger: Ledger) -> None:
     with ExitStack() as undone:  # each of them, whatever another raises
         for undo in ledger.undo:
             undone.callback(undo)
-
-
-def _collect_again(recording: Recording) -> None:
-    if recording.calls.outside.collecting:
-        gc.enable()
 
 
 def _check(recording: Recording, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -254,32 +254,27 @@ class Interception:
         code: CodeType = frame.f_code
         declined, self._declined = self._declined, None
         replaceable = frame.f_lasti <= _LAST_BEFORE_START and code.co_flags & _CO_OPTIMIZED
-        clone: CodeType | None = None
+        answer = _PLAIN
         try:
             if not self._stopping and declined is not code:  # otherwise its entry's guard has just asked
                 self._count_start()
                 if replaceable and not self._stopping:
                     clone = self._clone_of(code)
-                    if clone is not None and not self._enter(Frame(code, frame.f_locals)):
-                        clone = None
+                    if clone is not None and self._enter(Frame(code, frame.f_locals)):
+                        answer = _deliver(code, clone, None if code.co_flags & _GENERATOR else _guard_for(code))
         except BaseException as error:
-            clone = None
             self._contain(error)
-        if self._stopping and replaceable:
-            return self._escape(code)
-        if clone is None:
-            return _PLAIN
-        return _deliver(code, clone, None if code.co_flags & _GENERATOR else _guard_for(code))
+        return self._escape(code) if self._stopping and replaceable else answer
 
     def _escape(self, code: CodeType) -> _Answer:
         """Have the frame that is about to start switch interception off, and raise what is pending."""
         try:
-            clone = _escaping(code, self._pending)
+            answer = _deliver(code, _escaping(code, self._pending), None)
         except Exception as error:  # another frame will do
             self._contain(error)
             return _PLAIN
         self._pending = None
-        return _deliver(code, clone, None)
+        return answer
 
     def _contain(self, error: BaseException) -> None:
         """An exception may not leave a callback or guard; one that is the user's is raised by the next frame that starts."""
