@@ -149,7 +149,7 @@ class GuardWriter:
         self._types = {id(r.source): r.expected for r in reads if r.kind is TYPE}
         for read in self._bulk_types([r for r in reads if id(r) not in self._covered]):
             if not self._defer_to_entry_loop(read):
-                read.kind.code(self, read)
+                self.check(read)
         for source, _ in self._roots.values():
             self.var(source)
         for add in self.at_end:
@@ -205,6 +205,9 @@ class GuardWriter:
         self.checks += len(group) - 1
         for read, name in zip(group, names, strict=True):
             self._found(read.source, name)
+
+    def check(self, read: Read) -> None:
+        read.kind.code(self, read)
 
     def distinct(self, sources: list[Source]) -> None:
         """No two of these are one object."""
