@@ -21,7 +21,7 @@ from magpy_core.capture.graphs import CompiledGraphs
 from magpy_core.capture.parts import Guards, Replay
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure
-from magpy_core.findings import Finding, Location
+from magpy_core.findings import Location
 from magpy_core.opgraph.segments import Segment
 from magpy_core.recording.trace import Live, Trace
 from magpy_core.refgraph.graph import RefGraph
@@ -38,12 +38,12 @@ class Capture:
         self._structure = Structure.of(trace)
         write = functools.partial(CodeWriter, trace, self._structure, settings)
         code = write()
-        self.namespace = code.names
+        self.namespace = code.names  # what the generated functions refer to, without these functions
         self.namespace["tensors"] = tensor_check(live.tensors, [tensor.dims for tensor in trace.tensors])
         self._graphs = CompiledGraphs(trace, self._structure, settings, self.namespace, code.undo.kept)
         exec(compile(code.lines.functions(), f"<{self.title}>", "exec"), self.namespace)
         self.guards = Guards(trace, "\n".join(code.lines.short_guard), code.checks)
-        self.replay = Replay(trace.plan, "\n".join(code.lines.graph + code.lines.replay))
+        self.replay = Replay(trace.plan.effects, "\n".join(code.lines.graph + code.lines.replay))
         take = self.namespace.pop  # a cycle would keep what the guards compare with until a collection
         self.matches: Callable[[Any, Any], bool] = take("matches")
         self.gather_inputs: Callable[[Any, Any], Any] = take("gather")
@@ -62,10 +62,6 @@ class Capture:
     @property
     def is_complete(self) -> bool:
         return len(self.segments) <= 1
-
-    @property
-    def is_dynamic(self) -> bool:
-        return bool(self.trace.dims)
 
     def cut_at(self, index: int) -> Location | None:
         """Where the program made the cut behind segment ``index``."""
@@ -99,10 +95,6 @@ class Capture:
         """What the region read and wrote outside; it holds no object any more."""
         return self.trace.refgraph
 
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        return self.trace.findings
-
     def print_readable(self) -> str:
         """Graph, guards and replay as text."""
         graph = self.operator_graph.print_readable(print_output=False)
@@ -135,11 +127,6 @@ class Capture:
     def bare_callable(self) -> Callable[..., Any]:
         """The backend's callable of a complete capture, without guards and replay. It must have run once."""
         return self._graphs.bare_callable
-
-    @property
-    def names(self) -> dict[str, Any]:
-        """What the generated functions refer to, without these functions."""
-        return dict(self.namespace)
 
     def __repr__(self) -> str:
         nodes = sum(1 for n in self.nodes if n.op.startswith("call"))

@@ -33,10 +33,7 @@ class CodeWriter:
 
     def __init__(self, trace: Trace, structure: Structure, settings: Settings, level: FirstLevel | None = None) -> None:
         self._trace, self._structure, self._settings, self._level = trace, structure, settings, level
-        if level is None:
-            self.w = GuardWriter(_note)
-        else:
-            self.w = GuardWriter(_note, covered=level.covered, roots=level.roots(), fixed=level.fixed)
+        self.w = GuardWriter(_note, level)
         self.names: dict[str, Any] = {}
         values = self._guard()
         inputs = [values[n] for n in structure.placeholders]
@@ -131,7 +128,7 @@ class CodeWriter:
             self.w.fail_if(f"decided{i} is None or {differs}", decision.site)
 
     def _differs(self, decision: Decision, values: dict[torch.fx.Node, str]) -> str:
-        return f"not same({self.w.scalar(decision.sym, values.__getitem__)}, {self.w.const(decision.outcome)})"
+        return f"not same({self.w.scalar(decision.sym, values)}, {self.w.const(decision.outcome)})"
 
     # -- graph and replay --------------------------------------------------------------------------------------
 
@@ -148,7 +145,7 @@ class CodeWriter:
             # nothing else decides whether it raises: the graph need not run
             before, undo, graph = [], "", []
         writer = ReplayWriter(w, values)
-        result, effects = writer.values(plan)
+        result, replay = writer.values(plan)
         self._write_conditions(inputs)
         # nothing outside has changed yet: whatever goes wrong, plain Python can still run the call from its beginning
         failed = ["except CaptureFailed:", f"    {undo}raise", "except OtherResult:", f"    {undo}return MISS"]
@@ -156,7 +153,6 @@ class CodeWriter:
         failed += ["except BaseException:", f"    {undo}raise"] if undo else []
         check = self._nothing_lost(writer) if self.undo.whole else []
         graph = [*before, "try:", *(f"    {line}" for line in [*graph, *writer.lines, *check] or ["pass"]), *failed]
-        replay = [line for lines in effects for line in lines]
         # plain Python raises with a traceback of its own frames
         return graph, [*replay, f"{undo}return RERUN_PLAIN" if plan.raises else f"return {result}"]
 

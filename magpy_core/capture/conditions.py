@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -19,12 +20,10 @@ def evaluator(
     segment = Segment(list(nodes), outputs=wanted)
     own = set(nodes)
     segment.inputs = list(dict.fromkeys(n for node in nodes for n in node.all_input_nodes if n not in own))
-    compute: Callable[..., Any] | None = None
+    module = functools.cache(segment.module)
 
     def evaluate(*inputs: Any) -> Any:
-        nonlocal compute
-        if compute is None:
-            compute = segment.module().forward
+        compute = module().forward
         try:
             if not torch.is_grad_enabled():
                 return compute(*inputs)

@@ -51,7 +51,7 @@ class FastGuard:
             try:
                 run = self._arm(args, kwargs)
             except Exception:  # it only saves time: the full guard goes on alone
-                self._never()
+                self._disarm(for_good=True)
             if run is not None:
                 return run(args, kwargs)
         result = self._full(args, kwargs)
@@ -62,12 +62,13 @@ class FastGuard:
     def _changed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Some tag has changed: the full guard decides whether the capture fits."""
         capture, level, watch = self._capture(), self._level, self._watch
+        moved: set[str] | None = None
         try:
-            if capture is None or level is None or watch is None or dict_tags.profiling():
-                return self._full(args, kwargs)
-            moved = set() if watch.dead else level.moved(watch, args, kwargs)
+            if capture is not None and level is not None and watch is not None and not dict_tags.profiling():
+                moved = set() if watch.dead else level.moved(watch, args, kwargs)
         except Exception:
-            self._never()
+            self._disarm(for_good=True)
+        if capture is None or moved is None:
             return self._full(args, kwargs)
         served = capture.hits - self._hits_before >= _SERVED
         result = self._full(args, kwargs)
@@ -82,16 +83,11 @@ class FastGuard:
 
     # -- arming ------------------------------------------------------------------------------------
 
-    def _disarm(self) -> None:
+    def _disarm(self, *, for_good: bool = False) -> None:
         capture = self._capture()
         self._left, self._level, self._watch = self._wait, None, None
         if capture is not None:
-            capture.run, capture.matches = self._waiting, self._matches
-
-    def _never(self) -> None:
-        capture = self._capture()
-        if capture is not None:
-            capture.run, capture.matches = self._full, self._matches
+            capture.run, capture.matches = self._full if for_good else self._waiting, self._matches
 
     def _arm(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
         """The function with the short guard, if the full guard holds now and the tags cover enough of it."""
@@ -104,7 +100,7 @@ class FastGuard:
             return None
         level = FirstLevel(self._reads, args, kwargs, self._volatile)
         if not level.is_worth_it:
-            self._never()
+            self._disarm(for_good=True)
             return None
         code = self._write(level)
         me = weakref.ref(self)
@@ -116,14 +112,13 @@ class FastGuard:
         try:
             watch = level.watch(on_death)
         except Unwatchable:
-            self._never()
+            self._disarm(for_good=True)
             return None
-        level.forget()
         # what held between two equal readings of the tags is what the tags stand for
         if not self._matches(args, kwargs) or not watch.holds():
             self._left = self._wait
             return None
-        names = {**capture.names, **code.names, "unchanged": watch.holds, "CHANGED": CHANGED}
+        names = {**capture.namespace, **code.names, "unchanged": watch.holds, "CHANGED": CHANGED}
         names.update(changed=self._changed, matches_full=self._matches)
         exec(compile(code.lines.fast_functions(), f"<{capture.title}>", "exec"), names)
         # taken out of their own namespace: no cycle may keep the fixed tables alive

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from magpy_core._compat.torch.tensor_guards import global_reason
@@ -10,7 +12,8 @@ from magpy_core.findings import Location
 from magpy_core.guards.explain import Failure, read_failure, tensor_failure
 from magpy_core.monitor.positions import site_location
 from magpy_core.recording.trace import Trace
-from magpy_core.replay.ir import Effect, Plan
+from magpy_core.refgraph.source import Source
+from magpy_core.replay.ir import Effect
 
 
 class Guards:
@@ -36,42 +39,34 @@ class Guards:
             out.append(Failure("MP201", f"torch's {name}", old, new, None))
         places = self._trace.places
         for read in self._trace.refgraph.reads:
-            try:
-                failure = read_failure(read, args, kwargs, _where)
-            except Exception as error:  # the path itself no longer exists: user objects may raise anything
-                name = read.source.describe()
-                failure = Failure("MP201", name, "reachable", f"not reachable ({type(error).__name__})", _where(read.site))
+            failure = _failure(read.source, "reachable", partial(read_failure, read, args, kwargs, _where))
             if failure is not None:
                 place = places.of(read.source, [read.site])
-                if place is not None:
-                    failure = replace(failure, location=place.location, path=place.path)
-                out.append(failure)
-        for tensor in self._trace.tensors:
-            try:
-                failure = tensor_failure(tensor.source, tensor.facts, args, kwargs, tensor.dims, None)
-            except Exception as error:  # as above
-                failure = Failure(
-                    "MP201",
-                    tensor.source.describe(),
-                    tensor.facts.describe(),
-                    f"not reachable ({type(error).__name__})",
-                    None,
-                )
-            if failure is not None:
-                out.append(failure)
+                known = failure.location or _where(read.site)
+                out.append(replace(failure, location=place.location if place else known, path=place.path if place else ()))
+        for t in self._trace.tensors:
+            find = partial(tensor_failure, t.source, t.facts, args, kwargs, t.dims)
+            failure = _failure(t.source, t.facts.describe(), find)
+            out += [failure] if failure is not None else []
         return out
 
 
+@dataclass(frozen=True)
 class Replay:
     """What happens after the graph ran. ``code`` is the generated Python; ``effects`` the changes to the outside."""
 
-    def __init__(self, plan: Plan, code: str) -> None:
-        self.plan = plan
-        self.effects: list[Effect] = plan.effects
-        self.code = code
+    effects: list[Effect]
+    code: str
 
     def __str__(self) -> str:
         return self.code
+
+
+def _failure(source: Source, old: str, find: Callable[[], Failure | None]) -> Failure | None:
+    try:
+        return find()
+    except Exception as error:  # the path itself no longer exists: user objects may raise anything
+        return Failure("MP201", source.describe(), old, f"not reachable ({type(error).__name__})")
 
 
 def _where(site: Any) -> Location | None:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Callable, Collection, Iterable, Mapping
-from types import FunctionType
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import FunctionType, MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import torch.fx
 
 from magpy_core.guards.helpers import HELPERS
 from magpy_core.guards.kinds import KEYS, TYPE
@@ -18,6 +21,9 @@ from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph.graph import Read
 from magpy_core.refgraph.lookup import class_lookup, overrides
 from magpy_core.refgraph.source import Source
+
+if TYPE_CHECKING:
+    from magpy_core.guards.first_level import FirstLevel
 
 _INLINE = (bool, int, str, type(None))
 MISS = "return MISS"
@@ -28,19 +34,11 @@ _NAME = re.compile(r"\bv\d+\b")
 
 def inline_single_uses(lines: list[str], used_later: list[str]) -> list[str]:
     """Move an expression into the next line if only that line uses it: one store and load less a check."""
-    counts: dict[str, int] = {}
-    for line in (*lines, *used_later):
-        for name in _NAME.findall(line):
-            counts[name] = counts.get(name, 0) + 1
+    counts = Counter(name for line in (*lines, *used_later) for name in _NAME.findall(line))
     out: list[str] = []
     for line in lines:
         previous = _ASSIGN.fullmatch(out[-1]) if out else None
-        if (
-            previous is not None
-            and counts[previous[1]] == 2
-            and line.startswith("if ")
-            and previous[1] in _NAME.findall(line)
-        ):
+        if previous and counts[previous[1]] == 2 and line.startswith("if ") and previous[1] in _NAME.findall(line):
             out[-1] = re.sub(rf"\b{previous[1]}\b", lambda _, e=previous[2]: e, line, count=1)  # type: ignore[misc]
         else:
             out.append(line)
@@ -50,21 +48,14 @@ def inline_single_uses(lines: list[str], used_later: list[str]) -> list[str]:
 class GuardWriter:
     """Writes statements into ``lines``; a check that fails returns MISS. ``where`` gives the comment for a site.
 
-    What a first level stands for: ``covered`` reads (by id) are not checked, the sources in ``fixed`` hold these tables, and
-    those in ``roots`` (by id, with the address) lead to the same object as before, or CHANGED is returned."""
+    What ``level`` stands for: the reads that it covers are not checked, fixed sources hold their tables, and its roots lead
+    to the same object as before, or CHANGED is returned."""
 
-    def __init__(
-        self,
-        where: Callable[[Any], str] = lambda site: "",
-        *,
-        covered: Collection[int] = (),
-        roots: Mapping[int, tuple[Source, int]] | None = None,
-        fixed: Iterable[tuple[Source, Any]] = (),
-    ) -> None:
+    def __init__(self, where: Callable[[Any], str] = lambda site: "", level: FirstLevel | None = None) -> None:
         self.lines: list[str] = []
         self.table: dict[str, Any] = dict(HELPERS)
         self.where = where
-        self._covered, self._roots = covered, roots or {}
+        self._covered, self._roots = (level.covered, level.roots) if level else (set(), {})
         self._vars: dict[int, str] = {}
         self._dicts: dict[int, str] = {}
         self._consts: dict[int, str] = {}
@@ -74,7 +65,7 @@ class GuardWriter:
         self._entries: dict[str, dict[str, None]] = {}  # variable of a dict -> what must not hold of it: tests of ``d``
         self._types: dict[int, type] = {}  # what ``type`` checks have fixed so far: source -> type
         self._bulk: dict[int, list[Read]] = {}  # types of all values of one dict, by its source
-        for source, table in fixed:
+        for source, table in level.fixed if level else ():
             self._vars[id(source)] = self.const(table)
 
     # -- names -------------------------------------------------------------------------------------------------
@@ -121,9 +112,7 @@ class GuardWriter:
     def var(self, source: Source) -> str:
         """A variable (or constant) holding ``source``'s value; emits the access on first use."""
         name = self._vars.get(id(source))
-        if name is not None:
-            return name
-        return self._found(source, source.step_kind.code(self, source))
+        return self._found(source, source.step_kind.code(self, source)) if name is None else name
 
     def _found(self, source: Source, name: str) -> str:
         self._vars[id(source)] = name
@@ -145,8 +134,6 @@ class GuardWriter:
     def assign(self, expression: str) -> str:
         """A new variable with this value."""
         name = self.fresh("v")
-        while any(line.startswith(name + " = ") for line in self.lines[-1:]):
-            name += "_"
         self.lines.append(f"{name} = {expression}")
         return name
 
@@ -212,10 +199,8 @@ class GuardWriter:
         if group is None:
             return
         names = [f"v{len(self._vars) + i}" for i in range(len(group))]
-        held = f"{self.var(source)}.values()"
-        if overrides(self.type_of(source), "values"):
-            held = f"native_values({self.var(source)})"
-        self.lines.append(f"{', '.join(names)} = values = tuple({held})")
+        held = "native_values({})" if overrides(self.type_of(source), "values") else "{}.values()"
+        self.lines.append(f"{', '.join(names)} = values = tuple({held.format(self.var(source))})")
         self.fail_if(f"tuple(map(type, values)) != {self.const(tuple(r.expected for r in group))}", group[0].site)
         self.checks += len(group) - 1
         for read, name in zip(group, names, strict=True):
@@ -231,15 +216,13 @@ class GuardWriter:
 
     # -- scalars -----------------------------------------------------------------------------------------------
 
-    def scalar(self, sym: Any, nodes: Callable[[Any], str] | None = None) -> str:
-        """A Python expression for a symbolic scalar; ``nodes`` names the variable of a graph value."""
+    def scalar(self, sym: Any, nodes: Mapping[torch.fx.Node, str] = MappingProxyType({})) -> str:
+        """A Python expression for a symbolic scalar; ``nodes`` has the variables of graph values."""
         if not isinstance(sym, Sym):
             return self.const(sym)
         if sym.kind == "source":
             return self.var(sym.payload)
         if sym.kind == "node":
-            if nodes is None:
-                raise AssertionError("a value of the graph is not known yet")
-            return nodes(sym.payload)
+            return nodes[sym.payload]
         args = ", ".join(self.scalar(a, nodes) for a in sym.args)
         return f"{self.const(sym.payload)}({args})"

@@ -46,31 +46,24 @@ def read_failure(
 
 
 def tensor_failure(
-    source: Source,
-    recorded: TensorFacts,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    free: Set[int],
-    where: Location | None,
+    source: Source, recorded: TensorFacts, args: tuple[Any, ...], kwargs: dict[str, Any], free: Set[int]
 ) -> Failure | None:
     """How a graph input differs from the recorded one; None when a capture would accept it."""
     value = source.evaluate(args, kwargs)
     name = source.describe()
     if not is_a(value, torch.Tensor):
-        return Failure("MP201", name, recorded.describe(), bounded_repr(value), where, source)
+        return Failure("MP201", name, recorded.describe(), bounded_repr(value), source=source)
     now = TensorFacts.of(value)
-    if now == recorded:
-        return None
-    if now.rank == recorded.rank and now.rest == recorded.rest:
+    if len(now.shape) == len(recorded.shape) and replace(now, shape=recorded.shape, stride=recorded.stride) == recorded:
         dims = tuple(
             d for d, (a, b) in enumerate(zip(recorded.shape, now.shape, strict=True)) if a != b and (d not in free or b < 2)
         )
         if dims:
-            return Failure("MP201", f"{name}.shape", str(recorded.shape), str(now.shape), where, source, dims=dims)
+            return Failure("MP201", f"{name}.shape", str(recorded.shape), str(now.shape), source=source, dims=dims)
         if recorded.stride != now.stride and not free:
-            return Failure("MP201", f"{name}.stride()", str(recorded.stride), str(now.stride), where, source)
+            return Failure("MP201", f"{name}.stride()", str(recorded.stride), str(now.stride), source=source)
         return None
-    return Failure("MP201", name, recorded.describe(), now.describe(), where, source)
+    return Failure("MP201", name, recorded.describe(), now.describe(), source=source)
 
 
 @dataclass(frozen=True)
@@ -89,14 +82,6 @@ class TensorFacts:
         with no_torch_function():  # a subclass of the program's own runs no code here
             stride = tuple(t.stride()) if t.layout is torch.strided else ()
             return TensorFacts(tuple(t.shape), stride, t.dtype, t.device, t.requires_grad, type(t))
-
-    @property
-    def rank(self) -> int:
-        return len(self.shape)
-
-    @property
-    def rest(self) -> tuple[Any, ...]:
-        return (self.dtype, self.device, self.requires_grad, self.type)
 
     def describe(self) -> str:
         grad = ", requires_grad" if self.requires_grad else ""

@@ -63,7 +63,8 @@ class FirstLevel:
         self._slots: list[int] = []
         self._kept = {id(read.source): read.expected for read in reads if isinstance(read.kind, Is)}
         self._tables: list[tuple[str, dict[Any, Any]]] = []
-        self._roots: list[tuple[Source, int]] = []
+        # where the paths to what is watched begin: these must lead to the same objects, whose addresses these are
+        self.roots: dict[int, tuple[Source, int]] = {}
         self._own_paths: list[str] = []  # of the objects with a namespace, in their order
         self._table_paths: list[str] = []
         self.covered = {id(read) for read in reads if self._may_cover(read)}
@@ -74,25 +75,19 @@ class FirstLevel:
         """Watch from now on. Raises Unwatchable."""
         objects = [(value, self._namespaces.get(id(source))) for source, value in self._objects]
         names = [own for _, own in self._names]
-        return Watch(objects, [table for _, table in self._tables], on_death, names, self._slots)
-
-    def forget(self) -> None:
-        """Drop the references to the program's objects; only their paths and addresses are needed later."""
+        watch = Watch(objects, [table for _, table in self._tables], on_death, names, self._slots)
+        # no references to the program's objects: only their paths and addresses are needed from now on
         self._own_paths = [s.path + _NAMESPACE for s, _ in self._objects if id(s) in self._namespaces]
         self._own_paths += [path for path, _ in self._names]
         self._table_paths = [path for path, _ in self._tables]
-        self._values.clear()
-        self._namespaces.clear()
-        self._objects.clear()
-        self._names.clear()
-        self._kept.clear()
-        self._tables.clear()
-        self.fixed.clear()
+        for held in (self._values, self._namespaces, self._objects, self._names, self._kept, self._tables, self.fixed):
+            held.clear()
+        return watch
 
     def moved(self, watch: Watch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[str]:
-        """The paths of the roots that have changed, or else of the namespaces and tables (after ``forget``)."""
+        """The paths of the roots that have changed, or else of the namespaces and tables (after ``watch``)."""
         roots: set[str] = set()
-        for source, address in self._roots:
+        for source, address in self.roots.values():
             try:
                 if id(source.evaluate(args, kwargs)) != address:
                     roots.add(source.path)
@@ -107,10 +102,6 @@ class FirstLevel:
     def is_worth_it(self) -> bool:
         return len(self.covered) >= (1 if dict_tags.eagerly() else _ENOUGH)
 
-    def roots(self) -> dict[int, tuple[Source, int]]:
-        """Where the paths to what is watched begin: these must lead to the same objects, whose addresses these are."""
-        return {id(source): (source, address) for source, address in self._roots}
-
     # -- what the tags cover ---------------------------------------------------------------------------------
 
     def value(self, source: Source) -> Any:
@@ -124,7 +115,7 @@ class FirstLevel:
             inside = self.value(source.base)
             if not is_plain_key(source.key) or not source.step_kind.may_follow(inside, source.key):
                 raise LookupError(source.path)
-            found = source.step(inside)
+            found = source.step_kind.read(inside, source.key)
         self._values[id(source)] = found
         return found
 
@@ -178,7 +169,7 @@ class FirstLevel:
         if own is not None and source.path + _NAMESPACE not in self._volatile:
             self._namespaces[id(source)] = own
         if root:
-            self._roots.append((source, id(value)))
+            self.roots[id(source)] = (source, id(value))
         self._objects.append((source, value))
         return True
 

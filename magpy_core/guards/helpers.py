@@ -27,11 +27,6 @@ def same_keys(container: Any, expected: tuple[Any, ...]) -> bool:
                for a, b in zip(natives.elements(container), expected, strict=True))  # fmt: skip
 
 
-def same_elements(container: Any, expected: tuple[Any, ...]) -> bool:
-    """A set's elements in the recorded iteration order."""
-    return same_keys(container if type(container) in _NATIVE else tuple(natives.elements(container)), expected)
-
-
 def names_changed(namespace: Any, state: list[Any]) -> bool:
     """Whether a class gained or lost an attribute. Names that Python itself caches on classes (``__slotnames__`` by
     pickle, ``__abstractmethods__``) don't count; the fast path then compares with the new names."""
@@ -49,17 +44,10 @@ def same_names(namespace: Any, expected: frozenset[str]) -> bool:
     )
 
 
-def nth(container: Any, index: int) -> Any:
-    for i, value in enumerate(natives.elements(container)):
-        if i == index:
-            return value
-    raise IndexError(index)
-
-
 HELPERS: dict[str, Any] = {
     "same": same_scalar, "is_object": is_object,
-    "same_keys": same_keys, "same_elements": same_elements, "names_changed": names_changed,
-    "nth": nth, "slot_of": slot_of, "slot_filled": slot_filled,
+    "same_keys": same_keys, "same_elements": same_keys, "names_changed": names_changed,
+    "nth": natives.nth, "slot_of": slot_of, "slot_filled": slot_filled,
     "draw": draw, "cache_state": cache_state, "namespace": namespace,
     "dict_getitem": dict.__getitem__, "dict_entry": dict_entry, "dict_has": dict.__contains__,
     "native_len": natives.length, "native_item": natives.item, "native_values": natives.values,

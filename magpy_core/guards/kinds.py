@@ -1,7 +1,7 @@
 """The kinds of guard, one class each: its checks, why it fails, how it reads, what dict version tags stand for.
 
-To add a kind, write its class here and register one object of it. Imported as ``guard``:
-``refgraph.read(source, guard.EQUAL, value, site)``. Key names: EQUAL, IS, TYPE and the other constants; KINDS has them all.
+To add a kind, write its class here and make one object of it. Imported as ``guard``:
+``refgraph.read(source, guard.EQUAL, value, site)``. Key names: EQUAL, IS, TYPE and the other constants.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from abc import abstractmethod
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
 from magpy_core._compat.cpython.dict_tags import type_is_fixed
 from magpy_core.guards.explain import Failure
-from magpy_core.guards.helpers import HOOK_DICTS, same_elements, same_keys, same_names
+from magpy_core.guards.helpers import HOOK_DICTS, same_keys, same_names
 from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph.guard_kind import GuardKind
 from magpy_core.refgraph.kinds import SCALAR, bounded_repr, is_a, kind_of, released, same_scalar
@@ -46,9 +46,6 @@ def _failure(read: Read, new: str, old: str | None = None) -> Failure:
 class _OfValue(GuardKind):
     """A guard on the value at the source alone."""
 
-    def text(self, read: Read) -> str:
-        return f"{read.source.describe()} is {bounded_repr(read.expected)}"
-
     @abstractmethod
     def fits(self, value: Any, expected: Any) -> bool: ...
 
@@ -64,10 +61,7 @@ class Absent(GuardKind):
     """There is nothing at the source: no such key, attribute or name."""
 
     name = "absent"
-    of_absence = True
-
-    def text(self, read: Read) -> str:
-        return f"{read.source.describe()} is absent"
+    says = "{source} is absent"
 
     def code(self, writer: GuardWriter, read: Read) -> None:
         source = read.source
@@ -142,7 +136,6 @@ class Is(_OfValue):
     """The value is this very object."""
 
     name = "is"
-    by_identity = True
 
     def released(self, expected: Any) -> Any:
         return released(expected)
@@ -151,13 +144,10 @@ class Is(_OfValue):
         return is_object(value, expected)
 
     def code(self, writer: GuardWriter, read: Read) -> None:
-        if type(read.expected) is ObjectRef:
-            writer.fail_if(f"not is_object({writer.var(read.source)}, {writer.const(read.expected)})", read.site)
-        elif type(read.expected) in (int, str):
-            name = writer.this_object(read.expected)
-            writer.fail_if(f"{writer.var(read.source)} is not {name}", read.site)
-        else:
-            writer.fail_if(f"{writer.var(read.source)} is not {writer.const(read.expected)}", read.site)
+        found, expected = writer.var(read.source), read.expected
+        wanted = writer.this_object(expected) if type(expected) in (int, str) else writer.const(expected)
+        owned = type(expected) is not ObjectRef
+        writer.fail_if(f"{found} is not {wanted}" if owned else f"not is_object({found}, {wanted})", read.site)
 
     def entry_test(self, writer: GuardWriter, read: Read, own: bool) -> str | None:
         source = read.source
@@ -177,10 +167,8 @@ class Equal(_OfValue):
     """The value equals this plain one, and is of its type; floats by their bits' meaning."""
 
     name = "eq"
+    says = "{source} == {expected}"
     reported = True
-
-    def text(self, read: Read) -> str:
-        return f"{read.source.describe()} == {bounded_repr(read.expected)}"
 
     def fits(self, value: Any, expected: Any) -> bool:
         return same_scalar(value, expected)
@@ -241,15 +229,12 @@ class Keys(GuardKind):
     """The dict has these keys in this order."""
 
     name = "keys"
+    says = "keys of {source} are {expected}"
     of_object = True
     reported = True
-    by_identity = True
 
     def released(self, expected: Any) -> Any:
         return tuple(map(released, expected))
-
-    def text(self, read: Read) -> str:
-        return f"{self.name} of {read.source.describe()} are {bounded_repr(read.expected)}"
 
     def code(self, writer: GuardWriter, read: Read) -> None:
         source, expected = read.source, read.expected
@@ -274,13 +259,14 @@ class Elements(Keys):
     """The set has these elements, and is iterated over in this order."""
 
     name = "elements"
+    says = "elements of {source} are {expected}"
 
     def code(self, writer: GuardWriter, read: Read) -> None:
         writer.fail_if(f"not same_elements({writer.var(read.source)}, {writer.const(read.expected)})", read.site)
 
     def failure(self, read: Read, now: Now) -> Failure | None:
         value = now(read.source)
-        return None if same_elements(value, read.expected) else _failure(read, bounded_repr(value))
+        return None if same_keys(value, read.expected) else _failure(read, bounded_repr(value))
 
     def covered_by_tag(self, level: FirstLevel, read: Read) -> bool:
         return False
@@ -290,9 +276,7 @@ class Names(GuardKind):
     """The namespace of a class has these names, apart from those that Python itself keeps there."""
 
     name = "names"
-
-    def text(self, read: Read) -> str:
-        return f"{self.name} of {read.source.describe()} are {bounded_repr(read.expected)}"
+    says = "names of {source} are {expected}"
 
     def code(self, writer: GuardWriter, read: Read) -> None:
         name = writer.var(read.source)
@@ -315,10 +299,8 @@ class PlainModule(GuardKind):
     """A module without hooks and without a ``forward`` of its own: all that ``nn.Module.__call__`` itself reads."""
 
     name = "plain_module"
+    says = "{source} has no hooks and no forward of its own"
     of_object = True
-
-    def text(self, read: Read) -> str:
-        return f"{read.source.describe()} has no hooks and no forward of its own"
 
     def code(self, writer: GuardWriter, read: Read) -> None:
         def entries() -> None:
@@ -366,7 +348,6 @@ class NotSameAs(SameAs):
 
     name = "is_not_source"
     same = False
-    by_expected = True
 
     def check(self, expected: Any) -> str:
         return f"{self.name}:{id(expected)}"
@@ -379,7 +360,6 @@ class Outcome(GuardKind):
     """A symbolic scalar has this value now: ``expected`` is the symbol and its value, the source a constant for it."""
 
     name = "sym"
-    by_expected = True
     reported = True
 
     def check(self, expected: Any) -> str:
@@ -387,11 +367,10 @@ class Outcome(GuardKind):
 
     def subject(self, read: Read) -> tuple[str, str]:
         sym, outcome = read.expected
-        return sym.describe(), repr(outcome)
+        return sym.describe(), bounded_repr(outcome)
 
     def text(self, read: Read) -> str:
-        sym, outcome = read.expected
-        return f"{sym.describe()} is {bounded_repr(outcome)}"
+        return " is ".join(self.subject(read))
 
     def code(self, writer: GuardWriter, read: Read) -> None:
         sym, outcome = read.expected
@@ -431,29 +410,17 @@ def _listed(keys: Iterable[Any]) -> str:
     return ", ".join(texts[:4]) + (", ..." if len(texts) > 4 else "") if texts else "of an empty dict"
 
 
-KINDS: dict[str, GuardKind] = {}
-
-_K = TypeVar("_K", bound=GuardKind)
-
-
-def register(kind: _K) -> _K:
-    """Put a kind in ``KINDS``, by a unique name."""
-    if KINDS.setdefault(kind.name, kind) is not kind:
-        raise ValueError(f"there is a kind of guard called {kind.name!r} already")
-    return kind
-
-
-ABSENT = register(Absent())
-TYPE = register(Type())
-TENSOR = register(Tensor())
-IS = register(Is())
-IDENTITY = register(Identity())
-EQUAL = register(Equal())
-TRUTH = register(Truth())
-KEYS = register(Keys())
-ELEMENTS = register(Elements())
-NAMES = register(Names())
-PLAIN_MODULE = register(PlainModule())
-SAME_AS = register(SameAs())
-NOT_SAME_AS = register(NotSameAs())
-OUTCOME = register(Outcome())
+ABSENT = Absent()
+TYPE = Type()
+TENSOR = Tensor()
+IS = Is()
+IDENTITY = Identity()
+EQUAL = Equal()
+TRUTH = Truth()
+KEYS = Keys()
+ELEMENTS = Elements()
+NAMES = Names()
+PLAIN_MODULE = PlainModule()
+SAME_AS = SameAs()
+NOT_SAME_AS = NotSameAs()
+OUTCOME = Outcome()

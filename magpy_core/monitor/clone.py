@@ -21,22 +21,19 @@ from magpy_core._compat.cpython.slots import UnknownStack
 from magpy_core._compat.torch.dynamo import local_names
 from magpy_core._compat.torch.eval_frame import generator_started
 from magpy_core._compat.versions import PY312, PY313
-from magpy_core.monitor.emit import CALL, COPY, LOAD_ATTR, LOAD_CONST, POP_TOP, PUSH_NULL, SWAP, Emitter
+from magpy_core.monitor.emit import Emitter
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
 _OP: Final = dis.opmap
-_KW_NAMES: Final = _OP.get("KW_NAMES", -1)
-_LOAD_CELL: Final = _OP["LOAD_FAST" if PY313 else "LOAD_CLOSURE"]
-_FORMAT_SIMPLE: Final = _OP.get("FORMAT_SIMPLE", -1)
 _COMPARE_TO_BOOL: Final = 16  # 3.13: COMPARE_OP also does what TO_BOOL does
-_BINARY_OPS: Final[list[str]] = [symbol for _, symbol in dis._nb_ops]  # type: ignore[attr-defined]
+_BINARY_OPS: Final[tuple[str, ...]] = tuple(symbol for _, symbol in dis._nb_ops)  # type: ignore[attr-defined]
 _CONVERSIONS: Final = (None, "s", "r", "a")
 _INTRINSIC_UNARY_POSITIVE: Final = 5
 _INTRINSIC_LIST_TO_TUPLE: Final = 6
 
 Rewriter = Callable[["_Instrumenter", Instr], None]
-_Name = str | Callable[["_Instrumenter", Instr], str] | None
+_Name = str | tuple[str, ...] | Callable[["_Instrumenter", Instr], str] | None
 
 
 class _Instrumenter(Emitter):
@@ -48,7 +45,7 @@ class _Instrumenter(Emitter):
             instr = instrs[self.at]
             first = len(self.out)
             self.position = instr.pos
-            rewriter = _REWRITERS.get(instr.op) if instr in self.states else None
+            rewriter = _REWRITERS.get(instr.name) if instr in self.states else None
             if rewriter is None:
                 self.out.append(instr)
             else:
@@ -60,10 +57,12 @@ class _Instrumenter(Emitter):
 
 
 def _event(event: str, *depths: int, name: _Name = None, result: str = "") -> Rewriter:
-    """An event before the instruction, with the operands at these depths (0: None), and one after it for its ``result``."""
+    """An event before the instruction, with the operands at these depths (0: None), and one after it for its ``result``.
+    Of several names the instruction's argument chooses one."""
 
     def rewrite(self: _Instrumenter, instr: Instr) -> None:
-        site = self.site(name(self, instr) if callable(name) else name)
+        of_arg = name[instr.arg] if isinstance(name, tuple) else name
+        site = self.site(of_arg(self, instr) if callable(of_arg) else of_arg)
         self.before(event, site, *depths)
         if result:
             self.around(result, site, [instr], len(depths))
@@ -77,31 +76,15 @@ def _co_name(self: _Instrumenter, instr: Instr) -> str:
     return self.name(instr.arg)
 
 
-def _global_name(self: _Instrumenter, instr: Instr) -> str:
-    return self.name(instr.arg >> 1)
-
-
-def _binary_operator(self: _Instrumenter, instr: Instr) -> str:
-    return _BINARY_OPS[instr.arg]
-
-
-def _comparison(self: _Instrumenter, instr: Instr) -> str:
-    return dis.cmp_op[instr.arg >> (5 if PY313 else 4 if PY312 else 0)]
-
-
-def _negated(symbol: str, negated: str) -> Callable[[_Instrumenter, Instr], str]:
-    return lambda self, instr: negated if instr.arg else symbol
-
-
 def _cell(event: str) -> Rewriter:
     def rewrite(self: _Instrumenter, instr: Instr) -> None:
         self.hook(event, self.site(local_names(self.code)[instr.arg]))
         writes = event == "cell_write"
-        self.emit(_LOAD_CELL, instr.arg)
+        self.emit("LOAD_FAST" if PY313 else "LOAD_CLOSURE", instr.arg)
         if writes:
-            self.emit(COPY, 4)
+            self.emit("COPY", 4)
         self.call(2 if writes else 1)
-        self.emit(POP_TOP)
+        self.emit("POP_TOP")
         self.room(4)
         self.out.append(instr)
 
@@ -112,23 +95,20 @@ def _load_attr(self: _Instrumenter, instr: Instr) -> None:
     if PY312:
         self.attribute(instr, instr.arg >> 1, bool(instr.arg & 1))
     else:
-        self.attribute(instr, instr.arg, instr.op != LOAD_ATTR)
+        self.attribute(instr, instr.arg, instr.name != "LOAD_ATTR")
 
 
 def _load_super_attr(self: _Instrumenter, instr: Instr) -> None:
     index, two_args, method = instr.arg >> 2, bool(instr.arg & 2), bool(instr.arg & 1)
-    self.emit(PUSH_NULL)
+    self.emit("PUSH_NULL")
     place = 3 if PY313 else 4  # where the NULL goes: above super, or below it
-    if two_args:  # super, class, self, NULL -> NULL, super, class, self (or super, NULL, class, self)
-        for depth in range(place, 1, -1):
-            self.emit(SWAP, depth)
-        args = 2
-    else:  # -> NULL, super, self, class (or super, NULL, self, class) -> NULL, super (or super, NULL)
-        for depth in range(place, 2, -1):
-            self.emit(SWAP, depth)
-        self.emit(POP_TOP)
-        self.emit(POP_TOP)
-        args = 0
+    # super, class, self, NULL -> NULL, super, class, self (or super, NULL, class, self)
+    # or, without arguments, -> NULL, super, self, class (or super, NULL, self, class) -> NULL, super (or super, NULL)
+    for depth in range(place, 1 if two_args else 2, -1):
+        self.emit("SWAP", depth)
+    args = 2 if two_args else 0
+    for _ in range(2 - args):
+        self.emit("POP_TOP")
     site = self.site(None, instr, offset=len(self.decoded.instrs))
     self.room(1)
     self.before_call(site, instr, args, None, "N")
@@ -140,18 +120,14 @@ def _load_super_attr(self: _Instrumenter, instr: Instr) -> None:
 
 def _call(self: _Instrumenter, instr: Instr) -> None:
     """A whole call: KW_NAMES, PRECALL and CALL (up to 3.12) stay together."""
-    instrs = self.decoded.instrs
-    names: tuple[str, ...] | None = None
     group = [instr]
-    while group[-1].op != CALL:
-        group.append(instrs[self.at + len(group)])
-    if instr.op == _KW_NAMES:
-        names = self.code.co_consts[instr.arg]
+    while group[-1].name != "CALL":
+        group.append(self.decoded.instrs[self.at + len(group)])
+    names = self.code.co_consts[instr.arg] if instr.name == "KW_NAMES" else None
     last = group[-1]
-    state = self.states[instr]
     site = self.site(None, last, len(group) - 1)
     self.position = last.pos
-    self.before_call(site, instr, last.arg, names, state[-(last.arg + (1 if PY313 else 2))])
+    self.before_call(site, instr, last.arg, names, self.states[instr][-(last.arg + (1 if PY313 else 2))])
     if PY313:
         # specialised, CALL enters the __init__ of a class without asking who watches frames (PEP 523); CALL_KW always asks
         self.const(())
@@ -165,7 +141,7 @@ def _call(self: _Instrumenter, instr: Instr) -> None:
 def _call_kw(self: _Instrumenter, instr: Instr) -> None:
     """3.13: the keywords' names are the topmost operand, a constant."""
     previous = self.decoded.instrs[self.at - 1]
-    if previous.op != LOAD_CONST:
+    if previous.name != "LOAD_CONST":
         raise UnknownStack(f"no names for the call at {instr!r}")
     site = self.site()
     self.before_call(
@@ -181,21 +157,21 @@ def _call_ex(self: _Instrumenter, instr: Instr) -> None:
     previous = self.decoded.instrs[self.at - 1]
     if has_kwargs or not _makes_tuple(previous):
         if has_kwargs:
-            self.emit(SWAP, 2)
+            self.emit("SWAP", 2)
         self.hook("call_star", site)
-        self.emit(COPY, 3)
+        self.emit("COPY", 3)
         self.call(1)
-        skip = self.emit(_OP["POP_JUMP_IF_FALSE" if PY312 else "POP_JUMP_FORWARD_IF_FALSE"])
-        self.emit(_OP["BUILD_LIST"], 0)
-        self.emit(SWAP, 2)
-        self.emit(_OP["LIST_EXTEND"], 1)
+        skip = self.emit("POP_JUMP_IF_FALSE" if PY312 else "POP_JUMP_FORWARD_IF_FALSE")
+        self.emit("BUILD_LIST", 0)
+        self.emit("SWAP", 2)
+        self.emit("LIST_EXTEND", 1)
         if PY312:
-            self.emit(_OP["CALL_INTRINSIC_1"], _INTRINSIC_LIST_TO_TUPLE)
+            self.emit("CALL_INTRINSIC_1", _INTRINSIC_LIST_TO_TUPLE)
         else:
-            self.emit(_OP["LIST_TO_TUPLE"])
-        skip.target = self.emit(_OP["NOP"])
+            self.emit("LIST_TO_TUPLE")
+        skip.target = self.emit("NOP")
         if has_kwargs:
-            self.emit(SWAP, 2)
+            self.emit("SWAP", 2)
         self.room(4)
     self.before("call_ex", site, 2 + has_kwargs + PY313, 1 + has_kwargs, int(has_kwargs))
     self.out.append(instr)
@@ -203,13 +179,16 @@ def _call_ex(self: _Instrumenter, instr: Instr) -> None:
 
 
 def _makes_tuple(instr: Instr) -> bool:
-    if PY312 and instr.op == _OP["CALL_INTRINSIC_1"]:
+    if instr.name == "CALL_INTRINSIC_1":
         return instr.arg == _INTRINSIC_LIST_TO_TUPLE
-    return instr.op in (_OP.get("LIST_TO_TUPLE"), _OP["BUILD_TUPLE"])
+    return instr.name in ("LIST_TO_TUPLE", "BUILD_TUPLE")
 
 
 _UNARY_POSITIVE: Final = _event("unary", 1, name="+", result="unary_result")
-_COMPARE: Final = _event("compare", 2, 1, name=_comparison, result="compare_result")
+_COMPARISON_SHIFT: Final = 5 if PY313 else 4 if PY312 else 0
+_COMPARE: Final = _event(
+    "compare", 2, 1, name=lambda self, instr: dis.cmp_op[instr.arg >> _COMPARISON_SHIFT], result="compare_result"
+)
 _SUBSCRIPT: Final = _event("item_read", 2, 1, result="item_read_result")
 
 
@@ -225,19 +204,19 @@ def _compare(self: _Instrumenter, instr: Instr) -> None:
     if PY313 and instr.arg & _COMPARE_TO_BOOL:
         instr.arg &= ~_COMPARE_TO_BOOL
         self.before("truth", self.site(None, instr, offset=len(self.decoded.instrs)), 1)
-        self.emit(_OP["TO_BOOL"])
+        self.emit("TO_BOOL")
 
 
 def _slice(self: _Instrumenter, instr: Instr) -> None:
     """``x[a:b]``, where the compiler makes no slice object: the slice, then the subscript that it stands for."""
-    self.emit(_OP["BUILD_SLICE"], 2)
+    self.emit("BUILD_SLICE", 2)
     instr.op, instr.arg = _OP["BINARY_SUBSCR"], 0
     _SUBSCRIPT(self, instr)
 
 
 def _extend(self: _Instrumenter, instr: Instr) -> None:
     # [1, 2, 3] is compiled as the extension of an empty list by a constant: no event of the program's.
-    if self.decoded.instrs[self.at - 1].op != LOAD_CONST:
+    if self.decoded.instrs[self.at - 1].name != "LOAD_CONST":
         self.before("extend", self.site(), instr.arg + 1, 1)
     self.out.append(instr)
 
@@ -246,10 +225,9 @@ def _display(step: int) -> Rewriter:
     """BUILD_SET (step 1) and BUILD_MAP (step 2: a key below each value)."""
 
     def rewrite(self: _Instrumenter, instr: Instr) -> None:
-        if instr.arg:
-            site = self.site()
-            for depth in range(instr.arg * step, 0, -step):
-                self.before("hashed", site, depth)
+        site = self.site()
+        for depth in range(instr.arg * step, 0, -step):
+            self.before("hashed", site, depth)
         self.out.append(instr)
 
     return rewrite
@@ -262,13 +240,10 @@ def _format(self: _Instrumenter, instr: Instr) -> None:
 
 def _convert(self: _Instrumenter, instr: Instr) -> None:
     """3.13: a conversion is an instruction of its own, and an event of its own where a format specification follows."""
-    instrs = self.decoded.instrs
-    following = instrs[self.at + 1]
-    if following.op == _FORMAT_SIMPLE:
-        _formatting(self, [instr, following], _CONVERSIONS[instr.arg], False)
-        self.at += 1
-    else:
-        _formatting(self, [instr], _CONVERSIONS[instr.arg], False)
+    following = self.decoded.instrs[self.at + 1]
+    group = [instr, following] if following.name == "FORMAT_SIMPLE" else [instr]
+    _formatting(self, group, _CONVERSIONS[instr.arg], False)
+    self.at += len(group) - 1
 
 
 def _formatting(self: _Instrumenter, group: list[Instr], conversion: str | None, has_spec: bool) -> None:
@@ -285,10 +260,8 @@ def _with_except(self: _Instrumenter, instr: Instr) -> None:
 
 
 def _raise(self: _Instrumenter, instr: Instr) -> None:
-    if instr.arg == 0:
-        self.before("reraise", self.site())
-    else:
-        self.before("raise_", self.site(), instr.arg)
+    event, depths = ("raise_", [instr.arg]) if instr.arg else ("reraise", [])
+    self.before(event, self.site(), *depths)
     self.out.append(instr)
 
 
@@ -296,15 +269,15 @@ def _generator(self: _Instrumenter, instr: Instr) -> None:
     self.const(generator_started)
     self.const(self.code)
     self.call(0)
-    self.emit(POP_TOP)
+    self.emit("POP_TOP")
     self.room(2)
     self.out.append(instr)
 
 
 # how a branch on None is written in the source is not to be known
 _IS_NONE: Final = _event("is_", 1, 0, name="is")
-_BY_NAME: Final[dict[str, Rewriter]] = {
-    "LOAD_GLOBAL": _event("global_read", name=_global_name),
+_REWRITERS: Final[dict[str, Rewriter]] = {
+    "LOAD_GLOBAL": _event("global_read", name=lambda self, instr: self.name(instr.arg >> 1)),
     "STORE_GLOBAL": _event("global_write", 1, name=_co_name),
     "DELETE_GLOBAL": _event("global_delete", name=_co_name),
     "LOAD_DEREF": _cell("cell_read"),
@@ -325,15 +298,15 @@ _BY_NAME: Final[dict[str, Rewriter]] = {
     "CALL": _call,
     "CALL_KW": _call_kw,
     "CALL_FUNCTION_EX": _call_ex,
-    "BINARY_OP": _event("binary", 2, 1, name=_binary_operator, result="binary_result"),
+    "BINARY_OP": _event("binary", 2, 1, name=_BINARY_OPS, result="binary_result"),
     "UNARY_NEGATIVE": _event("unary", 1, name="-", result="unary_result"),
     "UNARY_POSITIVE": _UNARY_POSITIVE,
     "UNARY_INVERT": _event("unary", 1, name="~", result="unary_result"),
     "TO_BOOL" if PY313 else "UNARY_NOT": _event("truth", 1),
     "CALL_INTRINSIC_1": _intrinsic,
     "COMPARE_OP": _compare,
-    "IS_OP": _event("is_", 2, 1, name=_negated("is", "is not"), result="is_result"),
-    "CONTAINS_OP": _event("contains", 2, 1, name=_negated("in", "not in")),
+    "IS_OP": _event("is_", 2, 1, name=("is", "is not"), result="is_result"),
+    "CONTAINS_OP": _event("contains", 2, 1, name=("in", "not in")),
     "GET_ITER": _event("iterate", 1, result="iterate_result"),
     "GET_YIELD_FROM_ITER": _event("iterate", 1),
     "UNPACK_SEQUENCE": _event("unpack", 1),
@@ -372,7 +345,6 @@ _BY_NAME: Final[dict[str, Rewriter]] = {
         if name.startswith(("POP_JUMP_", "JUMP_IF_")) and (name.endswith("NONE") or not PY313)
     },
 }
-_REWRITERS: Final[dict[int, Rewriter]] = {_OP[name]: rewriter for name, rewriter in _BY_NAME.items() if name in _OP}
 
 
 def instrument(code: CodeType) -> CodeType:

@@ -20,16 +20,6 @@ from magpy_core.monitor.operands import operand_position
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
-_OP: Final = dis.opmap
-LOAD_CONST: Final = _OP["LOAD_CONST"]
-COPY: Final = _OP["COPY"]
-SWAP: Final = _OP["SWAP"]
-POP_TOP: Final = _OP["POP_TOP"]
-PUSH_NULL: Final = _OP["PUSH_NULL"]
-CALL: Final = _OP["CALL"]
-_PRECALL: Final = -1 if PY312 else _OP["PRECALL"]
-LOAD_ATTR: Final = _OP["LOAD_ATTR"]
-_BUILD_TUPLE: Final = _OP["BUILD_TUPLE"]
 WITH_RESULT: Final = frozenset({"T", "real", "imag"})  # attributes whose value is reported too: views of arrays
 
 
@@ -45,12 +35,12 @@ class Emitter:
         self.consts: list[Any] = list(self.code.co_consts)
         self.const_index: dict[int, int] = {}
         self.extra_stack = 0
-        self.joins = {instr.target for instr in self.decoded.instrs if instr.target is not None}
+        self.joins = {instr.target for instr in decoded.instrs if instr.target is not None}
         self.position: Position = (None, None, None, None)
         self.at = 0
 
-    def emit(self, op: int, arg: int = 0) -> Instr:
-        instr = Instr(op, arg, self.position)
+    def emit(self, name: str, arg: int = 0) -> Instr:
+        instr = Instr(dis.opmap[name], arg, self.position)
         self.out.append(instr)
         return instr
 
@@ -60,17 +50,16 @@ class Emitter:
         if index is None:
             index = self.const_index[id(value)] = len(self.consts)
             self.consts.append(value)
-        self.emit(LOAD_CONST, index)
+        self.emit("LOAD_CONST", index)
 
     def call(self, args: int) -> None:
         if not PY312:
-            self.emit(_PRECALL, args)
-        self.emit(CALL, args)
+            self.emit("PRECALL", args)
+        self.emit("CALL", args)
 
     def site(self, name: str | None = None, instr: Instr | None = None, offset: int = 0) -> Site:
         position = instr.pos if instr else operand_position(self.decoded.instrs, self.at, self.joins)
-        opname = dis.opname[(instr or self.decoded.instrs[self.at]).op]
-        return Site(self.code, self.at + offset, opname, name, position)
+        return Site(self.code, self.at + offset, (instr or self.decoded.instrs[self.at]).name, name, position)
 
     def hook(self, name: str, site: Site) -> None:
         self.const(HOOKS[name])
@@ -84,11 +73,11 @@ class Emitter:
         self.hook(event, site)
         for pushed, depth in enumerate(depths):
             if depth:
-                self.emit(COPY, depth + 2 + pushed)
+                self.emit("COPY", depth + 2 + pushed)
             else:
                 self.const(None)
         self.call(len(depths))
-        self.emit(POP_TOP)
+        self.emit("POP_TOP")
         self.room(2 + len(depths))
 
     def name(self, index: int) -> str:
@@ -109,14 +98,14 @@ class Emitter:
         self.hook("call" if names is None else "call_kw", site)
         values = args if beside == "N" else args + 1
         # every copy makes the next operand one deeper, and the next operand is one shallower
-        self.emit(COPY, values + 3 + above + (PY313 and beside == "N"))
+        self.emit("COPY", values + 3 + above + (PY313 and beside == "N"))
         for _ in range(values):
-            self.emit(COPY, values + 3 + above)
-        self.emit(_BUILD_TUPLE, values)
+            self.emit("COPY", values + 3 + above)
+        self.emit("BUILD_TUPLE", values)
         if names is not None:
             self.const(names)
         self.call(2 if names is None else 3)
-        self.emit(POP_TOP)
+        self.emit("POP_TOP")
         self.room(values + 4)
 
     def around(self, event: str, site: Site, group: list[Instr], operands: int, nones: int = 0) -> None:
@@ -124,37 +113,37 @@ class Emitter:
         and gives the result."""
         self.hook(event, site)
         for _ in range(operands):
-            self.emit(COPY, operands + 2)
+            self.emit("COPY", operands + 2)
         for _ in range(nones):
             self.const(None)
         for _ in range(operands):
-            self.emit(COPY, operands + nones)
+            self.emit("COPY", operands + nones)
         self.out.extend(group)
         self.call(operands + nones + 1)
-        self.emit(SWAP, operands + 1)
+        self.emit("SWAP", operands + 1)
         for _ in range(operands):
-            self.emit(POP_TOP)
+            self.emit("POP_TOP")
         self.room(2 * operands + nones + 2)
 
     def after_call(self, site: Site) -> None:
         """Hand the result on top of the stack to the hook, and take what it returns in its place."""
         self.const(HOOKS["call_result"])
-        self.emit(SWAP, 2)
+        self.emit("SWAP", 2)
         self.const(site)
         self.call(1)
         self.room(2)
 
-    def attribute(self, instr: Instr, index: int, method: bool, offset: int = 0) -> None:
+    def attribute(self, instr: Instr, index: int, method: bool) -> None:
         """A plain attribute load in the place of ``instr``, beside a NULL if it was a method load."""
-        site = self.site(self.name(index), instr, offset)
+        site = self.site(self.name(index), instr)
         self.before("attr_read", site, 1)
-        instr.op, instr.arg = LOAD_ATTR, index << 1 if PY312 else index
+        instr.op, instr.arg = dis.opmap["LOAD_ATTR"], index << 1 if PY312 else index
         if self.name(index) in WITH_RESULT and not method:
             self.around("attr_result", site, [instr], 1)
         else:
             self.out.append(instr)
         if method:
-            self.emit(PUSH_NULL)
+            self.emit("PUSH_NULL")
             if not PY313:
-                self.emit(SWAP, 2)
+                self.emit("SWAP", 2)
             self.room(1)

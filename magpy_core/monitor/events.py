@@ -10,6 +10,7 @@ from __future__ import annotations
 from types import CellType, CodeType
 from typing import Any
 
+from magpy_core._compat.cpython.assembler import Position
 from magpy_core._compat.torch.eval_frame import Frame
 
 
@@ -24,12 +25,7 @@ class Site:
     __slots__ = ("code", "col", "end_col", "end_lineno", "index", "lineno", "name", "opname")
 
     def __init__(
-        self,
-        code: CodeType,
-        index: int,
-        opname: str,
-        name: str | None = None,
-        position: tuple[int | None, int | None, int | None, int | None] = (None, None, None, None),
+        self, code: CodeType, index: int, opname: str, name: str | None = None, position: Position = (None, None, None, None)
     ) -> None:
         self.code = code
         self.index = index

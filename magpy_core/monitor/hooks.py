@@ -51,12 +51,7 @@ active: dict[int, Handlers] = {}
 
 def _from_signal_handler(traceback: TracebackType | None) -> bool:
     """Whether a signal handler raised an exception: Python may run one while a frame of ours is on top."""
-    codes = set()
-    for number in signal.valid_signals():
-        handler = signal.getsignal(number)
-        code = getattr(handler, "__code__", None) or getattr(getattr(handler, "__func__", None), "__code__", None)
-        codes.add(code)
-    codes.discard(None)
+    codes = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()} - {None}
     while traceback is not None:
         if traceback.tb_frame.f_code in codes:
             return True

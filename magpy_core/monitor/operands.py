@@ -3,14 +3,11 @@ operand_position."""
 
 from __future__ import annotations
 
-import dis
 from typing import Final
 
 from magpy_core._compat.cpython.assembler import Instr, Position
 
 _OF_OPERAND: Final = ("POP_JUMP_", "JUMP_IF_", "GET_ITER", "FORMAT_VALUE")
-_COPY: Final = dis.opmap["COPY"]
-_LOAD_CONST: Final = dis.opmap["LOAD_CONST"]
 
 
 def operand_position(instrs: list[Instr], at: int, joins: set[Instr]) -> Position:
@@ -21,16 +18,15 @@ def operand_position(instrs: list[Instr], at: int, joins: set[Instr]) -> Positio
     values from more than one place.
     """
     instr = instrs[at]
-    opname = dis.opname[instr.op]
-    if not opname.startswith(_OF_OPERAND) or instr in joins:
+    if not instr.name.startswith(_OF_OPERAND) or instr in joins:
         return instr.pos
-    if opname == "FORMAT_VALUE" and instr.arg & 4:  # behind the value is its format
+    if instr.name == "FORMAT_VALUE" and instr.arg & 4:  # behind the value is its format
         at -= 1
-        if instrs[at].op != _LOAD_CONST:
+        if instrs[at].name != "LOAD_CONST":
             return instr.pos
     before = instrs[at - 1] if at > 0 else instr
-    if before.op == _COPY and at > 1:  # ``a and b`` on 3.12: a copy is tested, and the value kept
+    if before.name == "COPY" and at > 1:  # ``a and b`` on 3.12: a copy is tested, and the value kept
         before = instrs[at - 2]
-    elif at > 1 and dis.opname[before.op].startswith("STORE_") and instrs[at - 2].op == _COPY:
+    elif at > 1 and before.name.startswith("STORE_") and instrs[at - 2].name == "COPY":
         before = instrs[at - 2]  # ``(name := value)``
     return before.pos if before.pos[0] is not None else instr.pos

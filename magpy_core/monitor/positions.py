@@ -17,6 +17,7 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, Final
 
+from magpy_core._compat.cpython.assembler import Position as InCode
 from magpy_core._compat.torch import eval_frame
 from magpy_core.findings.finding import Location, Position, Range
 from magpy_core.monitor import hooks
@@ -58,11 +59,7 @@ def _character(filename: str, lineno: int, column: int, module_globals: dict[str
     return len(line.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "ignore"))
 
 
-def code_location(
-    code: CodeType,
-    position: tuple[int | None, int | None, int | None, int | None],
-    module_globals: dict[str, Any] | None = None,
-) -> Location:
+def code_location(code: CodeType, position: InCode, module_globals: dict[str, Any] | None = None) -> Location:
     """A position of an instruction of ``code``, as ``co_positions`` gives it."""
     lineno, end_lineno, col, end_col = position
     first = lineno or code.co_firstlineno
@@ -140,30 +137,20 @@ def frames_inside(stop: FrameType | None = None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def call_path(stop: FrameType | None = None) -> list[Location]:
-    """The user frames now running on this thread, outermost first, each at its current instruction.
-
-    Our own frames are left out; ``stop`` and everything outside of it too (to begin the path at a region's call).
-    """
-    return [frame_location(frame) for frame in frames_inside(stop)][::-1]
-
-
 def return_location(code: CodeType, line: int = 0) -> Location | None:
     """Where a function returns: the ``return`` statement that holds ``line``, else its only one; None if that is unclear."""
-    text = "".join(linecache.getlines(code.co_filename))
     try:
-        tree = ast.parse(text)
+        tree = ast.parse("".join(linecache.getlines(code.co_filename)))
     except (SyntaxError, ValueError):
         return None
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == code.co_name:
+            returns = _returns(node)
+            holding = [r for r in returns if r.lineno <= line <= (r.end_lineno or r.lineno)]
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            if first == code.co_firstlineno:
-                returns = _returns(node)
-                holding = [r for r in returns if r.lineno <= line <= (r.end_lineno or r.lineno)]
-                if len(holding) == 1 or len(returns) == 1:
-                    place = (holding or returns)[0]
-                    return code_location(code, (place.lineno, place.end_lineno, place.col_offset, place.end_col_offset))
+            if first == code.co_firstlineno and 1 in (len(holding), len(returns)):
+                place = (holding or returns)[0]
+                return code_location(code, (place.lineno, place.end_lineno, place.col_offset, place.end_col_offset))
     return None
 
 

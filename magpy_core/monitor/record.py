@@ -15,6 +15,7 @@ import sys
 import threading
 import traceback
 from _thread import get_ident
+from functools import partial
 from types import CodeType, TracebackType
 from typing import Final
 
@@ -24,7 +25,7 @@ from magpy_core._compat.torch.eval_frame import Frame, Interception, disable, ne
 from magpy_core._compat.versions import check_versions
 from magpy_core.monitor.clone import instrument
 from magpy_core.monitor.events import Observer
-from magpy_core.monitor.hooks import Handlers, active, belongs_to_user
+from magpy_core.monitor.hooks import Handlers, active, belongs_to_user, contain
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
@@ -145,7 +146,7 @@ class record:
         self.failure_traceback = ""
         self._handlers = Handlers(observer, self.fail)
         self._outer: Handlers | None = None
-        self._interception = Interception(clone_of, self._enter, self._fail_in_callback)
+        self._interception = Interception(clone_of, self._enter, partial(contain, self._handlers))
 
     @property
     def observer_failure(self) -> BaseException | None:
@@ -164,12 +165,6 @@ class record:
 
     def _enter(self, frame: Frame) -> bool:
         return self.observer_failure is None and self.observer.enter_frame(frame)
-
-    def _fail_in_callback(self, error: BaseException) -> None:
-        users = belongs_to_user(error)
-        self.fail(error)
-        if users:
-            raise error
 
     def __enter__(self) -> record:
         token = disable()  # an outer recording has nothing to do with what follows

@@ -8,6 +8,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
+from magpy_core._compat.cpython.layout import by_type
 from magpy_core.refgraph.kinds import is_a, is_heap_type
 
 ABSENT: Any = type("ABSENT", (), {"__repr__": lambda self: "<absent>"})()
@@ -34,26 +35,20 @@ def _own_dict(obj: Any) -> Any:
         return None
 
 
-_SLOTS: dict[type, tuple[str, ...]] = {}
-
-
 # Members by which classes made in C tell the interpreter how their objects are laid out.
 _LAYOUT = frozenset({"__vectorcalloffset__", "__dictoffset__", "__weaklistoffset__"})
 
 
+@by_type
 def slot_names(tp: type) -> tuple[str, ...]:
     """Names of ``__slots__`` members along the MRO of a Python class."""
-    found = _SLOTS.get(tp)
-    if found is None:
-        names = [
-            n
-            for k in tp.__mro__
-            if is_heap_type(k)
-            for n, v in k.__dict__.items()
-            if is_a(v, types.MemberDescriptorType) and n not in _LAYOUT
-        ]
-        found = _SLOTS[tp] = tuple(names)
-    return found
+    return tuple(
+        n
+        for k in tp.__mro__
+        if is_heap_type(k)
+        for n, v in k.__dict__.items()
+        if is_a(v, types.MemberDescriptorType) and n not in _LAYOUT
+    )
 
 
 def slot_value(obj: Any, name: str) -> Any:

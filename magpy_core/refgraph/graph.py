@@ -28,42 +28,26 @@ class Read:
     site: Any = None
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
     """One external object. ``snapshot`` is its shallow state at first write (or first pass to unknown native code)."""
 
-    __slots__ = (
-        "addressed",
-        "appended",
-        "contents_read",
-        "forced",
-        "kind",
-        "obj",
-        "snapshot",
-        "source",
-        "summary",
-        "told",
-        "type_name",
-        "was_written",
-        "written_at",
-    )
-
-    def __init__(self, obj: Any, source: Source, kind: int) -> None:
-        self.obj = obj
-        self.source = source
-        self.kind = kind
-        self.type_name = type(obj).__name__
-        self.snapshot: Snapshot | None = None
-        self.written_at: list[Any] = []
-        self.contents_read = False
-        self.addressed = False  # its address was the key of a memo: no other object of the region may be this one
-        self.summary = ""
-        self.was_written = False
-        # slots written by name: part of the effect even when the write left them as they were: a later call may
-        # start from another value that nothing guards
-        self.forced: list[tuple[str, Any]] = []
-        # what events told of the writes: what was appended, and the last value of each slot (ABSENT: it was deleted)
-        self.appended: list[Any] = []
-        self.told: dict[Any, Any] = {}
+    obj: Any
+    source: Source
+    kind: int
+    type_name: str
+    snapshot: Snapshot | None = None
+    written_at: list[Any] = field(default_factory=list)
+    contents_read: bool = False
+    addressed: bool = False  # its address was the key of a memo: no other object of the region may be this one
+    summary: str = ""
+    was_written: bool = False
+    # slots written by name: part of the effect even when the write left them as they were: a later call may
+    # start from another value that nothing guards
+    forced: list[tuple[str, Any]] = field(default_factory=list)
+    # what events told of the writes: what was appended, and the last value of each slot (ABSENT: it was deleted)
+    appended: list[Any] = field(default_factory=list)
+    told: dict[Any, Any] = field(default_factory=dict)
 
     def tell(self, key: Any, value: Any) -> None:
         """An event shows that the region writes ``value`` to slot ``key``."""
@@ -102,9 +86,8 @@ class RefGraph:
     sources: SourceTable = field(default_factory=SourceTable)
     nodes: dict[int, Node] = field(default_factory=dict)
     reads: list[Read] = field(default_factory=list)
-    _seen: set[tuple[int, GuardKind | str]] = field(default_factory=set)
+    _seen: set[tuple[int, str]] = field(default_factory=set)
     assumed_internal: dict[int, tuple[Any, Any]] = field(default_factory=dict)
-    guarded: dict[int, Source] = field(default_factory=dict)
     errors: list[tuple[Node, Any]] = field(default_factory=list)  # exceptions from outside, their tracebacks
     watch: Callable[[Snapshot], None] | None = None  # is told of each snapshot, and may refuse that it is kept
 
@@ -115,14 +98,14 @@ class RefGraph:
         """Register ``obj`` as reached by ``source`` (first source wins; later ones become alias facts)."""
         node = self.nodes.get(id(obj))
         if node is None:
-            node = self.nodes[id(obj)] = Node(obj, source, kinds.kind_of(obj))
+            node = self.nodes[id(obj)] = Node(obj, source, kinds.kind_of(obj), type(obj).__name__)
             if kinds.is_a(obj, BaseException):
                 self.errors.append((node, obj.__traceback__))
         return node
 
     def read(self, source: Source, kind: GuardKind, expected: Any, site: Any) -> bool:
         """Record a guarded edge once; True when it is new."""
-        key = (id(source), kind.check(expected) if kind.by_expected else kind)
+        key = (id(source), kind.check(expected))
         if key in self._seen:
             return False
         self._seen.add(key)
@@ -151,15 +134,13 @@ class RefGraph:
         for node in self.nodes.values():
             node.release()
         for read in self.reads:
-            if read.kind.by_identity:
-                read.expected = read.kind.released(read.expected)
+            read.expected = read.kind.released(read.expected)
 
     def forget(self) -> None:
         """Let go of every object."""
         self.nodes.clear()
         self.reads.clear()
         self.assumed_internal.clear()
-        self.guarded.clear()
 
     def __str__(self) -> str:
         return printer.to_text(self)

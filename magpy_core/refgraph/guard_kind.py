@@ -25,13 +25,11 @@ class GuardKind(ABC):
 
     name: ClassVar[str]
     of_object: ClassVar[bool] = False  # it is about the object at the source, not about the place that object is in
-    of_absence: ClassVar[bool] = False  # it says that there is nothing
-    by_expected: ClassVar[bool] = False  # one source can have several such reads, which differ in ``check``
     reported: ClassVar[bool] = False  # a finding names it (MP204)
-    by_identity: ClassVar[bool] = False  # it compares with objects, of which the program's must not be kept alive
+    says: ClassVar[str] = "{source} is {expected}"
 
     def check(self, expected: Any) -> str:
-        """Its name in reports."""
+        """Its name in reports. Of one source there are several reads of a kind only where this differs."""
         return self.name
 
     def subject(self, read: Read) -> tuple[str, str]:
@@ -42,9 +40,9 @@ class GuardKind(ABC):
         """``expected`` once the recording has ended: without references to the program's objects."""
         return expected
 
-    @abstractmethod
     def text(self, read: Read) -> str:
         """The read as a sentence fragment: ``self.calls == 3``."""
+        return self.says.format(source=read.source.describe(), expected=bounded_repr(read.expected))
 
     @abstractmethod
     def code(self, writer: GuardWriter, read: Read) -> None:

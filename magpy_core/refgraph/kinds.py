@@ -11,16 +11,15 @@ import re
 import threading
 import types
 import typing
-import weakref
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
+from magpy_core._compat.cpython.layout import by_type
 from magpy_core._compat.cpython.layout import is_heap_type as is_heap_type
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.knowledge.callables import LRU_CACHE
-from magpy_core.refgraph.weak import ObjectRef, without_owning
+from magpy_core.refgraph.weak import ObjectRef
 
 SCALAR, IDENTITY, TENSOR, LIST, TUPLE, DICT, SET, DEQUE, OBJECT, OPAQUE = range(10)
 NAMES = ("scalar", "identity", "tensor", "list", "tuple", "dict", "set", "deque", "object", "opaque")
@@ -28,8 +27,6 @@ CONTAINERS = frozenset({LIST, TUPLE, DICT, SET, DEQUE})
 HASHED: Any = (set, frozenset, dict, type({}.keys()), type({}.items()))
 """What finds its elements by hash."""
 MUTABLE = frozenset({LIST, DICT, SET, DEQUE, OBJECT})
-
-_T = TypeVar("_T")
 
 NUMBER_TYPES = frozenset({int, float})
 _SCALAR_TYPES = frozenset({
@@ -47,14 +44,13 @@ _IDENTITY_TYPES = frozenset({
 # Of these, what leads to more than it is: a metaclass's methods, the object that a method written in C is bound to.
 LEADING = (type, types.BuiltinFunctionType, types.MethodWrapperType)
 
+_BASES: dict[type, int] = {
+    torch.Tensor: TENSOR, tuple: TUPLE, list: LIST, dict: DICT, set: SET, frozenset: SET, collections.deque: DEQUE,
+}  # fmt: skip
 _PLAIN_BASES = (object, dict, list, tuple, set, collections.OrderedDict, collections.defaultdict, collections.deque)
 
 
-def _by_type(find: Callable[[type], _T]) -> Callable[[type], _T]:
-    return functools.lru_cache(maxsize=4096)(find)
-
-
-@_by_type
+@by_type
 def kind_of_type(tp: type) -> int:
     """The kind of exact instances of a type."""
     if tp in _SCALAR_TYPES:
@@ -63,23 +59,11 @@ def kind_of_type(tp: type) -> int:
         return IDENTITY
     if str(tp.__module__).startswith("numpy") and tp.__name__ in ("finfo", "iinfo"):
         return IDENTITY  # one object for each dtype, which never changes
-    if issubclass(tp, torch.Tensor):
-        return TENSOR
-    if tp in (torch.Size, tuple) or issubclass(tp, tuple):
-        return TUPLE
-    if tp is list or issubclass(tp, list):
-        return LIST
-    if tp in (dict, collections.OrderedDict, collections.defaultdict, collections.Counter) or issubclass(tp, dict):
-        return DICT
-    if tp in (set, frozenset) or issubclass(tp, (set, frozenset)):
-        return SET
-    if tp is collections.deque or issubclass(tp, collections.deque):
-        return DEQUE
-    if is_heap_type(tp):
-        return OBJECT
-    if tp in (types.MethodType, functools.partial, types.SimpleNamespace, slice, range, types.MappingProxyType):
-        return OBJECT
-    return OPAQUE
+    for base, kind in _BASES.items():
+        if issubclass(tp, base):
+            return kind
+    in_parts = (types.MethodType, functools.partial, types.SimpleNamespace, slice, range, types.MappingProxyType)
+    return OBJECT if is_heap_type(tp) or tp in in_parts else OPAQUE
 
 
 def is_a(value: Any, classes: Any) -> bool:
@@ -99,7 +83,7 @@ DICT_VIEWS: tuple[type, ...] = (
 """Windows on a dict, which do not give the dict away."""
 
 
-@_by_type
+@by_type
 def holds_memory(tp: type) -> bool:
     """Whether objects of a type hold bytes that change without a trace: NumPy arrays, bytearrays, views, mapped files."""
     return any(
@@ -110,7 +94,7 @@ def holds_memory(tp: type) -> bool:
     )
 
 
-@_by_type
+@by_type
 def _in_numpy(tp: type) -> frozenset[str]:
     """The names of the classes of NumPy's that a type is derived from."""
     return frozenset(k.__name__ for k in tp.__mro__ if k.__module__ == "numpy")
@@ -126,16 +110,11 @@ def is_numpy_value(tp: type) -> bool:
     return not _in_numpy(tp).isdisjoint(("generic", "dtype", "ufunc", "_ArrayFunctionDispatcher"))
 
 
+@by_type
 def has_finalizer(cls: type) -> bool:
     """Whether something of the user's runs when an instance dies: a ``__del__`` in Python."""
-    found = _FINALIZERS.get(cls)
-    if found is None:
-        own = next((k.__dict__["__del__"] for k in cls.__mro__ if "__del__" in k.__dict__), None)
-        found = _FINALIZERS[cls] = type(own) is types.FunctionType
-    return found
-
-
-_FINALIZERS: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+    own = next((k.__dict__["__del__"] for k in cls.__mro__ if "__del__" in k.__dict__), None)
+    return type(own) is types.FunctionType
 
 
 def plain_key(key: Any) -> Any:
@@ -178,13 +157,13 @@ def bounded_repr(value: Any, limit: int = 80) -> str:
 
 
 def released(value: Any) -> Any:
-    """What a guard keeps of ``value`` to compare objects with it: definitions and plain values themselves."""
-    return value if kind_of(value) in (SCALAR, IDENTITY) else without_owning(value, bounded_repr(value))
+    """What a guard keeps of ``value`` to compare objects with it: definitions and plain values themselves, and what there
+    are no weak references to (``re.Match``, subclasses of int)."""
+    itself = kind_of(value) in (SCALAR, IDENTITY) or not type(value).__weakrefoffset__
+    return value if itself else ObjectRef(value, bounded_repr(value))
 
 
 def layout_base(tp: type) -> type | None:
     """The built-in base whose C layout ``tp`` has, when replay knows how to rebuild it; None otherwise."""
-    for base in tp.__mro__:
-        if not is_heap_type(base):
-            return base if base in _PLAIN_BASES else None
-    return None
+    base = next(base for base in tp.__mro__ if not is_heap_type(base))
+    return base if base in _PLAIN_BASES else None

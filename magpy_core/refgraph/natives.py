@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from magpy_core.refgraph.kinds import is_a
@@ -42,6 +43,13 @@ def entries(obj: Any) -> list[tuple[Any, Any]]:
 
 def values(obj: Any) -> list[Any]:
     return [value for _, value in entries(obj)]
+
+
+def nth(obj: Any, index: int) -> Any:
+    """What comes at this place in the order of ``elements``."""
+    for value in islice(elements(obj), index, None):
+        return value
+    raise IndexError(index)
 
 
 def item(obj: Any, index: int) -> Any:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import types
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import is_
 from typing import Any
 
 from magpy_core.refgraph import kinds, natives
@@ -45,16 +47,14 @@ class Snapshot:
         self.order: tuple[Any, ...] = ()  # of a set, whose copy may have another one
         self.attrs: dict[str, Any] | None = None
         self.slots: dict[str, Any] | None = None
-        if kind == kinds.LIST:
-            self.content = list.__getitem__(obj, slice(None))
+        if kind in (kinds.LIST, kinds.DEQUE):
+            self.content = list(natives.elements(obj))
         elif kind == kinds.DICT:
             # an OrderedDict looks its keys up to tell their order: never mind it where the changes are not told either
             self.content = natives.entries(obj) if quiet_keys(obj) else list(dict.items(obj))
         elif kind == kinds.SET:
             self.content = set(obj)  # not of its elements: that would hash them once more
             self.order = tuple(natives.elements(obj))
-        elif kind == kinds.DEQUE:
-            self.content = list(natives.elements(obj))
         elif is_a(obj, types.CellType):
             self.content = cell_value(obj)
         d = instance_dict(obj)
@@ -165,17 +165,14 @@ class Snapshot:
 
     def _differences(self, moved: Collection[str] = ()) -> list[Change]:
         out: list[Change] = []
-        if self.kind == kinds.LIST:
-            out += _sequence_changes(self.content, list.__getitem__(self.obj, slice(None)))
-        elif self.kind == kinds.DEQUE:
-            out += _deque_changes(self.content, list(natives.elements(self.obj)), self.obj.maxlen)
+        if self.kind in (kinds.LIST, kinds.DEQUE):
+            out += _sequence_changes(self.content, self.obj)
         elif self.kind == kinds.DICT:
             out += _dict_changes(self.content, self.obj)
         elif self.kind == kinds.SET:
             now = set(self.obj)
-            out += [Change("discard", value=v) for v in self.content - now] + [
-                Change("add", value=v) for v in now - self.content
-            ]
+            out += [Change("discard", value=v) for v in self.content - now]
+            out += [Change("add", value=v) for v in now - self.content]
         elif is_a(self.obj, types.CellType):
             value = cell_value(self.obj)
             if value is not self.content:
@@ -194,25 +191,22 @@ class Snapshot:
         return out
 
 
-def _sequence_changes(old: list[Any], new: list[Any]) -> list[Change]:
-    n = len(old)
-    if len(new) >= n and all(a is b for a, b in zip(old, new, strict=False)):
-        return [Change("extend", value=new[n:])] if len(new) > n else []
-    if len(new) == n:
-        return [Change("set_item", i, b) for i, (a, b) in enumerate(zip(old, new, strict=True)) if a is not b]
-    return [Change("replace", value=new, needs_contents=True)]
+def _same(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    return len(a) == len(b) and all(map(is_, a, b))
 
 
-def _deque_changes(old: list[Any], new: list[Any], maxlen: int | None) -> list[Change]:
-    if len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True)):
-        return []
-    if len(new) > len(old) and all(a is b for a, b in zip(old, new, strict=False)):
+def _sequence_changes(old: list[Any], obj: Any) -> list[Change]:
+    """Of a list or a deque."""
+    new, n = list(natives.elements(obj)), len(old)
+    if _same(old, new[:n]):
         # a bounded deque pushes out its head by itself when it is full, so the effect is the same append
-        return [Change("extend", value=new[len(old) :])]
-    if maxlen is not None and len(new) == len(old) == maxlen:
-        for k in range(1, maxlen):
-            if all(a is b for a, b in zip(old[k:], new, strict=False)):
-                return [Change("extend", value=new[maxlen - k :])]
+        return [Change("extend", value=new[n:])] if len(new) > n else []
+    if len(new) == n and is_a(obj, list):
+        return [Change("set_item", i, b) for i, (a, b) in enumerate(zip(old, new, strict=True)) if a is not b]
+    if len(new) == n == obj.maxlen:
+        for k in range(1, n):
+            if _same(old[k:], new[: n - k]):
+                return [Change("extend", value=new[n - k :])]
     return [Change("replace", value=new, needs_contents=True)]
 
 
@@ -247,14 +241,12 @@ def _in_order_of_writes(changes: list[Change], forced: Sequence[tuple[str, Any]]
 
 def _dict_changes(old_items: list[tuple[Any, Any]], obj: Any) -> list[Change]:
     new_items = natives.entries(obj)
-    if len(old_items) == len(new_items) and all(
-        a[0] is b[0] and a[1] is b[1] for a, b in zip(old_items, new_items, strict=True)
-    ):
+    if _same([*chain(*old_items)], [*chain(*new_items)]):
         return []
     old = {id(k): (k, v) for k, v in old_items}
     new = {id(k): (k, v) for k, v in new_items}
     kept = [id(k) for k, _ in old_items if id(k) in new]
-    if [id(k) for k, _ in new_items if id(k) in old] != kept or [id(k) for k, _ in new_items][: len(kept)] != kept:
+    if list(new)[: len(kept)] != kept:
         return [Change("replace", value=new_items, needs_contents=True)]
     out = [Change("del_item", k) for i, (k, _) in old.items() if i not in new]
     out += [Change("set_item", k, v) for i, (k, v) in new.items() if i not in old or old[i][1] is not v]

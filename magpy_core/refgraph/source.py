@@ -15,14 +15,13 @@ from magpy_core.refgraph.source_kinds import SOURCE_KINDS, Root, SourceKind
 class Source:
     """One access step from ``base``. ``kind`` is a name of SOURCE_KINDS: without a base, that of a root."""
 
-    __slots__ = ("base", "depth", "key", "kind", "label", "path")
+    __slots__ = ("base", "key", "kind", "label", "path")
 
     def __init__(self, kind: str, base: Source | None, key: Any, label: str = "") -> None:
         self.kind = kind
         self.base = base
         self.key: Any = key  # a constant, or a Source (an item whose key is an object from outside)
         self.label = label
-        self.depth: int = 0 if base is None else base.depth + 1
         # stable over recordings: what is learned about a value (it varies) is stored under it
         if base is None:
             self.path: str = self.root.path(self)
@@ -60,18 +59,9 @@ class Source:
         key = self.key.evaluate(args, kwargs) if isinstance(self.key, Source) else self.key
         return self.step_kind.read(self.base.evaluate(args, kwargs), key)
 
-    def step(self, base: Any) -> Any:
-        """The value, from that of ``base``; of a source whose key is not a source itself."""
-        return self.step_kind.read(base, self.key)
-
     def chain(self) -> list[Source]:
         """Root first."""
-        out: list[Source] = []
-        node: Source | None = self
-        while node is not None:
-            out.append(node)
-            node = node.base
-        return out[::-1]
+        return [self] if self.base is None else [*self.base.chain(), self]
 
     def __repr__(self) -> str:
         return self.describe()

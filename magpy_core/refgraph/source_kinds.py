@@ -7,7 +7,7 @@ Key types: SourceKind, Root; key name: SOURCE_KINDS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -51,13 +51,6 @@ def slot_filled(obj: Any, name: str) -> bool:
     except AttributeError:
         return False
     return True
-
-
-def _nth(iterator: Iterator[Any], index: int) -> Any:
-    for i, value in enumerate(iterator):
-        if i == index:
-            return value
-    raise IndexError(index)
 
 
 def _not_twice(key: Any) -> Any:
@@ -294,7 +287,7 @@ SOURCE_KINDS: dict[str, SourceKind] = {
     "item": Item(natives.item, "{b}[{k}]", _dict_item),
     "dict_item": DictItem(dict_entry, "dict_getitem({b}, {k})", _dict_item),
     "list_item": ListItem(list.__getitem__, "list_getitem({b}, {k})", _item),
-    "key_at": SourceKind(lambda b, k: _nth(dict.__iter__(b), k), "nth({b}, {k})", lambda s, b: f"list({b})[{s.key_text()}]"),
+    "key_at": SourceKind(natives.nth, "nth({b}, {k})", lambda s, b: f"list({b})[{s.key_text()}]"),
     "slot": SourceKind(slot_of, "slot_of({b}, {k})", _member),
     "filled": SourceKind(slot_filled, "slot_filled({b}, {k})", lambda s, b: f"hasattr({b}, {s.key_text()})"),
     "field": Field(getattr, "getattr({b}, {k})", _member),

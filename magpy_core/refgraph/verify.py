@@ -6,6 +6,7 @@ At the end of a recording every guard on what the region did not write must hold
 
 from __future__ import annotations
 
+import functools
 import os
 import types
 from collections.abc import Callable
@@ -34,26 +35,21 @@ class _CannotTell(Exception):
     """The region has written what is on the way, or going there would run code of the program's."""
 
 
-class _Now:
+def _now(graph: RefGraph, args: tuple[Any, ...], kwargs: dict[str, Any], source: Source) -> Any:
     """What is at a source, where the region has written nothing on the way there."""
-
-    def __init__(self, graph: RefGraph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._graph, self._args, self._kwargs = graph, args, kwargs
-
-    def __call__(self, source: Source) -> Any:
-        if source.base is None:
-            value = source.evaluate(self._args, self._kwargs)
-        else:
-            base = self(source.base)
-            key = self(source.key) if isinstance(source.key, Source) else source.key
-            if not source.step_kind.may_follow(base, key):
-                raise _CannotTell
-            value = source.step_kind.read(base, key)
-        for state in (value, value.__dict__ if is_a(value, types.FunctionType) else instance_dict(value)):
-            node = self._graph.node(state)
-            if node is not None and node.snapshot is not None:
-                raise _CannotTell
-        return value
+    if source.base is None:
+        value = source.evaluate(args, kwargs)
+    else:
+        base = _now(graph, args, kwargs, source.base)
+        key = _now(graph, args, kwargs, source.key) if isinstance(source.key, Source) else source.key
+        if not source.step_kind.may_follow(base, key):
+            raise _CannotTell
+        value = source.step_kind.read(base, key)
+    for state in (value, value.__dict__ if is_a(value, types.FunctionType) else instance_dict(value)):
+        node = graph.node(state)
+        if node is not None and node.snapshot is not None:
+            raise _CannotTell
+    return value
 
 
 def enabled() -> bool:
@@ -62,17 +58,14 @@ def enabled() -> bool:
 
 
 def verify(
-    graph: RefGraph,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    is_young: Callable[[Any], bool | None] = lambda obj: None,
+    graph: RefGraph, args: tuple[Any, ...], kwargs: dict[str, Any], is_young: Callable[[Any], bool | None] = lambda obj: None
 ) -> None:
     """Raise RefGraphError unless ``graph`` holds for a region entered with ``args`` and ``kwargs``.
 
     ``is_young(obj)`` tells whether the region made an object: such an object is internal and must have no node.
     """
 
-    now = _Now(graph, args, kwargs)
+    now = functools.partial(_now, graph, args, kwargs)
     problems: list[str] = []
     with no_torch_function():
         for key, node in graph.nodes.items():

@@ -1,6 +1,6 @@
 """ObjectRef: an object of the program that a guard compares with by identity, and must not keep alive.
 
-Key type: ObjectRef; key function: ``without_owning``.
+Key type: ObjectRef.
 """
 
 from __future__ import annotations
@@ -27,8 +27,3 @@ def is_object(value: Any, expected: Any) -> bool:
     if type(expected) is not ObjectRef:
         return value is expected
     return value is not None and value is expected()  # None is what a dead reference gives
-
-
-def without_owning(value: Any, text: str) -> Any:
-    """``value`` by an ObjectRef; itself where there are no weak references to its type (``re.Match``, subclasses of int)."""
-    return ObjectRef(value, text) if type(value).__weakrefoffset__ else value

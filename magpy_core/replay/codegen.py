@@ -12,19 +12,11 @@ import warnings
 from typing import Any
 
 import torch
+import torch.fx
 
 from magpy_core.guards.codegen import GuardWriter
 from magpy_core.refgraph import kinds
-from magpy_core.replay.ir import (
-    Build,
-    Const,
-    Effect,
-    Expr,
-    GraphValue,
-    Outside,
-    Plan,
-    Scalar,
-)
+from magpy_core.replay.ir import Build, Const, Effect, Expr, GraphValue, Outside, Plan, Scalar
 
 
 def write_log(logger: logging.Logger, level: int, msg: Any, args: Any, caller: tuple[str, int, str]) -> None:
@@ -75,10 +67,13 @@ HELPERS: dict[str, Any] = {
 }  # fmt: skip
 
 
+_OUTPUTS = {"print": "print", "log": "write_log", "warn": "give_warning"}
+
+
 class ReplayWriter:
     """Writes a plan's statements with a GuardWriter, whose variables hold the external objects."""
 
-    def __init__(self, writer: GuardWriter, outputs: dict[Any, str]) -> None:
+    def __init__(self, writer: GuardWriter, outputs: dict[torch.fx.Node, str]) -> None:
         self.w = writer
         self.w.table.update(HELPERS)
         self.lines: list[str] = []  # what is computed before the first effect; the writer has what is fetched from outside
@@ -99,7 +94,7 @@ class ReplayWriter:
             name = self._scalars.get(id(e.sym))
             if name is None:
                 name = self._scalars[id(e.sym)] = f"n{len(self._scalars)}"
-                self.lines.append(f"{name} = {self.w.scalar(e.sym, lambda node: self.outputs[node])}")
+                self.lines.append(f"{name} = {self.w.scalar(e.sym, self.outputs)}")
             return name
         return self.build(e)
 
@@ -108,13 +103,11 @@ class ReplayWriter:
         if name is not None:
             return name
         lines, const = self.lines, self.w.const
-        name = f"o{len(self._built)}"
-        if b.how in ("tuple", "frozenset", "call"):
-            self._built[id(b)] = name  # children of immutable values can't refer back to them
+        name = self._built[id(b)] = f"o{len(self._built)}"
+        if b.how in ("tuple", "frozenset", "call"):  # children of immutable values can't refer back to them
             items = [self.expr(i) for i in b.items]
             lines.append(f"{name} = {self.immutable(b, items)}")
         else:
-            self._built[id(b)] = name
             lines.append(f"{name} = {self.shell(b)}")
             self.fill(b, name)
         if b.attrs:
@@ -150,23 +143,30 @@ class ReplayWriter:
         return f"{cls}.__new__({cls})" if b.type not in (list, dict, set) else f"{cls}()"
 
     def fill(self, b: Build, name: str) -> None:
-        lines = self.lines
         if b.how == "list" and b.items:
-            lines.append(f"list_extend({name}, [{', '.join(self.expr(i) for i in b.items)}])")
+            self.lines.append(f"list_extend({name}, {self.listed(b.items)})")
         elif b.how == "dict":
-            setter = "ordered_setitem" if issubclass(b.type, collections.OrderedDict) else "dict_setitem"
             for k, v in b.items:
-                key, value = self.expr(k), self.expr(v)
-                lines.append(f"{name}[{key}] = {value}" if b.type is dict else f"{setter}({name}, {key}, {value})")
+                self.lines.append(self.store(b.type, name, self.expr(k), self.expr(v)))
         elif b.how == "set":
             for i in b.items:
-                lines.append(f"set_add({name}, {self.expr(i)})")
+                self.lines.append(f"set_add({name}, {self.expr(i)})")
         elif b.how == "deque":
-            lines.append(f"{name}.extend([{', '.join(self.expr(i) for i in b.items)}])")
+            self.lines.append(f"{name}.extend({self.listed(b.items)})")
+
+    def listed(self, items: list[Expr]) -> str:
+        return f"[{', '.join(map(self.expr, items))}]"
+
+    def store(self, tp: type, target: str, key: str, value: str) -> str:
+        """Straight, without a call in which another thread could take over, where no code of the program's would run."""
+        if tp in (dict, list):
+            return f"{target}[{key}] = {value}"
+        kind = "list" if issubclass(tp, list) else "ordered" if issubclass(tp, collections.OrderedDict) else "dict"
+        return f"{kind}_setitem({target}, {key}, {value})"
 
     # -- effects -----------------------------------------------------------------------------------------------
 
-    def values(self, plan: Plan) -> tuple[str, list[list[str]]]:
+    def values(self, plan: Plan) -> tuple[str, list[str]]:
         """First pass: computes every value that an effect or the result needs, without changing external state."""
         prepared = [self.prepare(e) for e in plan.effects]
         return self.expr(plan.result), prepared
@@ -176,48 +176,44 @@ class ReplayWriter:
         places = [e.replaced for e in plan.effects if e.replaced is not None]
         return [f"{p.step_kind.expression(self.w, p)} is not {self.w.var(p)}" for p in dict.fromkeys(places)]
 
-    def prepare(self, e: Effect) -> list[str]:
-        """The statements that apply one effect with precomputed values."""
-        if e.op == "print":
+    def prepare(self, e: Effect) -> str:
+        """The statement that applies one effect with precomputed values."""
+        if e.target is None:
             args, kwargs = e.value
-            text = [self.expr(a) for a in args] + [f"{k}={self.expr(v)}" for k, v in kwargs.items()]
-            return [f"print({', '.join(text)})"]
-        if e.op == "log":
-            return [f"write_log({', '.join(self.expr(v) for v in e.value)}, {self.w.const(e.key)})"]
-        if e.op == "warn":
-            return [f"give_warning({self.expr(e.value[0])}, {self.w.const(e.key)})"]
-        assert e.target is not None
+            given = [*map(self.expr, args), *(f"{k}={self.expr(v)}" for k, v in kwargs.items())]
+            given += [self.w.const(e.key)] if e.key is not None else []
+            return f"{_OUTPUTS[e.op]}({', '.join(given)})"
         target = self.expr(e.target)
         match e.op:
             case "set_field":
-                return [f"{target}.{e.key} = {self.expr(e.value)}"]
+                return f"{target}.{e.key} = {self.expr(e.value)}"
             case "set_attr":
-                return [f"{self.dict_var(e)}[{e.key!r}] = {self.expr(e.value)}"]
+                return f"{self.dict_var(e)}[{e.key!r}] = {self.expr(e.value)}"
             case "del_attr":
-                return [f"{self.dict_var(e)}.pop({e.key!r}, None)"]
+                return f"{self.dict_var(e)}.pop({e.key!r}, None)"
             case "set_slot":
-                return [f"{self.member(e)}.__set__({target}, {self.expr(e.value)})"]
+                return f"{self.member(e)}.__set__({target}, {self.expr(e.value)})"
             case "del_slot":
-                return [f"{self.member(e)}.__delete__({target})"]
+                return f"{self.member(e)}.__delete__({target})"
             case "set_cell":
-                return [f"{target}.cell_contents = {self.expr(e.value)}"]
+                return f"{target}.cell_contents = {self.expr(e.value)}"
             case "del_cell":
-                return [f"del {target}.cell_contents"]
+                return f"del {target}.cell_contents"
             case "add" | "discard":
-                return [f"set_{e.op}({target}, {self.expr(e.value)})"]
+                return f"set_{e.op}({target}, {self.expr(e.value)})"
             case "set_item":
-                return [self.store(e, target)]
+                return self.store(e.target_type, target, self.expr(e.key), self.expr(e.value))
             case "del_item":
                 pop = "ordered_pop" if issubclass(e.target_type, collections.OrderedDict) else "dict_pop"
-                return [f"{pop}({target}, {self.expr(e.key)}, None)"]
+                return f"{pop}({target}, {self.expr(e.key)}, None)"
             case "extend":
                 extend = "deque_extend" if issubclass(e.target_type, collections.deque) else "list_extend"
-                return [f"{extend}({target}, [{', '.join(self.expr(v) for v in e.value)}])"]
+                return f"{extend}({target}, {self.listed(e.value)})"
             case "replace" if issubclass(e.target_type, dict):
-                return [f"replace_dict({target}, [{', '.join(f'({self.expr(k)}, {self.expr(v)})' for k, v in e.value)}])"]
+                return f"replace_dict({target}, [{', '.join(f'({self.expr(k)}, {self.expr(v)})' for k, v in e.value)}])"
             case "replace":
                 how = "replace_list" if issubclass(e.target_type, list) else "replace_content"
-                return [f"{how}({target}, [{', '.join(self.expr(v) for v in e.value)}])"]
+                return f"{how}({target}, {self.listed(e.value)})"
         raise AssertionError(f"unknown effect {e.op!r}")
 
     def member(self, e: Effect) -> str:
@@ -227,17 +223,6 @@ class ReplayWriter:
     def dict_var(self, e: Effect) -> str:
         assert isinstance(e.target, Outside)
         return self.w.dict_of(e.target.source)
-
-    def store(self, e: Effect, target: str) -> str:
-        """Straight, without a call in which another thread could take over, where no code of the program's would run."""
-        if e.target_type in (dict, list):
-            return f"{target}[{self.expr(e.key)}] = {self.expr(e.value)}"
-        return f"{self.setter(e)}({target}, {self.expr(e.key)}, {self.expr(e.value)})"
-
-    def setter(self, e: Effect) -> str:
-        if issubclass(e.target_type, list):
-            return "list_setitem"
-        return "ordered_setitem" if issubclass(e.target_type, collections.OrderedDict) else "dict_setitem"
 
 
 def _member(tp: type, name: str) -> Any:

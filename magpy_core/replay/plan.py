@@ -24,22 +24,13 @@ from magpy_core.refgraph.hashing import quiet_keys
 from magpy_core.refgraph.lookup import MODULE_TABLES
 from magpy_core.refgraph.snapshot import Change, slot_name
 from magpy_core.refgraph.source import Source
-from magpy_core.replay.ir import (
-    Build,
-    Const,
-    Effect,
-    Expr,
-    GraphValue,
-    MadeInside,
-    Outside,
-    Plan,
-    Scalar,
-)
+from magpy_core.replay.ir import Build, Const, Effect, Expr, GraphValue, MadeInside, Outside, Plan, Scalar
 
 # What a call of the type makes again, of these attributes.
 _CALLS: dict[type, tuple[str, ...]] = {
     types.MethodType: ("__func__", "__self__"), slice: ("start", "stop", "step"), range: ("start", "stop", "step"),
 }  # fmt: skip
+_OUTPUTS = {"print": "print", "warn": "a warning", "log": "a log record"}
 _NOUNS = {type: "class", types.FunctionType: "function"}
 _LOUD = "A dict or a set is changed or made here whose keys hash or compare by code of their own: replay would run it again."
 _SLOTS = frozenset({"attr", "cell", "dict_item", "item", "list_item", "slot"})
@@ -75,9 +66,7 @@ class Planner:
         if type(value) in kinds.NUMBER_TYPES:
             sym = self.scalars.get(value)
             if sym is not None:
-                for leaf in sym.leaves():
-                    if leaf.kind == "node":
-                        self.outputs.setdefault(leaf.payload)
+                self.outputs |= dict.fromkeys(leaf.payload for leaf in sym.leaves() if leaf.kind == "node")
                 return Scalar(sym)
         kind = kinds.kind_of(value)
         if kind == kinds.SCALAR or kinds.is_numpy_value(type(value)):
@@ -98,10 +87,7 @@ class Planner:
         found = self._built.get(id(value))
         if found is not None:
             if id(value) in self._open:
-                raise Unsupported(
-                    "MP110",
-                    f"A `{type(value).__name__}` that contains itself leaves the region.",
-                )
+                raise Unsupported("MP110", f"A `{type(value).__name__}` that contains itself leaves the region.")
             return found[1]
         if self.is_internal(value) is False:
             raise Unsupported(
@@ -118,10 +104,10 @@ class Planner:
         return built
 
     def tensor(self, value: torch.Tensor) -> Expr:
-        found = self.ops.values.node(value)
         node = self.refgraph.node(value)
         if node is not None:
             return Outside(node.source)
+        found = self.ops.values.node(value)
         if found is None:
             raise Unsupported("MP105", "A tensor that leaves the region was made by an operation that was not recorded.")
         if type(value) not in (torch.Tensor, torch.nn.Parameter):
@@ -147,32 +133,23 @@ class Planner:
             base = object
         if base is None or kind == kinds.OPAQUE or str(tp.__module__).startswith(("_io", "numpy")):
             raise Unsupported("MP110", _not_rebuildable(f"A `{tp.__name__}`"))
-        build.slots = [(n, self.expression(slot_value(value, n))) for n in slot_names(tp) if not self._absent(value, n)]
-        if kind == kinds.LIST:
-            build.how = "list"
-            build.items = [self.expression(v) for v in list.__iter__(value)]
-        elif kind in (kinds.DICT, kinds.SET) and not quiet_keys(value):
+        slots = {name: slot_value(value, name) for name in slot_names(tp)}
+        build.slots = [(name, self.expression(held)) for name, held in slots.items() if held is not ABSENT]
+        if kind in (kinds.DICT, kinds.SET) and not quiet_keys(value):
             raise Unsupported("MP110", _LOUD)
-        elif kind == kinds.DICT:
+        if kind == kinds.DICT:
             build.how = "dict"
-            pairs = collections.OrderedDict.items(value) if isinstance(value, collections.OrderedDict) else dict.items(value)
-            build.items = [(self.expression(k), self.expression(v)) for k, v in pairs]
+            build.items = [(self.expression(k), self.expression(v)) for k, v in natives.entries(value)]
             if isinstance(value, collections.defaultdict):
                 build.extra = self.expression(value.default_factory)
-        elif kind == kinds.SET:
-            build.how = "frozenset" if isinstance(value, frozenset) else "set"
+        elif kind in (kinds.LIST, kinds.SET, kinds.DEQUE):
+            build.how = "frozenset" if isinstance(value, frozenset) else kinds.NAMES[kind]
             build.items = [self.expression(v) for v in natives.elements(value)]
-        elif kind == kinds.DEQUE:
-            build.how = "deque"
-            build.items = [self.expression(v) for v in value]
-            build.extra = value.maxlen
+            build.extra = value.maxlen if kind == kinds.DEQUE else None
         elif base is not object:
             raise Unsupported("MP110", _not_rebuildable(f"A `{tp.__name__}`"))
         build.attrs = self._attrs(value)
         return build
-
-    def _absent(self, value: Any, name: str) -> bool:
-        return slot_value(value, name) is ABSENT
 
     def _attrs(self, value: Any) -> list[tuple[str, Any]]:
         return [(k, self.expression(v)) for k, v in (instance_dict(value) or {}).items()]
@@ -226,37 +203,33 @@ class Planner:
         return source.base is node.source and source.key == change.key
 
     def effect(self, node: Node, change: Change) -> Effect:
-        target = Outside(node.source)
         value: Any
-        if change.op in ("extend", "replace") and node.kind in (kinds.LIST, kinds.DEQUE):
+        if change.op == "replace" and node.kind == kinds.DICT:
+            value = [(self.expression(k), self.expression(v)) for k, v in change.value]
+        elif change.op in ("extend", "replace"):
             value = [self.expression(v) for v in change.value]
-        elif change.op == "replace":
-            value = [(self.expression(k), self.expression(v)) for k, v in change.value] if node.kind == kinds.DICT else [
-                self.expression(v) for v in change.value
-            ]  # fmt: skip
         elif change.op in ("del_item", "del_attr", "del_slot", "del_cell"):
             value = None
         else:
             value = self.expression(change.value)
         key = self.expression(change.key) if change.op in ("set_item", "del_item") else change.key
-        return Effect(change.op, target, key, value, describe(node, change), list(node.written_at), type(node.obj))
+        described = describe(node, change)
+        return Effect(change.op, Outside(node.source), key, value, described, list(node.written_at), type(node.obj))
 
     def calls(self, items: Iterable[Any]) -> list[Effect]:
         """The effects of prints, warnings and log records, in order."""
         out = []
         for output in items:
+            kwargs: dict[str, Any] = {}
+            where = None
             if output.what == "print":
                 args, kwargs = output.payload
-                value: Any = ([self.expression(a) for a in args], {k: self.expression(v) for k, v in kwargs.items()})
-                out.append(Effect("print", None, None, value, "print", [output.site]))
             elif output.what == "warn":
-                text, category, file, line, namespace = output.payload
-                where = (category, file, line, namespace)
-                out.append(Effect("warn", None, where, [self.expression(text)], "a warning", [output.site]))
+                args, where = output.payload[:1], output.payload[1:]
             else:
-                logger, level, msg, args, caller = output.payload
-                value = [self.expression(v) for v in (logger, level, msg, args)]
-                out.append(Effect("log", None, caller, value, "a log record", [output.site]))
+                *args, where = output.payload
+            value = ([self.expression(a) for a in args], {k: self.expression(v) for k, v in kwargs.items()})
+            out.append(Effect(output.what, None, where, value, _OUTPUTS[output.what], [output.site]))
         return out
 
     def plan(self, result: Any, contents: Callable[[Node], None], items: Iterable[Any], fields: Iterable[Any]) -> Plan:
@@ -264,9 +237,8 @@ class Planner:
         expr = self.expression(result)
         effects = self.effects(contents)
         for tensor, name, value, site in fields:
-            effects.append(
-                Effect("set_field", self.expression(tensor), name, self.expression(value), f".{name} of a tensor", [site])
-            )
+            target, new = self.expression(tensor), self.expression(value)
+            effects.append(Effect("set_field", target, name, new, f".{name} of a tensor", [site]))
         effects += self.calls(items)
         return Plan(expr, False, effects, list(self.outputs))
 
@@ -293,9 +265,7 @@ def describe(node: Node, change: Change) -> str:
         return f"{base}.{change.key}"
     if change.op in ("set_item", "del_item"):
         source = node.source
-        if source.kind == "dict" and source.base is not None:
-            return f"{source.base.describe()}.{change.key}"
-        if source.kind == "attr" and source.key in MODULE_TABLES and source.base is not None:
-            return f"{source.base.describe()}.{change.key}"
+        if source.kind == "dict" or (source.kind == "attr" and source.key in MODULE_TABLES):
+            return f"{source.parent.describe()}.{change.key}"
         return f"{base}[{kinds.bounded_repr(change.key)}]"
     return base

@@ -120,8 +120,8 @@ def _effects(change: Callable[[list[Any]], list[Any]]) -> tuple[Patch, ...]:
 
 
 def _without_effect(*ops: str) -> tuple[Patch, ...]:
-    def make(prepare: Callable[..., list[str]]) -> Callable[..., list[str]]:
-        return lambda self, effect: [] if effect.op in ops else prepare(self, effect)
+    def make(prepare: Callable[..., str]) -> Callable[..., str]:
+        return lambda self, effect: "" if effect.op in ops else prepare(self, effect)
 
     return ((ReplayWriter, "prepare", make),)
 
@@ -253,7 +253,11 @@ BUGS = [
 if dict_tags.supported():  # asked before any of these is planted: it tries the tags out
     BUGS += [
         Bug("tags that never change", (_EAGERLY, (dict_tags.Watch, "holds", _always(True))), ("watched_settings",)),
-        Bug("roots that are never looked at", (_EAGERLY, (FirstLevel, "roots", _after("_roots"))), ("watched_elements",)),
+        Bug(
+            "roots that are never looked at",
+            (_EAGERLY, (FirstLevel, "_tensor_tables", _after("roots"))),
+            ("watched_elements",),
+        ),
         Bug("tables' tags not looked at", (_EAGERLY, (FirstLevel, "watch", _after("_tables"))), ("watched_settings",)),
         Bug("words of functions not looked at", (_EAGERLY, (FirstLevel, "watch", _after("_slots"))), ("defaults_changed",)),
         Bug("names of modules not looked at", (_EAGERLY, (FirstLevel, "watch", _after("_names"))), ("getattr_default",)),

@@ -76,7 +76,7 @@ class _Result(unittest.TestResult):
     def startTest(self, test: Any) -> None:
         super().startTest(test)
         if self.observer is not None:
-            from magpy_core.monitor import record
+            from magpy_core.monitor.record import record
 
             self.recording = record(self.observer)
             self.recording.__enter__()
@@ -115,7 +115,7 @@ class _Result(unittest.TestResult):
 
 def _observer() -> Any:
     """An observer that takes every event and looks at every operand, without running any code of theirs."""
-    from magpy_core.monitor import Observer
+    from magpy_core.monitor.events import Observer
     from magpy_core.monitor.hooks import EVENTS
 
     def method(name: str) -> Any:

@@ -23,13 +23,9 @@ __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 EXTENDED_ARG: int = dis.opmap["EXTENDED_ARG"]
 
 
-def _cache_sizes() -> Sequence[int]:
-    """How many code units of inline cache follow each opcode (3.13 keeps them by name)."""
-    known: Sequence[int] | dict[str, int] = opcode._inline_cache_entries  # type: ignore[attr-defined]
-    return [known.get(name, 0) for name in dis.opname] if isinstance(known, dict) else known
-
-
-_CACHES: Sequence[int] = _cache_sizes()
+_SIZES: Any = opcode._inline_cache_entries  # type: ignore[attr-defined]
+_CACHES: Sequence[int] = [_SIZES.get(name, 0) for name in dis.opname] if isinstance(_SIZES, dict) else _SIZES
+"""How many code units of inline cache follow each opcode (3.13 keeps them by name)."""
 _JUMPS = frozenset(dis.hasjrel)
 _BACKWARD = frozenset(op for name, op in dis.opmap.items() if "BACKWARD" in name)
 
@@ -47,8 +43,12 @@ class Instr:
     offset: int = -1
     target: Instr | None = None
 
+    @property
+    def name(self) -> str:
+        return dis.opname[self.op]
+
     def __repr__(self) -> str:
-        return f"<{self.offset} {dis.opname[self.op]} {self.arg}>"
+        return f"<{self.offset} {self.name} {self.arg}>"
 
 
 @dataclass(eq=False, slots=True)
@@ -110,11 +110,7 @@ def _units(instr: Instr) -> int:
 
 
 def assemble(
-    decoded: Decoded,
-    instrs: list[Instr],
-    labels: dict[Instr, Instr],
-    consts: tuple[Any, ...],
-    extra_stack: int,
+    decoded: Decoded, instrs: list[Instr], labels: dict[Instr, Instr], consts: tuple[Any, ...], extra_stack: int
 ) -> CodeType:
     """Encode ``instrs`` (the decoded ones in their order, with others between) as a code object like ``decoded.code``.
 
@@ -131,21 +127,15 @@ def assemble(
             starts[instr] = at
             at += size
         total = at
-        stable = True
-        for k, instr in enumerate(instrs):
-            target = targets.get(instr)
-            if target is None:
-                continue
-            after = starts[instr] + sizes[k]
-            distance = starts[target] - after
-            instr.arg = -distance if instr.op in _BACKWARD else distance
-            if instr.arg < 0:
-                raise ValueError(f"jump in the wrong direction in {code.co_qualname}: {instr!r}")
-            needed = _units(instr)
-            if needed > sizes[k]:
-                sizes[k] = needed
-                stable = False
-        if stable:
+        known = sizes
+        for instr, size in zip(instrs, known, strict=True):
+            if instr in targets:
+                distance = starts[targets[instr]] - starts[instr] - size
+                instr.arg = -distance if instr.op in _BACKWARD else distance
+                if instr.arg < 0:
+                    raise ValueError(f"jump in the wrong direction in {code.co_qualname}: {instr!r}")
+        sizes = [max(size, _units(i)) if i in targets else size for i, size in zip(instrs, known, strict=True)]
+        if sizes == known:
             break
     out = bytearray()
     table = bytearray()
@@ -196,16 +186,12 @@ def _encode_location(out: bytearray, pos: Position, units: int, line: int) -> in
             continue
         delta = start - line
         line = start
-        signed = -delta << 1 | 1 if delta < 0 else delta << 1
-        if end is None or col is None or end_col is None:
-            out.append(0x80 | 13 << 3 | length - 1)
-            _varint(out, signed)
-        else:
-            out.append(0x80 | 14 << 3 | length - 1)
-            _varint(out, signed)
-            _varint(out, end - start)
-            _varint(out, col + 1)
-            _varint(out, end_col + 1)
+        values = [-delta << 1 | 1 if delta < 0 else delta << 1]
+        if end is not None and col is not None and end_col is not None:
+            values += [end - start, col + 1, end_col + 1]
+        out.append(0x80 | (14 if len(values) > 1 else 13) << 3 | length - 1)
+        for value in values:
+            _varint(out, value)
     return line
 
 
@@ -223,11 +209,10 @@ def _decode_rows(table: bytes) -> list[int]:
 
 def _encode_row(out: bytearray, *values: int) -> None:
     """Append one exception-table row: big-endian 6-bit groups; bit 7 marks the row's first byte, bit 6 "more follows"."""
-    first = True
+    start = len(out)
     for value in values:
         groups = [value & 0x3F]
         while value := value >> 6:
-            groups.append(value & 0x3F)
-        for k in range(len(groups) - 1, -1, -1):
-            out.append(groups[k] | (0x40 if k else 0) | (0x80 if first else 0))
-            first = False
+            groups.insert(0, value & 0x3F | 0x40)
+        out += bytes(groups)
+    out[start] |= 0x80

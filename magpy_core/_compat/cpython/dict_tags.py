@@ -75,63 +75,32 @@ def _probe() -> bool:
     class Probe:
         pass
 
-    obj = Probe()
-    obj.first = 1  # type: ignore[attr-defined]
-    own = obj.__dict__
-    if word(id(obj) + _TYPE) != id(Probe) or not _points_at(obj, own):
+    obj: Any = Probe()
+    obj.first = 1
+    own, names = obj.__dict__, class_dict(Probe)
+    if word(id(obj) + _TYPE) != id(Probe) or not _points_at(obj, own) or names is None:
         return False
-
-    def by_attribute() -> None:
-        obj.first = 2  # type: ignore[attr-defined]
-
-    def by_new_attribute() -> None:
-        obj.second = 3  # type: ignore[attr-defined]
-
-    def by_deletion() -> None:
-        del obj.second  # type: ignore[attr-defined]
-
-    writes: list[Callable[[], object]] = [
-        by_attribute, by_new_attribute, by_deletion, lambda: own.__setitem__("x", 1), lambda: own.update(x=2),
-        lambda: own.pop("x"), lambda: own.setdefault("y", 1), lambda: own.popitem(), lambda: own.__ior__({"z": 1}),
-        lambda: own.__delitem__("z"), lambda: own.clear(),
+    writes: list[tuple[dict[str, Any], Callable[[], object]]] = [
+        (own, lambda: setattr(obj, "first", 2)), (own, lambda: setattr(obj, "second", 3)),
+        (own, lambda: delattr(obj, "second")), (own, lambda: own.__setitem__("x", 1)), (own, lambda: own.update(x=2)),
+        (own, lambda: own.pop("x")), (own, lambda: own.setdefault("y", 1)), (own, lambda: own.popitem()),
+        (own, lambda: own.__ior__({"z": 1})), (own, lambda: own.__delitem__("z")), (own, lambda: own.clear()),
+        (names, lambda: setattr(Probe, "added", 1)), (names, lambda: setattr(Probe, "added", 2)),
+        (names, lambda: type.__setattr__(Probe, "__doc__", "a text")), (names, lambda: delattr(Probe, "added")),
     ]  # fmt: skip
-    for write in writes:
-        before = word(id(own) + _TAG)
-        if word(id(own) + _TAG) != before:
+    for table, write in writes:
+        before = word(id(table) + _TAG)
+        if word(id(table) + _TAG) != before:
             return False
         write()
-        if word(id(own) + _TAG) == before:
+        if word(id(table) + _TAG) == before:
             return False
-    found = class_dict(Probe)
-    if found is None or not _class_writes_show(Probe, found):
-        return False
     mirror: dict[str, int] = {"a": 1}
     watch = Watch([], [mirror])
     if not watch.holds():
         return False
     mirror["a"] = 2
     return not watch.holds()
-
-
-def _class_writes_show(cls: Any, own: dict[str, Any]) -> bool:
-    def by_setting() -> None:
-        cls.added = 1
-
-    def by_setting_again() -> None:
-        cls.added = 2
-
-    def by_type_setattr() -> None:
-        type.__setattr__(cls, "__doc__", "a text")
-
-    def by_deleting() -> None:
-        del cls.added
-
-    for write in (by_setting, by_setting_again, by_type_setattr, by_deleting):
-        before = word(id(own) + _TAG)
-        write()
-        if word(id(own) + _TAG) == before:
-            return False
-    return True
 
 
 def _points_at(obj: Any, own: Any) -> bool:

@@ -11,9 +11,15 @@ import functools
 import struct
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 _POINTER = struct.calcsize("P")
+_T = TypeVar("_T")
+
+
+def by_type(find: Callable[[type], _T]) -> Callable[[type], _T]:
+    """Keeps what ``find`` says of a type."""
+    return functools.lru_cache(maxsize=4096)(find)
 
 
 def is_heap_type(tp: type) -> bool:
@@ -29,7 +35,10 @@ def _own_native_state(tp: type, base: type) -> bool:
     return tp.__basicsize__ - base.__basicsize__ > shown * _POINTER
 
 
-def _native_state(tp: type) -> type | None:
+@by_type
+def native_state(tp: type) -> type | None:
+    """The class along ``tp``'s layout that keeps state in C (``int``, ``re.Match``, a pybind class); None for a class whose
+    instances are made of ``__dict__`` and slots only."""
     while tp is not object:
         base = tp.__base__
         if base is None or _own_native_state(tp, base):
@@ -37,10 +46,6 @@ def _native_state(tp: type) -> type | None:
         tp = base
     return None
 
-
-native_state: Callable[[type], type | None] = functools.lru_cache(maxsize=4096)(_native_state)
-"""The class along ``tp``'s layout that keeps state in C (``int``, ``re.Match``, a pybind class); None for a class whose
-instances are made of ``__dict__`` and slots only."""
 
 _RECORDS = ("PyCapsule", "pybind11_builtins")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable
 from typing import Any
 
 from magpy_core._compat.cpython.dict_tags import word
@@ -35,39 +34,28 @@ def _get(kind: type, owner: Any, name: str) -> Any:
 
 @functools.cache
 def _offset(kind: type, name: str) -> int | None:
-    probe = _PROBES.get((kind, name))
+    probe = _probes().get((kind, name))
     if probe is None:
         return None
-    owner, change = probe()
+    owner, changed, other = probe
     value = _get(kind, owner, name)
     places = [o for o in range(_FIRST, kind.__basicsize__, 8) if word(id(owner) + o) == id(value)]
     if len(places) != 1:
         return None
-    change()
+    setattr(owner, changed, other)
     now = _get(kind, owner, name)
     return places[0] if now is not value and word(id(owner) + places[0]) == id(now) else None
 
 
-def _function() -> Any:
+def _probes() -> dict[tuple[type, str], tuple[Any, str, Any]]:
+    """For each word an object that has it, and what to set of the object so that the word changes."""
+
     def function(a: int = 1, *, b: int = 2) -> tuple[int, int]:
         return a, b
 
-    return function
+    def other(a: int = 3, *, b: int = 4) -> int:
+        return a - b
 
-
-def _other(a: int = 3, *, b: int = 4) -> int:
-    return a - b
-
-
-def _of_function(name: str) -> Callable[[], tuple[Any, Callable[[], None]]]:
-    def probe() -> tuple[Any, Callable[[], None]]:
-        function = _function()
-        return function, lambda: setattr(function, name, getattr(_other, name))
-
-    return probe
-
-
-def _of_class() -> tuple[Any, Callable[[], None]]:
     class Base:
         pass
 
@@ -77,18 +65,8 @@ def _of_class() -> tuple[Any, Callable[[], None]]:
     class Probe(Base):
         pass
 
-    return Probe, lambda: setattr(Probe, "__bases__", (OtherBase,))
-
-
-def _of_cell() -> tuple[Any, Callable[[], None]]:
-    cell = types.CellType(object())
-    return cell, lambda: setattr(cell, "cell_contents", object())
-
-
-_PROBES: dict[tuple[type, str], Callable[[], tuple[Any, Callable[[], None]]]] = {
-    (types.FunctionType, "__code__"): _of_function("__code__"),
-    (types.FunctionType, "__defaults__"): _of_function("__defaults__"),
-    (types.FunctionType, "__kwdefaults__"): _of_function("__kwdefaults__"),
-    (type, "__mro__"): _of_class,
-    (types.CellType, "cell_contents"): _of_cell,
-}
+    of_functions = ("__code__", "__defaults__", "__kwdefaults__")
+    return {(types.FunctionType, name): (function, name, getattr(other, name)) for name in of_functions} | {
+        (type, "__mro__"): (Probe, "__bases__", (OtherBase,)),
+        (types.CellType, "cell_contents"): (types.CellType(object()), "cell_contents", object()),
+    }

@@ -18,35 +18,10 @@ from magpy_core._compat.versions import PY312, PY313
 
 __builtins__ = OWN_BUILTINS  # type: ignore[assignment]
 
-_OP = dis.opmap
-_NO_FALLTHROUGH = frozenset(
-    _OP[name]
-    for name in (
-        "RETURN_VALUE",
-        "RETURN_CONST",
-        "RAISE_VARARGS",
-        "RERAISE",
-        "JUMP_FORWARD",
-        "JUMP_BACKWARD",
-        "JUMP_BACKWARD_NO_INTERRUPT",
-        "INTERPRETER_EXIT",
-    )
-    if name in _OP
-)
-_PUSH_NULL = _OP["PUSH_NULL"]
-_LOAD_GLOBAL = _OP["LOAD_GLOBAL"]
-_LOAD_ATTR = _OP["LOAD_ATTR"]
-_LOAD_METHOD = _OP.get("LOAD_METHOD", -1)
-_LOAD_SUPER_ATTR = _OP.get("LOAD_SUPER_ATTR", -1)
-_LOAD_FAST_AND_CLEAR = _OP.get("LOAD_FAST_AND_CLEAR", -1)
-_RETURN_GENERATOR = _OP["RETURN_GENERATOR"]
-_COPY = _OP["COPY"]
-_SWAP = _OP["SWAP"]
-_PRECALL = _OP.get("PRECALL", -1)
-_CALL = _OP["CALL"]
-_CALL_KW = _OP.get("CALL_KW", -1)
-_CALL_FUNCTION_EX = _OP["CALL_FUNCTION_EX"]
-_STORE_FAST_LOAD_FAST = _OP.get("STORE_FAST_LOAD_FAST", -1)
+_NO_FALLTHROUGH = frozenset({
+    "RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD",
+    "JUMP_BACKWARD_NO_INTERRUPT", "INTERPRETER_EXIT",
+})  # fmt: skip
 _CALLABLE = "VN" if PY313 else "NV"
 """A callable without a bound first argument."""
 
@@ -58,37 +33,37 @@ class UnknownStack(Exception):
 def _step(state: str, instr: Instr, jump: bool) -> str:
     """The state after ``instr``."""
     op, arg = instr.op, instr.arg
-    if op == _PUSH_NULL:
-        return state + "N"
-    if op == _LOAD_GLOBAL:
-        return state + (_CALLABLE if arg & 1 else "V")
-    if op == _LOAD_METHOD or (op == _LOAD_ATTR and PY312 and arg & 1):
-        return state[:-1] + _CALLABLE
-    if op == _LOAD_SUPER_ATTR:
-        return state[:-3] + (_CALLABLE if arg & 1 else "V")
-    if op == _COPY:
-        return state + state[-arg]
-    if op == _SWAP:
-        middle = state[len(state) - arg + 1 : -1]
-        return state[:-arg] + state[-1] + middle + state[-arg]
-    if op == _LOAD_FAST_AND_CLEAR:
-        return state + "?"
-    if op == _STORE_FAST_LOAD_FAST:
-        return state[:-1] + "V"
-    if op == _RETURN_GENERATOR:  # resumed with the value that was sent in
-        return state + "V"
-    if op == _PRECALL:  # the whole effect is given to CALL
-        return state
-    if op == _CALL:
-        return state[: -(arg + 2)] + "V"
-    if op == _CALL_KW:
-        return state[: -(arg + 3)] + "V"
-    if op == _CALL_FUNCTION_EX:
-        return state[: -(3 + (arg & 1))] + "V"
+    match instr.name:
+        case "PUSH_NULL":
+            return state + "N"
+        case "LOAD_GLOBAL":
+            return state + (_CALLABLE if arg & 1 else "V")
+        case "LOAD_METHOD":
+            return state[:-1] + _CALLABLE
+        case "LOAD_ATTR" if PY312 and arg & 1:
+            return state[:-1] + _CALLABLE
+        case "LOAD_SUPER_ATTR":
+            return state[:-3] + (_CALLABLE if arg & 1 else "V")
+        case "COPY":
+            return state + state[-arg]
+        case "SWAP":
+            return state[:-arg] + state[-1] + state[len(state) - arg + 1 : -1] + state[-arg]
+        case "LOAD_FAST_AND_CLEAR":
+            return state + "?"
+        case "STORE_FAST_LOAD_FAST":
+            return state[:-1] + "V"
+        case "RETURN_GENERATOR":  # resumed with the value that was sent in
+            return state + "V"
+        case "PRECALL":  # the whole effect is given to CALL
+            return state
+        case "CALL":
+            return state[: -(arg + 2)] + "V"
+        case "CALL_KW":
+            return state[: -(arg + 3)] + "V"
+        case "CALL_FUNCTION_EX":
+            return state[: -(3 + (arg & 1))] + "V"
     effect = dis.stack_effect(op, arg if op >= dis.HAVE_ARGUMENT else None, jump=jump)
-    if effect <= 0:
-        return state[: len(state) + effect]
-    return state + "V" * effect
+    return state + "V" * effect if effect > 0 else state[: len(state) + effect]
 
 
 def _merge(a: str, b: str, instr: Instr) -> str:
@@ -129,6 +104,6 @@ def stack_states(decoded: Decoded) -> dict[Instr, str]:
             work.append((target, state[:depth] + ("V" if lasti else "") + "V"))
         if instr.target is not None:
             work.append((instr.target, _step(state, instr, jump=True)))
-        if instr.op not in _NO_FALLTHROUGH and instr in following:
+        if instr.name not in _NO_FALLTHROUGH and instr in following:
             work.append((following[instr], _step(state, instr, jump=False)))
     return states

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from magpy_core.monitor import Frame, Observer, Site, record
+from magpy_core._compat.torch.eval_frame import Frame
+from magpy_core.monitor.events import Observer, Site
 from magpy_core.monitor.hooks import EVENTS
+from magpy_core.monitor.record import record
 
 RESULTS = ("return_", "compare_result", "item_read_result", "iterate_result", "attr_result")
 

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from magpy_core._compat.cpython.assembler import assemble, decode
-from magpy_core.monitor import Observer, record
 from magpy_core.monitor.clone import instrument
+from magpy_core.monitor.events import Observer
+from magpy_core.monitor.record import record
 from tests.unit.monitor.log import run
 
 

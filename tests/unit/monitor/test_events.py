@@ -46,7 +46,8 @@ def test_attributes() -> None:
 
 
 def test_a_write_is_reported_before_it_happens() -> None:
-    from magpy_core.monitor import Observer, record
+    from magpy_core.monitor.events import Observer
+    from magpy_core.monitor.record import record
 
     seen = []
 
@@ -461,7 +462,8 @@ def test_coroutines() -> None:
 
 
 def test_results_can_be_replaced_by_equal_ones() -> None:
-    from magpy_core.monitor import Observer, record
+    from magpy_core.monitor.events import Observer
+    from magpy_core.monitor.record import record
 
     class Fresh(Observer):
         def __init__(self) -> None:
@@ -493,7 +495,8 @@ def test_results_can_be_replaced_by_equal_ones() -> None:
 
 
 def test_a_result_of_another_type_is_refused() -> None:
-    from magpy_core.monitor import Observer, record
+    from magpy_core.monitor.events import Observer
+    from magpy_core.monitor.record import record
 
     class Wrong(Observer):
         def binary_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> object:

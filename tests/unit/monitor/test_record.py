@@ -18,20 +18,11 @@ import pytest
 from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list, get_eval_frame_callback
 
 from magpy_core._compat.torch import eval_frame
+from magpy_core._compat.torch.eval_frame import Frame, disable, never_intercept, restore
 from magpy_core._compat.versions import UnsupportedVersion, check, check_versions
-from magpy_core.monitor import (
-    Frame,
-    Observer,
-    Site,
-    call_path,
-    current_globals,
-    disable,
-    never_intercept,
-    record,
-    restore,
-    site_location,
-    user_frame,
-)
+from magpy_core.monitor.events import Observer, Site
+from magpy_core.monitor.positions import current_globals, site_location, user_frame
+from magpy_core.monitor.record import record
 from tests.unit.monitor.log import Log, run
 
 GLOBAL = 1
@@ -423,14 +414,14 @@ def test_what_a_marked_function_calls_is_not_intercepted() -> None:
     assert entered(run(f)[1]) == ["f", "reads"]
 
 
-def test_globals_path_and_position_inside_an_event() -> None:
+def test_globals_and_position_inside_an_event() -> None:
     seen: list[Any] = []
 
     class Looking(Observer):
         def global_read(self, site: Site) -> None:
             frame = user_frame()
             assert frame is not None
-            seen.append((current_globals(), frame.f_code.co_name, call_path(), site_location(site)))
+            seen.append((current_globals(), frame.f_code.co_name, site_location(site)))
 
     namespace: dict[str, Any] = {"GLOBAL": 2}
     exec(compile("def g():\n    é = '日本'; return 'ü', GLOBAL\n", "<made>", "exec"), namespace)
@@ -441,10 +432,9 @@ def test_globals_path_and_position_inside_an_event() -> None:
     with record(Looking()) as recording:
         f()
     assert recording.observer_failure is None
-    scope, name, path, location = seen[0]
+    scope, name, location = seen[0]
     assert scope is namespace and name == "g"
-    assert [entry.function for entry in path[-2:]] == [f.__qualname__, "g"]
-    assert path[-1].range == location.range and location.file == "<made>"
+    assert location.function == "g" and location.file == "<made>"
 
 
 def test_columns_count_code_points(tmp_path: Any) -> None:

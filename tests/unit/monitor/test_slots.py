@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from magpy_core._compat.cpython.assembler import decode
 from magpy_core._compat.cpython.slots import UnknownStack, stack_states
 from magpy_core._compat.versions import PY313
-from magpy_core.monitor import Observer, record
 from magpy_core.monitor.clone import instrument
+from magpy_core.monitor.events import Observer
+from magpy_core.monitor.record import record
 from tests.unit.monitor.stack_probe import Mismatch, Probe, probed, with_probes
 
 

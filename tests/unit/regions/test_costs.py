@@ -73,7 +73,7 @@ def test_a_cut_costs_the_time_between_its_graphs_in_a_step() -> None:
     (cut,) = (f for f in session.findings if f.code == "MP101")
     assert cut.cost_ms is not None and 0 < cut.cost_ms < spent / 20
     assert [capture.run for capture in region.captures] == generated
-    assert not any("noted" in repr(value) for value in region.captures[0].names.values()), "as it was generated"
+    assert not any("noted" in repr(value) for value in region.captures[0].namespace.values()), "as it was generated"
 
 
 def test_nothing_is_made_up() -> None:
