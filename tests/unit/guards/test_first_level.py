@@ -284,10 +284,10 @@ def test_the_names_of_the_script_that_runs_are_left_to_the_full_guard(monkeypatc
     level = capture.fast_guard._level
     for i in range(5):
         lib.loop_variable = i
-        assert capture.matches((X,), {})
+        assert capture.matches((net, X), {})
     assert capture.fast_guard._level is level, "a loop at the script's top level ends no first level"
     lib.scale = 5.0
-    assert not capture.matches((X,), {})
+    assert not capture.matches((net, X), {})
 
 
 OWNERS: dict[str, Callable[[], tuple[Any, Any]]] = {
