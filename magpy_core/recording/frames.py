@@ -9,23 +9,19 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.monitor.positions import past_own_frames
 from magpy_core.monitor.record import is_own_file
 from magpy_core.recording import imports, modules, output
-from magpy_core.recording.imports import FIND_AND_LOAD, Imports
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.imports import FIND_AND_LOAD
 from magpy_core.recording.libraries import STDLIB_FOLDER, TORCH_FOLDER, is_compiler_wrapper, is_library_file
 from magpy_core.recording.nodes import modes, one_node, random_state, scripts
-from magpy_core.recording.pauses import Pauses
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a, is_numpy_value
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Calls, Facts, Nodes
 
 _CONTEXTLIB = STDLIB_FOLDER + "contextlib.py"
 
@@ -39,22 +35,16 @@ def _codes(module: Any) -> dict[types.CodeType, Callable[..., bool]]:
 _KNOWN = {module: _codes(module) for module in (modules, imports, output, modes, one_node, random_state, scripts)}
 
 
-class Frames:
+@dataclass(eq=False)
+class Frames(Tracker):
     """Decides for each frame that starts."""
 
-    def __init__(
-        self, ledger: Ledger, journal: Journal, pauses: Pauses, facts: Facts, calls: Calls, nodes: Nodes, imports: Imports,
-        handlers: Iterable[Any],
-    ) -> None:  # fmt: skip
-        self.refgraph = ledger.refgraph
-        self.journal = journal
-        self.pauses = pauses
-        self.facts = facts
-        self.calls = calls
-        self.nodes = nodes
-        self.imports = imports
+    _known: dict[types.CodeType, Callable[[Any], bool]] = field(default_factory=dict, init=False)
+
+    def handled_by(self, handlers: Iterable[Tracker]) -> None:
+        """The frames that the modules of these trackers name are theirs."""
         owners = {type(handler).__module__: handler for handler in handlers}
-        self._known: dict[types.CodeType, Callable[[Any], bool]] = {
+        self._known = {
             code: types.MethodType(handler, owners[module.__name__])
             for module, codes in _KNOWN.items()
             for code, handler in codes.items()

@@ -1,4 +1,4 @@
-"""Groups of trackers, as the trackers see each other. Key types: Basics, Facts, Access, Calls, Nodes.
+"""Groups of trackers, as the trackers see each other. Key types: Facts, Access, Calls, Nodes; key function: build.
 
 What a value is, what is read of it and what a call does with it follow from one another, so trackers of different groups
 call each other. They reach each other by these groups, which `build` fills; no tracker imports another one above it.
@@ -39,6 +39,8 @@ from magpy_core.recording.facts.texts import Texts
 from magpy_core.recording.facts.unseen import Unseen
 from magpy_core.recording.facts.values import Values
 from magpy_core.recording.imports import Imports
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.lifetimes import Lifetimes
 from magpy_core.recording.modules import ModuleCalls
 from magpy_core.recording.nodes.caches import Caches
@@ -54,21 +56,11 @@ from magpy_core.recording.operator_host import OperatorHost
 from magpy_core.recording.output import OutputCalls
 from magpy_core.recording.pauses import Pauses
 
-
-class Basics:
-    """What the trackers of all groups stand on, in the order in which each is made."""
-
-    stack: CallStack
-    pauses: Pauses
-    age: Age
-    arrays: Arrays
-    decisions: Decisions
-    numbers: Numbers
-    lifetimes: Lifetimes
-    imports: Imports
-    host: OperatorHost
-    output: OutputCalls
-    modules: ModuleCalls
+_BASICS: dict[str, type] = {
+    "stack": CallStack, "pauses": Pauses, "age": Age, "arrays": Arrays, "decisions": Decisions, "numbers": Numbers,
+    "lifetimes": Lifetimes, "imports": Imports, "output": OutputCalls, "modules": ModuleCalls, "host": OperatorHost,
+}  # fmt: skip
+"""What the trackers of all groups stand on, in the order in which each is made."""
 
 
 class Facts:
@@ -124,14 +116,22 @@ class Nodes:
     unobserved: UnobservedCode
 
 
-_MEMBERS: dict[type, dict[str, type]] = {group: get_type_hints(group) for group in (Basics, Facts, Access, Calls, Nodes)}
-_TAKES = {part: tuple(inspect.signature(part).parameters) for group in _MEMBERS.values() for part in group.values()}
+_MEMBERS: dict[type, dict[str, type]] = {group: get_type_hints(group) for group in (Facts, Access, Calls, Nodes)}
+_MADE = (*_BASICS.values(), *(part for group in _MEMBERS.values() for part in group.values()))
+_TAKES = {part: tuple(inspect.signature(part).parameters) for part in _MADE}
 
 
-def build(group: Any, parts: dict[str, Any]) -> None:
-    """Make the members of a group. Each is given the parts that its constructor names; those of `Basics` are parts too."""
-    for name, cls in _MEMBERS[type(group)].items():
-        made = cls(*[parts[needed] for needed in _TAKES[cls]])
-        setattr(group, name, made)
-        if type(group) is Basics:
-            parts[name] = made
+def build(ledger: Ledger, journal: Journal) -> dict[str, Any]:
+    """Make all parts of a recording: each is given what its constructor names, and sees the others by their names here."""
+    groups = {"facts": Facts(), "access": Access(), "calls": Calls(), "nodes": Nodes()}
+    parts: dict[str, Any] = {"ledger": ledger, "journal": journal, **groups}
+
+    def make(cls: type) -> Any:
+        return cls(*[parts[needed] for needed in _TAKES[cls]])
+
+    for name, cls in _BASICS.items():
+        parts[name] = make(cls)
+    for group in groups.values():
+        for name, cls in _MEMBERS[type(group)].items():
+            setattr(group, name, make(cls))
+    return parts

@@ -14,7 +14,6 @@ from typing import Any
 
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.record import OWN_DIRECTORY
-from magpy_core.recording.pauses import Pauses
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
@@ -25,7 +24,6 @@ FIND_AND_LOAD: types.CodeType = importlib._bootstrap._find_and_load.__code__  # 
 class Imports(Tracker):
     """Import statements and ``importlib.import_module``."""
 
-    pauses: Pauses
     _failed: dict[str, Any] = field(default_factory=dict, init=False)
 
     def importing(self) -> bool:

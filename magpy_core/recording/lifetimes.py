@@ -7,26 +7,17 @@ Key type: Lifetimes.
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
-from magpy_core.recording.age import Age
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.snapshot import Snapshot
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Facts
 
-
-@dataclass(eq=False)
 class Lifetimes(Tracker):
     """Finalizers, weak references and their callbacks."""
-
-    age: Age
-    facts: Facts
 
     def constructed(self, cls: type, args: tuple[Any, ...], site: Any) -> None:
         """What is to happen when an object dies can't be replayed: a replay makes and drops other objects than the run."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -23,9 +23,6 @@ from magpy_core.refgraph import lookup
 from magpy_core.refgraph.fields import instance_dict
 from magpy_core.refgraph.kinds import is_a
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts
-
 _module = nn.modules.module
 
 
@@ -33,8 +30,6 @@ _module = nn.modules.module
 class ModuleCalls(Tracker):
     """Handlers of the frames of ``nn.Module``."""
 
-    facts: Facts
-    access: Access
     _global_hooks_read: bool = field(default=False, init=False)
 
     def module_call(self, frame: Any) -> bool:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import collections
 import types
-from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.opgraph.scalars import Sym, can_raise, may_raise_in_graph
 from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.decisions import Decisions
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import instance_dict, swap_entry
@@ -42,11 +40,8 @@ def _store(node: Node, key: Any, old: int, new: int) -> None:
             swap_entry(d, key, old, new)
 
 
-@dataclass(eq=False)
 class Numbers(Tracker):
     """What becomes of numbers that vary from call to call."""
-
-    decisions: Decisions
 
     def escape_raising(self, fn: Any, numbers: tuple[Any, ...], site: Any) -> None:
         """Arithmetic that raises (a division by zero) decides the program's path: it holds for these very numbers only."""

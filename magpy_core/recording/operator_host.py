@@ -6,7 +6,7 @@ Key type: OperatorHost.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.fx
@@ -19,7 +19,6 @@ from magpy_core.opgraph.functions import note
 from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.values import tensors_in
-from magpy_core.recording.age import Age
 from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.call_stack import CallStack, TensorLength
 from magpy_core.recording.decisions import Decisions
@@ -27,10 +26,8 @@ from magpy_core.recording.journal import FAILED, Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.pauses import Pauses
-from magpy_core.refgraph.source import Source, SourceTable
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts
+from magpy_core.recording.tracker import Tracker
+from magpy_core.refgraph.source import Source
 
 
 def _unrecorded() -> None:
@@ -38,20 +35,14 @@ def _unrecorded() -> None:
     raise AssertionError("the graph of a refused recording was run")
 
 
-class OperatorHost:
-    """Sources, guards and refusals for the operator recorder."""
+class OperatorHost(Tracker):
+    """The recording as the operator recorder and the shape tracker see it: sources, guards and refusals."""
 
     def __init__(
-        self, ledger: Ledger, journal: Journal, stack: CallStack, pauses: Pauses, age: Age, numbers: Numbers,
-        decisions: Decisions, arrays: Arrays, facts: Facts, access: Access, calls: Calls,
+        self, ledger: Ledger, journal: Journal, stack: CallStack, pauses: Pauses, numbers: Numbers, decisions: Decisions,
+        arrays: Arrays,
     ) -> None:  # fmt: skip
-        self.ledger = ledger
-        self.journal = journal
-        self.stack = stack
-        self.age = age
-        self.facts = facts
-        self.access = access
-        self.calls = calls
+        super().__init__(ledger, journal)
         self.branch = decisions.branch
         self.escape = numbers.escape
         self.paused = pauses.paused
@@ -60,15 +51,9 @@ class OperatorHost:
         self.gives_number_to_program = stack.reads_number_of
         self._written_inside: set[str] = set()
 
-    # -- the recording, as the operator recorder and the shape tracker see it ----------------------------------
-
     @property
     def ops(self) -> OperatorGraph:
         return self.ledger.ops
-
-    @property
-    def sources(self) -> SourceTable:
-        return self.ledger.sources
 
     @property
     def site(self) -> Any:
@@ -137,7 +122,7 @@ class OperatorHost:
                     self.journal.refuse("MP902", text, site=self.journal.site)
 
     def source_of_outside(self, tensor: torch.Tensor) -> Source:
-        node = self.ledger.refgraph.node(tensor)
+        node = self.refgraph.node(tensor)
         if node is not None:
             if type(tensor) is not torch.Tensor:
                 self.facts.classes.tensor_class(type(tensor), self.journal.site)
@@ -155,7 +140,7 @@ class OperatorHost:
         self.facts.values.read(self.sources.make("field", source, name), value, self.journal.site)
 
     def guard_contents(self, value: Any) -> None:
-        node = self.ledger.refgraph.node(value)
+        node = self.refgraph.node(value)
         if node is not None:
             self.facts.contents.whole(node, self.journal.site)
 

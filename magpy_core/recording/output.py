@@ -16,20 +16,15 @@ import types
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.positions import past_own_frames
 from magpy_core.monitor.record import is_own_file
 from magpy_core.recording.ledger import Output
-from magpy_core.recording.numbers import Numbers
-from magpy_core.recording.pauses import Pauses
 from magpy_core.recording.printing import frozen, printable
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts
 
 _LOGGING = logging.__file__
 _AS_WRITTEN = "exc_info, extra, stack_info, or objects in it"
@@ -82,10 +77,6 @@ _LOG: types.CodeType = logging.Logger._log.__code__
 class OutputCalls(Tracker):
     """Handlers of the frames of ``logging`` and of ``warnings.warn``."""
 
-    pauses: Pauses
-    numbers: Numbers
-    facts: Facts
-    access: Access
     _loggers: list[logging.Logger] = field(default_factory=list, init=False)
     _catching: int = field(default=0, init=False)  # blocks of warnings.catch_warnings that are open
 

@@ -14,42 +14,45 @@ from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.recording.exit import Exit
 from magpy_core.recording.frames import Frames
-from magpy_core.recording.groups import Access, Basics, Calls, Facts, Nodes, build
+from magpy_core.recording.groups import build
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Learned, Ledger
+from magpy_core.recording.tracker import Parts, Tracker
+from magpy_core.refgraph.kinds import is_a
 
 
-class Recording(Observer):
+class Recording(Parts, Observer):
     """Events arrive in the order of the program; each has one handler (`_handlers`)."""
 
     def __init__(self, learned: Learned, region_id: str, location: Location, fullgraph: bool = False) -> None:
         scalars = ScalarTable()
         self.journal = journal = Journal(region_id, location, learned.set_up)
         self.ledger = ledger = Ledger(learned, scalars, fullgraph)
-        basics = Basics()
-        self.facts, self.access, self.calls, self.nodes = Facts(), Access(), Calls(), Nodes()
-        groups = {"facts": self.facts, "access": self.access, "calls": self.calls, "nodes": self.nodes}
-        parts: dict[str, Any] = {"ledger": ledger, "journal": journal, **groups}
-        build(basics, parts)
-        for group in groups.values():
-            build(group, parts)
-        self.age, self.host = basics.age, basics.host
-        ledger.ops = OperatorGraph(scalars, basics.host, learned.dims)
-        ledger.refgraph.watch = basics.lifetimes.on_snapshot
-        handlers = (basics.modules, basics.imports, basics.output, *vars(self.nodes).values())
-        self.frames = Frames(ledger, journal, basics.pauses, self.facts, self.calls, self.nodes, basics.imports, handlers)
-        self.exit = Exit(**{name: parts[name] for name in Exit.__match_args__})
+        parts = build(ledger, journal)
+        vars(self).update(parts)
+        ledger.ops = OperatorGraph(scalars, self.host, learned.dims)
+        ledger.refgraph.watch = self.lifetimes.on_snapshot
+        self.exit, self.frames = Exit(ledger, journal), Frames(ledger, journal)
+        self.frames.handled_by((self.modules, self.imports, self.output, *vars(self.nodes).values()))
+        groups = (self.facts, self.access, self.calls, self.nodes)
+        members = (part for group in groups for part in vars(group).values())
         self._parts = [
-            ledger.ops, ledger, self.frames, self.exit,
-            *(part for group in (basics, *groups.values()) for part in (*vars(group).values(), group)),
-        ]  # fmt: skip
+            ledger.ops,
+            self.frames,
+            self.exit,
+            *members,
+            *(part for part in parts.values() if part is not journal),
+        ]
+        for tracker in self._parts:
+            if is_a(tracker, Tracker):
+                vars(tracker).update(parts)
         journal.on_abort(self._forget)
         for event, handler in self._handlers().items():
             setattr(self, event, handler)
 
     def _handlers(self) -> dict[str, Callable[..., Any]]:
         """Which tracker handles which event."""
-        access, imports = self.access, self.frames.imports
+        access = self.access
         owners: dict[Any, str] = {
             self.frames: "enter_frame",
             access.globals: "global_read global_write global_delete import_from",
@@ -60,7 +63,7 @@ class Recording(Observer):
             access.operators: "binary binary_result unary unary_result compare is_ is_result contains truth",
             access.flow: "iterate unpack extend hashed match format with_enter caught yield_ return_",
             access.natives: "match_class",
-            imports: "import_name",
+            self.imports: "import_name",
         }
         return {event: getattr(owner, event) for owner, events in owners.items() for event in events.split()}
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import types
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -14,30 +13,15 @@ from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.lifetimes import Lifetimes
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts, Nodes
-
 _TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and the like
 
 
-@dataclass(eq=False)
 class ClassCalls(Tracker):
     """Calls of classes."""
-
-    stack: CallStack
-    lifetimes: Lifetimes
-    numbers: Numbers
-    facts: Facts
-    access: Access
-    calls: Calls
-    nodes: Nodes
 
     def call(self, site: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.lifetimes.constructed(cls, args, site)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import types
 import weakref
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -23,19 +22,11 @@ from magpy_core.opgraph.functions import (
     OUTSIDE_ARRAY_HINT,
     reads_setting,
 )
-from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, consumer_of, number_read_from
-from magpy_core.recording.lifetimes import Lifetimes
-from magpy_core.recording.numbers import Numbers
-from magpy_core.recording.pauses import Pauses
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.draws import stream_of
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts, Nodes
 
 FAST_PATHS = frozenset(
     cls.forward.__code__
@@ -44,19 +35,8 @@ FAST_PATHS = frozenset(
 """These check whether a mode watches their operations, and compute differently if so: our own mode must not count."""
 
 
-@dataclass(eq=False)
 class Dispatch(Tracker):
     """Handler of calls and their results."""
-
-    stack: CallStack
-    pauses: Pauses
-    lifetimes: Lifetimes
-    numbers: Numbers
-    arrays: Arrays
-    facts: Facts
-    access: Access
-    calls: Calls
-    nodes: Nodes
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
         self.journal.site = site

@@ -5,34 +5,19 @@ from __future__ import annotations
 import contextvars
 import re
 import types
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.methods import ERROR_WRITES
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.callees import MEMBER
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts
 
-
-@dataclass(eq=False)
 class MethodCalls(Tracker):
     """Calls of methods written in C."""
-
-    stack: CallStack
-    numbers: Numbers
-    arrays: Arrays
-    facts: Facts
-    access: Access
-    calls: Calls
 
     def call(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
         kind = kinds.kind_of(obj)

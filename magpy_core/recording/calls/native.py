@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -14,28 +13,16 @@ from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.methods import CLASS_METHODS
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.calls.rules import RULES
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls
-
-
 CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
 
 
-@dataclass(eq=False)
 class NativeCalls(Tracker):
     """Calls of native functions."""
-
-    stack: CallStack
-    numbers: Numbers
-    access: Access
-    calls: Calls
 
     def class_method(self, site: Any, fn: Any, owner: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         name = fn.__name__

@@ -9,7 +9,7 @@ import contextvars
 import copy
 import types
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -22,20 +22,13 @@ from magpy_core.opgraph.functions import (
     opaque_hint,
     opaque_read,
 )
-from magpy_core.recording.age import Age
-from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.calls.native import CALLBACKS
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.draws import is_hidden
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts
 
 _SETTINGS = (bool, int, float, str, type(None), torch.dtype)
 _OF_LOCKS = frozenset({
@@ -49,12 +42,6 @@ _HOST_HINT = "Move the call out of the region, or pass its result in as an argum
 class Outside(Tracker):
     """Calls whose results don't follow from their arguments."""
 
-    stack: CallStack
-    age: Age
-    numbers: Numbers
-    arrays: Arrays
-    facts: Facts
-    access: Access
     collecting: bool = field(default=True, init=False)  # whether the program has the garbage collector on
     _settings: dict[Any, Source] = field(default_factory=dict, init=False)
     _context_entry: dict[int, tuple[Any, Any, Any]] = field(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import types
 import typing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.utils.checkpoint
@@ -14,29 +13,15 @@ import torch.utils.checkpoint
 from magpy_core.findings import HERE
 from magpy_core.recording.callees import is_copying
 from magpy_core.recording.libraries import TORCH_FOLDER, is_compiler_wrapper, is_library_file, is_one_operation
-from magpy_core.recording.numbers import Numbers
-from magpy_core.recording.pauses import Pauses
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.fields import instance_dict
 from magpy_core.refgraph.kinds import is_a
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts, Nodes
-
-
 TENSOR_COPIES = frozenset({torch.Tensor.__deepcopy__, torch.nn.Parameter.__deepcopy__})
 
 
-@dataclass(eq=False)
 class PythonCalls(Tracker):
     """Calls of Python functions."""
-
-    pauses: Pauses
-    numbers: Numbers
-    facts: Facts
-    access: Access
-    calls: Calls
-    nodes: Nodes
 
     def call(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if fn is torch.utils.checkpoint.checkpoint and not self.ledger.ops.op_depth:

@@ -14,8 +14,7 @@ import gc
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -27,21 +26,14 @@ from magpy_core.monitor.record import as_set
 from magpy_core.opgraph.scalars import (
     BINARY,
 )
-from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.call_stack import CallStack, TensorLength
+from magpy_core.recording.call_stack import TensorLength
 from magpy_core.recording.callees import is_copying
 from magpy_core.recording.facts.containers import VaryingLength
 from magpy_core.recording.ledger import Output
-from magpy_core.recording.numbers import Numbers
-from magpy_core.recording.output import OutputCalls
-from magpy_core.recording.pauses import Pauses
 from magpy_core.recording.printing import frozen, printable
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts
 
 _MOST_COPIED = 12  # containers in one copied tree: each must not be any of the others
 _PROTOCOL = type(Protocol)
@@ -85,18 +77,8 @@ def rule(*callables: Any) -> Callable[[Rule], Rule]:
     return register
 
 
-@dataclass(eq=False)
 class Rules(Tracker):
     """One method for each builtin, or for a few alike; `rule` registers it."""
-
-    stack: CallStack
-    pauses: Pauses
-    numbers: Numbers
-    arrays: Arrays
-    facts: Facts
-    access: Access
-    calls: Calls
-    output: OutputCalls
 
     @rule(len)
     def rule_len(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:

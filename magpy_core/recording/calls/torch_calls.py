@@ -6,7 +6,7 @@ Key type: TorchCalls.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -15,12 +15,8 @@ from magpy_core.knowledge import policy
 from magpy_core.opgraph.functions import (
     STATE_READ_PREFIXES,
 )
-from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Facts
 
 _QUIET_TORCH = frozenset({
     "_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic", "handle_torch_function", "Size",
@@ -35,12 +31,7 @@ _QUIET_TORCH = frozenset({
 class TorchCalls(Tracker):
     """Which call into torch is expected."""
 
-    stack: CallStack
-    facts: Facts
     alone: bool = field(default=False, init=False)
-
-    def seen(self) -> None:
-        self.stack.torch = None
 
     def missed(self) -> None:
         """A call into torch that the operator recorder did not see: only known state readers may pass."""

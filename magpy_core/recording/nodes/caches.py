@@ -5,23 +5,17 @@ Key type: Caches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.hashing import quiet
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts, Nodes
 
 
 def _is_plain(value: Any) -> bool:
@@ -31,16 +25,8 @@ def _is_plain(value: Any) -> bool:
     return kinds.kind_of(value) == kinds.SCALAR
 
 
-@dataclass(eq=False)
 class Caches(Tracker):
     """Calls of cached functions."""
-
-    stack: CallStack
-    numbers: Numbers
-    facts: Facts
-    access: Access
-    calls: Calls
-    nodes: Nodes
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function wrapped by ``functools.lru_cache``."""

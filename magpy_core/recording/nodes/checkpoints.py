@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.fx
@@ -18,12 +18,8 @@ import torch.utils.checkpoint
 from magpy_core._compat.torch.dynamo import disabled_version
 from magpy_core.findings import HERE
 from magpy_core.opgraph.checkpoints import CHECKPOINT, GIVEN
-from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts
 
 
 @dataclass
@@ -40,9 +36,6 @@ class _Begun:
 class Checkpoints(Tracker):
     """Calls of ``checkpoint``."""
 
-    stack: CallStack
-    facts: Facts
-    access: Access
     _count: int = field(default=0, init=False)
     _begun: list[_Begun] = field(default_factory=list, init=False)
 

@@ -5,19 +5,13 @@ Key type: Constructors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from magpy_core.opgraph.made import LARGEST_ARRAY, array_parts, from_array, make_variable
-from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Nodes
 
 _CPU = torch.device("cpu")
 _CPU_CONSTRUCTORS = frozenset({
@@ -31,13 +25,8 @@ def _plain_numbers(data: Any) -> bool:
     return all(type(v) in (int, float, bool) or (type(v) in (list, tuple) and _plain_numbers(v)) for v in data)
 
 
-@dataclass(eq=False)
 class Constructors(Tracker):
     """``torch.Tensor(...)``, ``Variable``, ``from_numpy``."""
-
-    numbers: Numbers
-    arrays: Arrays
-    nodes: Nodes
 
     def constructor_call(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``torch.Tensor([1, 2])``, ``torch.LongTensor(2, 3)``: recorded as what they mean, where that is plain."""

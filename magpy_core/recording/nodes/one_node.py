@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -17,16 +17,10 @@ from magpy_core.findings import HERE
 from magpy_core.opgraph.expected import expecting
 from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operation import Operation
-from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.journal import FAILED
-from magpy_core.recording.numbers import Numbers
-from magpy_core.recording.operator_host import OperatorHost
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Calls, Facts, Nodes
 
 _PASS_IT_IN = "Pass what it reads in as arguments of `apply`."
 _METHODS = ("forward", "backward", "setup_context", "vjp", "jvp", "vmap")
@@ -75,12 +69,6 @@ def applier(cls: Any) -> Callable[..., Any]:
 class OneNode(Tracker):
     """Begins and ends such calls."""
 
-    stack: CallStack
-    numbers: Numbers
-    facts: Facts
-    calls: Calls
-    nodes: Nodes
-    host: OperatorHost
     active: _Applied | None = field(default=None, init=False)
 
     def call_function_class(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from magpy_core._compat.torch.dynamo import compiles_for_operators
 from magpy_core._compat.torch.scripts import (
@@ -18,22 +18,14 @@ from magpy_core._compat.torch.torch_state import (
     set_function_mode_aside,
 )
 from magpy_core.findings import HERE
-from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts, Nodes
 
 
 @dataclass(eq=False)
 class Scripts(Tracker):
     """Calls of scripts; attributes of their modules are guarded."""
 
-    stack: CallStack
-    facts: Facts
-    access: Access
-    nodes: Nodes
     _without_shadow: bool = field(default=False, init=False)
     _without_functions: bool = field(default=False, init=False)
 

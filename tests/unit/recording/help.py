@@ -6,6 +6,7 @@ Key type: World.
 from __future__ import annotations
 
 from dataclasses import fields
+from inspect import get_annotations
 from typing import Any, TypeVar, cast
 
 from magpy_core.findings import Location, Position, Range
@@ -27,6 +28,7 @@ from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Learned, Ledger
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.pauses import Pauses
+from magpy_core.recording.tracker import Parts
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.source import Source
 
@@ -61,7 +63,8 @@ class World:
         self.stack, self.pauses = CallStack(), Pauses(self.journal)
         self.age, self.arrays = Age(self.ledger, self.journal), Arrays(self.ledger, self.journal)
         self.decisions = Decisions(self.ledger, self.journal)
-        self.numbers = Numbers(self.ledger, self.journal, self.decisions)
+        self.numbers = Numbers(self.ledger, self.journal)
+        self.numbers.decisions = self.decisions
         self.facts = facts = Facts()
         facts.roots = Roots(self.ledger, self.journal, self.age, facts)
         facts.values = Values(self.ledger, self.journal, self.numbers, facts)
@@ -101,7 +104,9 @@ class World:
         """A tracker on this world: what it needs is the world's own part of that name, or a stand-in."""
         needed = [f.name for f in fields(cast(Any, kind)) if f.init]
         own = {name: part for name, part in vars(self).items() if name != "calls"} | given
-        return kind(*(own.get(name, self.above) for name in needed))
+        tracker = kind(*(own.get(name, self.above) for name in needed))
+        vars(tracker).update({name: own.get(name, self.above) for name in get_annotations(Parts)})
+        return tracker
 
     def called(self, name: str) -> list[tuple[Any, ...]]:
         """The arguments of each call of a stand-in's method."""
