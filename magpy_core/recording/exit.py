@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from magpy_core.findings import Unsupported
-from magpy_core.recording.interference import Interference
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.replay.ir import Const, Plan
 from magpy_core.replay.plan import Planner
 
 
-@dataclass(eq=False)
 class Exit(Tracker):
-    interference: Interference = field(init=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.interference = Interference(self.refgraph)
+    """Makes the plan."""
 
     def plan(self, result: Any, error: BaseException | None) -> Plan | None:
         """The plan; None where the run can't be captured."""

@@ -81,19 +81,17 @@ class Frames(Tracker):
 
     def _method_of_library(self, frame: Any) -> None:
         """``len(poly1d)``, ``masked.mask = m``, ``graph_module.code``: Python that runs without a call of the program's."""
-        first = frame.f_locals.get(frame.f_code.co_varnames[0])
+        code = frame.f_code
+        first = frame.f_locals.get(code.co_varnames[0])
         cls = type(first)
         if self.refgraph.node(first) is None or is_numpy_value(cls):
             return
-        raw = lookup.class_lookup(cls, frame.f_code.co_name)[0]
+        raw = lookup.class_lookup(cls, code.co_name)[0]
         if (cls.__module__ or "").partition(".")[0] == "numpy":
             if is_a(raw, (types.FunctionType, property)):  # these objects change without a trace
-                self.calls.outside.host_call(
-                    self.journal.site, raw if is_a(raw, types.FunctionType) else cls, Verdict.UNKNOWN
-                )
-        elif is_a(raw, property) and raw.fget is not None and getattr(raw.fget, "__code__", None) is frame.f_code:
-            self.calls.python.whole_state(first, self.journal.site)
-        elif frame.f_code.co_name == "__enter__":
+                called = cls if is_a(raw, property) else raw
+                self.calls.outside.host_call(self.journal.site, called, Verdict.UNKNOWN)
+        elif code.co_name == "__enter__" or (is_a(raw, property) and getattr(raw.fget, "__code__", None) is code):
             self.calls.python.whole_state(first, self.journal.site)
 
     def _called_by_library(self) -> bool:

@@ -39,6 +39,7 @@ from magpy_core.recording.facts.texts import Texts
 from magpy_core.recording.facts.unseen import Unseen
 from magpy_core.recording.facts.values import Values
 from magpy_core.recording.imports import Imports
+from magpy_core.recording.interference import Interference
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.lifetimes import Lifetimes
@@ -59,6 +60,7 @@ from magpy_core.recording.pauses import Pauses
 _BASICS: dict[str, type] = {
     "stack": CallStack, "pauses": Pauses, "age": Age, "arrays": Arrays, "decisions": Decisions, "numbers": Numbers,
     "lifetimes": Lifetimes, "imports": Imports, "output": OutputCalls, "modules": ModuleCalls, "host": OperatorHost,
+    "interference": Interference,
 }  # fmt: skip
 """What the trackers of all groups stand on, in the order in which each is made."""
 

@@ -15,29 +15,14 @@ from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import instance_dict, swap_entry
-from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 
 
-def _slots_of(node: Node) -> list[tuple[Any, Any]]:
-    if node.kind == kinds.DICT:
-        return list(dict.items(node.obj))
-    if node.kind == kinds.LIST:
-        return list(enumerate(list.__iter__(node.obj)))
-    return list((instance_dict(node.obj) or {}).items())
-
-
-def _store(node: Node, key: Any, old: int, new: int) -> None:
-    if type(node.obj) in (dict, list):
-        swap_entry(node.obj, key, old, new)
-    elif node.kind == kinds.DICT:
-        dict.__setitem__(node.obj, key, new)
-    elif node.kind == kinds.LIST:
-        list.__setitem__(node.obj, key, new)
+def _store(held: Any, key: Any, old: int, new: int) -> None:
+    if type(held) in (dict, list):
+        swap_entry(held, key, old, new)
     else:
-        d = instance_dict(node.obj)
-        if d is not None:
-            swap_entry(d, key, old, new)
+        (dict if is_a(held, dict) else list).__setitem__(held, key, new)
 
 
 class Numbers(Tracker):
@@ -98,9 +83,10 @@ class Numbers(Tracker):
         if not self.ledger.scalars:
             return
         for node in self.refgraph.written():
-            for key, value in list(_slots_of(node)):
+            held: Any = node.obj if node.kind in (kinds.DICT, kinds.LIST) else instance_dict(node.obj) or {}
+            for key, value in list(dict.items(held) if is_a(held, dict) else enumerate(list.__iter__(held))):
                 if type(value) is int and self.ledger.scalars.get(value) is not None:
-                    _store(node, key, value, int(str(value)))
+                    _store(held, key, value, int(str(value)))
 
     def expect_computed(self, stack: CallStack, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
         """Native arithmetic on numbers that vary is about to run: its result is another."""

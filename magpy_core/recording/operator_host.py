@@ -43,6 +43,7 @@ class OperatorHost(Tracker):
         arrays: Arrays,
     ) -> None:  # fmt: skip
         super().__init__(ledger, journal)
+        self.refuse = journal.refuse
         self.branch = decisions.branch
         self.escape = numbers.escape
         self.paused = pauses.paused
@@ -70,9 +71,6 @@ class OperatorHost(Tracker):
     @graph_incomplete.setter
     def graph_incomplete(self, value: bool) -> None:
         self.journal.graph_incomplete = value
-
-    def refuse(self, code: str, message: str, *, hint: str = "", site: Any = None) -> None:
-        self.journal.refuse(code, message, hint=hint, site=site)
 
     def torch_call_started(self) -> None:
         self.stack.torch = None

@@ -81,8 +81,7 @@ def run(recording: Recording, target: Callable[..., Any], args: tuple[Any, ...],
 
 def _check(recording: Recording, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """What was read must be as it was, and what was written as events have shown it, if other threads ran meanwhile."""
-    interference = recording.exit.interference
-    others_ran = interference.others_ran()
+    others_ran = recording.interference.others_ran()
     if not (others_ran or verify.enabled()):
         return
     try:
@@ -91,8 +90,8 @@ def _check(recording: Recording, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         if not others_ran:
             raise
         recording.journal.skip_call(f"another thread may have changed what was read ({error.problems[0]})")
-    if others_ran and interference.unexplained:
-        recording.journal.skip_call(f"another thread may have written to {interference.unexplained[0]}")
+    if others_ran and recording.interference.unexplained:
+        recording.journal.skip_call(f"another thread may have written to {recording.interference.unexplained[0]}")
 
 
 def _strip(error: BaseException) -> None:

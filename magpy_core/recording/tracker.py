@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from magpy_core.recording.decisions import Decisions
     from magpy_core.recording.groups import Access, Calls, Facts, Nodes
     from magpy_core.recording.imports import Imports
+    from magpy_core.recording.interference import Interference
     from magpy_core.recording.lifetimes import Lifetimes
     from magpy_core.recording.modules import ModuleCalls
     from magpy_core.recording.numbers import Numbers
@@ -37,6 +38,7 @@ class Parts:
     host: OperatorHost
     output: OutputCalls
     modules: ModuleCalls
+    interference: Interference
     facts: Facts
     access: Access
     calls: Calls

@@ -21,12 +21,8 @@ class ContainerCalls(Tracker):
 
     def escape_from_method(self, site: Any, obj: Any, numbers: Fate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Numbers that vary stay symbolic where the method only passes them on."""
-        if numbers is Fate.ESCAPE:
-            self.numbers.escape_all(site, obj, args, kwargs)
-        elif numbers is Fate.KEEP:
-            self.numbers.escape_all(site, args, kwargs)
-        elif numbers is Fate.STORE_BY_KEY:
-            self.numbers.escape_all(site, args[:1])
+        used = {Fate.ESCAPE: (obj, args, kwargs), Fate.KEEP: (args, kwargs), Fate.STORE: (), Fate.STORE_BY_KEY: args[:1]}
+        self.numbers.escape_all(site, *used[numbers])
 
     def method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         known = container_method(name)

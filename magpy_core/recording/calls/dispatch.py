@@ -10,18 +10,12 @@ from typing import Any
 import torch
 
 from magpy_core._compat.torch.function_apply import applied_class
-from magpy_core._compat.torch.scripts import (
-    SCRIPTED,
-)
+from magpy_core._compat.torch.scripts import SCRIPTED
 from magpy_core._compat.torch.surroundings import watched
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.opgraph.functions import (
-    OUTSIDE_ARRAY,
-    OUTSIDE_ARRAY_HINT,
-    reads_setting,
-)
+from magpy_core.opgraph.functions import reads_setting
 from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, consumer_of, number_read_from
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
@@ -78,9 +72,8 @@ class Dispatch(Tracker):
             else:
                 self.dispatch(site, fn.__func__, (fn.__self__, *args), kwargs)
         elif tp is types.MethodWrapperType and fn.__name__ == "__getattribute__" and type(fn.__self__) is types.ModuleType:
-            self.access.reads.attr(
-                fn.__self__, args[0], site
-            )  # how torch.backends' modules find attributes that are not settings
+            # how torch.backends' modules find attributes that are not settings
+            self.access.reads.attr(fn.__self__, args[0], site)
         elif tp in BUILTIN_FUNCTION or is_a(fn, types.BuiltinFunctionType):
             if (applied := applied_class(fn)) is not None:
                 self.nodes.one_node.call_function_class(site, applied, args, kwargs)
@@ -111,9 +104,7 @@ class Dispatch(Tracker):
             for name in ("func", "args", "keywords"):
                 self.facts.values.read(self.sources.make("field", node.source, name), getattr(fn, name), site)
             for part in (fn.args, fn.keywords):
-                part_node = self.refgraph.node(part)
-                if part_node is not None:
-                    self.facts.contents.whole(part_node, site)
+                self.host.guard_contents(part)
         self.dispatch(site, fn.func, (*fn.args, *args), {**fn.keywords, **kwargs})
 
     def _instance(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -135,8 +126,7 @@ class Dispatch(Tracker):
             self.numbers.escape_all(site, args, kwargs)
             self.access.arguments.read(site, args, kwargs)
         else:
-            what = policy.verdict(fn)
-            self.calls.outside.host_call(site, fn, what if what in (Verdict.HOST, Verdict.IO) else Verdict.UNKNOWN)
+            self.calls.outside.host_call(site, fn, policy.verdict(fn))
 
     def _builtin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         owner = fn.__self__
@@ -146,8 +136,7 @@ class Dispatch(Tracker):
             self.nodes.constructors.from_array(site, args[0])
             self.arrays.mark_shared(args[0])
         elif fn.__name__ == "from_numpy" and not self.ledger.ops.op_depth:
-            if not self.journal.graph_incomplete:
-                self.journal.refuse_call("MP105", OUTSIDE_ARRAY, hint=OUTSIDE_ARRAY_HINT, site=site)
+            self.arrays.refuse_outside(site)
         elif owner is None or is_a(owner, types.ModuleType):
             self.calls.native.call(site, fn, args, kwargs)
         elif is_a(owner, torch.Tensor):

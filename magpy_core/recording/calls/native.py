@@ -34,9 +34,7 @@ class NativeCalls(Tracker):
         elif issubclass(owner, torch.autograd.Function) or policy.module_of(owner).startswith("torch"):
             self.stack.torch = (site, fn)
         else:
-            self.calls.outside.host_call(
-                site, fn, policy.verdict(fn) if policy.verdict(fn) != Verdict.PURE else Verdict.UNKNOWN
-            )
+            self.calls.outside.host_call(site, fn, policy.verdict(fn))
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         rule, known = RULES.get(fn), entry(fn)

@@ -18,24 +18,19 @@ from magpy_core.guards import kinds as guard
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.opgraph.functions import (
-    opaque_hint,
-    opaque_read,
-)
+from magpy_core.opgraph.functions import opaque_hint, opaque_read
 from magpy_core.recording.calls.native import CALLBACKS
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.draws import is_hidden
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.source import Source
 
 _SETTINGS = (bool, int, float, str, type(None), torch.dtype)
 _OF_LOCKS = frozenset({
     "__enter__", "__exit__", "_acquire_restore", "_is_owned", "_recursion_count", "_release_save", "acquire", "acquire_lock",
     "locked", "locked_lock", "release", "release_lock",
 })  # fmt: skip
-_HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
 
 
 @dataclass(eq=False)
@@ -43,21 +38,18 @@ class Outside(Tracker):
     """Calls whose results don't follow from their arguments."""
 
     collecting: bool = field(default=True, init=False)  # whether the program has the garbage collector on
-    _settings: dict[Any, Source] = field(default_factory=dict, init=False)
-    _context_entry: dict[int, tuple[Any, Any, Any]] = field(
-        default_factory=dict, init=False
-    )  # context variables set, with their entry value
+    _settings: set[Any] = field(default_factory=set, init=False)  # those that have been read
+    # context variables set, with their entry value
+    _context_entry: dict[int, tuple[Any, Any, Any]] = field(default_factory=dict, init=False)
 
     def setting_read(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> None:
         """A setting of torch was read: the capture holds while it is the same."""
         if type(result) not in _SETTINGS or any(type(a) not in _SETTINGS for a in args):
             return
-        key = (fn, args)
-        source = self._settings.get(key)
-        if source is None:
+        if (fn, args) not in self._settings:
+            self._settings.add((fn, args))
             root = self.facts.roots.const_root(fn, f"torch's {fn.__name__.removeprefix('_')}").source
-            source = self._settings[key] = self.sources.make("setting", root, args)
-            self.refgraph.read(source, guard.EQUAL, result, site)
+            self.refgraph.read(self.sources.make("setting", root, args), guard.EQUAL, result, site)
 
     def expect_setting(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
         """A setting is about to be read: its value is guarded."""
@@ -123,9 +115,8 @@ class Outside(Tracker):
             return False
         if not self._plain_tree((*args, *kwargs.values())):
             return False
-        self.numbers.escape_all(
-            site, args, kwargs
-        )  # how many, and of what: the draws are made before all else, so this is fixed
+        # how many, and of what: the draws are made before all else, so this is fixed
+        self.numbers.escape_all(site, args, kwargs)
         self.access.arguments.read(site, args, kwargs)
         source = self.sources.make("draw", base, copy.deepcopy((len(self.ledger.draws), fn.__name__, args, kwargs)))
         self.stack.expect(lambda result: self.drawn(site, source, fn, result), self.access.callbacks.unobservable(site, fn))
@@ -190,29 +181,14 @@ class Outside(Tracker):
         if name.endswith(".__subclasses__"):  # libraries look for what there is once, and keep what they found
             self.journal.skip_call("the subclasses of a class were listed, which no guard can watch")
             return
-        values = (Value("call", name),)
         if what == Verdict.IO and name.endswith(".__exit__") and self.journal.refused:
             return  # the file was opened here: that has been said
         if what == Verdict.IO:
-            self.journal.refuse(
-                "MP113",
-                f"{HERE} performs input or output inside the region, which replay can't repeat.",
-                hint=_HOST_HINT,
-                values=values,
-                site=site,
-            )
-        elif what == Verdict.UNKNOWN or what == Verdict.PURE:
-            self.journal.refuse(
-                "MP104",
-                f"{HERE} calls the native function `{name}`, which MagPy doesn't know: its effects can't be guarded.",
-                values=values,
-                site=site,
-            )
+            code, text = "MP113", "performs input or output inside the region, which replay can't repeat."
+        elif what == Verdict.HOST:
+            code, text = "MP103", "can return a different result at each call, and nothing can guard it."
         else:
-            self.journal.refuse(
-                "MP103",
-                f"{HERE} can return a different result at each call, and nothing can guard it.",
-                hint=_HOST_HINT,
-                values=values,
-                site=site,
-            )
+            code = "MP104"
+            text = f"calls the native function `{name}`, which MagPy doesn't know: its effects can't be guarded."
+        hint = "" if code == "MP104" else "Move the call out of the region, or pass its result in as an argument."
+        self.journal.refuse(code, f"{HERE} {text}", hint=hint, values=(Value("call", name),), site=site)

@@ -31,9 +31,8 @@ class PythonCalls(Tracker):
             self.facts.functions.guard(fn)
             self.facts.functions.missing_arguments(site, fn, args, kwargs)
         if self.access.globals._of_code.setdefault(fn.__code__, fn.__globals__) is not fn.__globals__:
-            self.journal.refuse(
-                "MP111", f"The function `{fn.__qualname__}` runs with two different sets of globals.", site=site
-            )
+            text = f"The function `{fn.__qualname__}` runs with two different sets of globals."
+            self.journal.refuse("MP111", text, site=site)
         if fn.__module__ == "torch.random":  # some are wrapped so that their frames are never seen
             self.nodes.random_state.call(site, fn)
             return
@@ -45,14 +44,10 @@ class PythonCalls(Tracker):
         if fn in TENSOR_COPIES or self._is_given_memo(site, fn, args, kwargs):
             if not self.ledger.ops.op_depth:
                 text = f"{HERE} deep-copies a tensor, or an object with a `__deepcopy__`, which no graph can repeat."
-                self.journal.refuse_call(
-                    "MP106", text, hint="Of a tensor, copy the values: `x.detach().clone()`.", site=site
-                )
+                hint = "Of a tensor, copy the values: `x.detach().clone()`."
+                self.journal.refuse_call("MP106", text, hint=hint, site=site)
                 self.pauses.during_call()
             return
-        if fn.__module__ == "inspect":
-            for a in args[:1]:
-                self.access.natives.state_read(a, site)
         if (fn.__module__ or "").partition(".")[0] == "numpy":
             self.calls.outside.call_numpy(site, fn, args, kwargs)
         elif self.is_library(fn.__code__):
@@ -85,7 +80,8 @@ class PythonCalls(Tracker):
                 self.access.arguments.read(site, (getattr(holder, "__annotations__", None),), {})
 
     def _inspected(self, obj: Any, site: Any) -> None:
-        """What `inspect` reads: texts, annotations, what a function wraps."""
+        """What `inspect` reads: state, texts, annotations, what a function wraps."""
+        self.access.natives.state_read(obj, site)
         self.facts.texts.formatted(obj, site)
         for holder in obj.__mro__ if is_a(obj, type) else (obj,):
             self.access.reads.attr(holder, "__doc__", site)

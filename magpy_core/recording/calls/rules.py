@@ -23,9 +23,7 @@ from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.monitor.record import as_set
-from magpy_core.opgraph.scalars import (
-    BINARY,
-)
+from magpy_core.opgraph.scalars import BINARY
 from magpy_core.recording.call_stack import TensorLength
 from magpy_core.recording.callees import is_copying
 from magpy_core.recording.facts.containers import VaryingLength
@@ -134,10 +132,8 @@ class Rules(Tracker):
     def abstract_class(self, cls: type, site: Any) -> None:
         """What counts as an instance of an abstract class can be added to; of a protocol, who has the attributes."""
         if is_a(cls, abc.ABCMeta):
-            source = self.sources.make(
-                "setting", self.facts.roots.const_root(abc.get_cache_token, "abstract classes").source, ()
-            )
-            self.refgraph.read(source, guard.EQUAL, abc.get_cache_token(), site)
+            root = self.facts.roots.const_root(abc.get_cache_token, "abstract classes").source
+            self.refgraph.read(self.sources.make("setting", root, ()), guard.EQUAL, abc.get_cache_token(), site)
         if is_a(cls, _PROTOCOL) and cls.__dict__.get("_is_protocol"):
             text = f"{HERE} tests for the protocol `{cls.__name__}`, whose members no guard can watch."
             self.journal.refuse("MP111", text, site=site, hint="Test for a class, or use `hasattr`.")
@@ -151,10 +147,6 @@ class Rules(Tracker):
     def rule_setattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) >= 2 and is_a(args[1], str):
             self.access.writes.attr(args[0], args[1], site, *args[2:3], deleted=fn is delattr)
-
-    @rule(__import__)
-    def rule_import(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        self.calls.outside.host_call(site, fn, Verdict.UNKNOWN)
 
     @rule(id, hash)
     def rule_id(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -217,8 +209,7 @@ class Rules(Tracker):
     def rule_build_class(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         """The body of a class statement runs without events."""
         text = f"The class `{args[1]}` is defined inside the region: the monitor can't follow its body."
-        self.journal.refuse("MP111", text,
-                    hint="Define the class outside the region.", site=site)  # fmt: skip
+        self.journal.refuse("MP111", text, hint="Define the class outside the region.", site=site)
 
     @rule(vars, dir)
     def rule_vars(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -238,9 +229,8 @@ class Rules(Tracker):
     def rule_print(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if any(is_a(a, torch.Tensor) for a in args):
             hint = "Print it after the region, or print numbers (`.item()`): those are printed when the graph has run."
-            self.journal.refuse(
-                "MP102", f"{HERE} formats a tensor's values as text, which no graph can do.", hint=hint, site=site
-            )
+            text = f"{HERE} formats a tensor's values as text, which no graph can do."
+            self.journal.refuse("MP102", text, hint=hint, site=site)
             return
         if any(not printable(a) for a in args) or set(kwargs) - {"end", "sep", "flush"}:
             self.journal.refuse("MP114", f"{HERE} prints values that replay can't print again.", site=site,

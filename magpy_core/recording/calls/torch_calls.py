@@ -12,9 +12,7 @@ import torch
 
 from magpy_core.findings import HERE, Value
 from magpy_core.knowledge import policy
-from magpy_core.opgraph.functions import (
-    STATE_READ_PREFIXES,
-)
+from magpy_core.opgraph.functions import STATE_READ_PREFIXES
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 

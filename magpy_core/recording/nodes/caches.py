@@ -30,7 +30,7 @@ class Caches(Tracker):
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function wrapped by ``functools.lru_cache``."""
-        if self.ledger.ops.op_depth or self.nodes.one_node.active is not None:
+        if self.ledger.ops.op_depth:
             self.calls.torch.alone = True
             return  # part of the node that is being made
         impure = next((a for a in (*args, *kwargs.values()) if not quiet(a)), None)

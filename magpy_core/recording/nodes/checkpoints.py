@@ -59,12 +59,8 @@ class Checkpoints(Tracker):
         self.stack.on_return(lambda result: self._returned(begun, result))
 
     def _done(self) -> tuple[int, ...]:
-        return (
-            self.access.writes.events,
-            len(self.ledger.outputs),
-            len(self.ledger.field_writes),
-            len(self.ledger.draws),
-        )
+        ledger = self.ledger
+        return self.access.writes.events, len(ledger.outputs), len(ledger.field_writes), len(ledger.draws)
 
     def _returned(self, begun: _Begun, result: Any) -> Any:
         del self._begun[self._begun.index(begun) :]  # checkpoints inside that raised are still there

@@ -30,7 +30,7 @@ class Constructors(Tracker):
 
     def constructor_call(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``torch.Tensor([1, 2])``, ``torch.LongTensor(2, 3)``: recorded as what they mean, where that is plain."""
-        if kwargs or self.ledger.ops.op_depth or self.nodes.one_node.active is not None:
+        if kwargs or self.ledger.ops.op_depth:
             return
         dtype = torch.get_default_dtype() if cls is torch.Tensor else cls.dtype
         if cls is not torch.Tensor and cls not in _CPU_CONSTRUCTORS:
@@ -51,12 +51,7 @@ class Constructors(Tracker):
         parameter = cls is torch.nn.Parameter
         given = dict(zip(("data", "requires_grad"), args, strict=False)) | kwargs
         leaf = given.get("requires_grad", parameter)
-        if (
-            self.ledger.ops.op_depth
-            or self.nodes.one_node.active is not None
-            or len(args) > 2
-            or set(given) - {"data", "requires_grad"}
-        ):
+        if self.ledger.ops.op_depth or len(args) > 2 or set(given) - {"data", "requires_grad"}:
             return
         if type(given.get("data")) not in (torch.Tensor, torch.nn.Parameter) or type(leaf) is not bool:
             return
@@ -68,7 +63,7 @@ class Constructors(Tracker):
 
     def from_array(self, site: Any, array: Any, dtype: torch.dtype | None = None) -> None:
         """``torch.from_numpy`` of an array that the region made: its numbers are constants of the graph."""
-        if self.ledger.ops.op_depth or self.nodes.one_node.active is not None or array.size > LARGEST_ARRAY:
+        if self.ledger.ops.op_depth or array.size > LARGEST_ARRAY:
             return
         self.ledger.ops.op_depth += 1  # what this runs is not the program's
         parts = self.journal.contained(array_parts, array)

@@ -73,7 +73,7 @@ class OneNode(Tracker):
 
     def call_function_class(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``cls.apply(*args)`` is about to run."""
-        if self.ledger.ops.op_depth or self.active is not None:
+        if self.ledger.ops.op_depth:
             return
         for name in _METHODS:
             self.facts.classes.member(cls, name, site)
@@ -123,13 +123,13 @@ class OneNode(Tracker):
 
     def function_apply(self, frame: Any) -> bool:
         """``Function.apply`` itself: reached without an event (from a library), its node can't be recorded."""
-        if self.active is None and not self.ledger.ops.op_depth and not self.journal.refused:
+        if not self.ledger.ops.op_depth and not self.journal.refused:
             self.journal.refuse("MP107", "A library calls an autograd.Function, where the call can't be recorded.")
         return False
 
     def applied_by_library(self, frame: Any) -> bool:
         """Whether a custom function's own frame starts whose ``apply``, having no frame, was seen by nobody."""
-        if self.active is not None or self.ledger.ops.op_depth or not starts_custom_function(frame.f_code, frame.f_locals):
+        if self.ledger.ops.op_depth or not starts_custom_function(frame.f_code, frame.f_locals):
             return False
         return not self.function_apply(frame)
 

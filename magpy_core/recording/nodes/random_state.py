@@ -23,7 +23,7 @@ class RandomState(Tracker):
 
     def call(self, site: Any, fn: Any) -> None:
         """A function of torch.random: it reads or sets a random stream."""
-        if not self.ledger.ops.op_depth and self.nodes.one_node.active is None:
+        if not self.ledger.ops.op_depth:
             text = f"`torch.{fn.__name__}` reads or sets a random stream inside the region."
             self.journal.refuse_call("MP106", text, site=site)
 

@@ -7,16 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from magpy_core._compat.torch.dynamo import compiles_for_operators
-from magpy_core._compat.torch.scripts import (
-    ScriptMethod,
-    tracers,
-)
-from magpy_core._compat.torch.torch_state import (
-    put_back,
-    put_function_mode_back,
-    set_aside,
-    set_function_mode_aside,
-)
+from magpy_core._compat.torch.scripts import ScriptMethod, tracers
+from magpy_core._compat.torch.torch_state import put_back, put_function_mode_back, set_aside, set_function_mode_aside
 from magpy_core.findings import HERE
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
@@ -31,7 +23,7 @@ class Scripts(Tracker):
 
     def call(self, site: Any, fn: Any) -> None:
         """What ``torch.jit`` has compiled: refused. Its errors would lose their text in a mode written in Python."""
-        if self.ledger.ops.op_depth or self.nodes.one_node.active is not None:
+        if self.ledger.ops.op_depth:
             return
         self.journal.refuse_compiled_code(f"`{fn.name}`, a torch.jit {'method' if is_a(fn, ScriptMethod) else 'function'},")
         self._without_shadow = self._without_shadow or set_aside(self.ledger.ops.shadow)
