@@ -17,8 +17,8 @@ class Exit(Tracker):
     def plan(self, result: Any, error: BaseException | None) -> Plan | None:
         """The plan; None where the run can't be captured."""
         self._left_open()
-        self.age.check_assumptions()
-        self.host.hooks_out_of_reach()
+        self.basics.age.check_assumptions()
+        self.basics.host.hooks_out_of_reach()
         ops = self.ledger.ops
         ops.entry.keep_changed(tensor for tensor, _ in ops.inputs.guarded.values())
         if error is not None:
@@ -26,19 +26,19 @@ class Exit(Tracker):
         self._outside_errors_raised()
         if self.journal.refused or self.journal.skip_reason:
             return None
-        planner = Planner(self.refgraph, self.ledger.ops, self.ledger.scalars, self.age.is_made_inside)
+        planner = Planner(self.refgraph, self.ledger.ops, self.ledger.scalars, self.basics.age.is_made_inside)
         planner.constants = self.facts.functions.code_constants()
         planner.error_leaves = self._error_kept
-        planner.change_found = self.interference.look_at
+        planner.change_found = self.basics.interference.look_at
         plan = planner.plan(result, self.facts.contents.whole_again, self.ledger.outputs, self.ledger.field_writes)
-        self.numbers.restore_shared_ints()
+        self.basics.numbers.restore_shared_ints()
         return plan
 
     def _left_open(self) -> None:
         """What the region began and did not end, what it expected and did not see."""
-        self.imports.imports_failed()
-        self.output.loggers_changed()
-        if self.stack.torch is not None:
+        self.basics.imports.imports_failed()
+        self.basics.output.loggers_changed()
+        if self.basics.stack.torch is not None:
             self.calls.torch.missed()
         self.calls.outside.context_left()
         if self.nodes.one_node.active is not None:

@@ -52,12 +52,12 @@ class Frames(Tracker):
 
     def enter_frame(self, frame: Any) -> bool:
         code = frame.f_code
-        if self.pauses.in_call:
+        if self.basics.pauses.in_call:
             return False
-        if self.pauses.code is not None:
-            if self.pauses.paused():
+        if self.basics.pauses.code is not None:
+            if self.basics.pauses.paused():
                 return False
-            self.pauses.code = None
+            self.basics.pauses.code = None
         known = self._known.get(code)
         if known is not None:
             return known(frame)
@@ -70,8 +70,8 @@ class Frames(Tracker):
             if code.co_argcount:
                 self._method_of_library(frame)
             return False
-        if self.imports.importing():
-            self.pauses.code = FIND_AND_LOAD
+        if self.basics.imports.importing():
+            self.basics.pauses.code = FIND_AND_LOAD
             return False
         if filename == _CONTEXTLIB and self._called_by_library():
             return False

@@ -1,4 +1,4 @@
-"""Groups of trackers, as the trackers see each other. Key types: Facts, Access, Calls, Nodes; key function: build.
+"""Groups of trackers, as the trackers see each other. Key types: Basics, Facts, Access, Calls, Nodes.
 
 What a value is, what is read of it and what a call does with it follow from one another, so trackers of different groups
 call each other. They reach each other by these groups, which `build` fills; no tracker imports another one above it.
@@ -57,12 +57,22 @@ from magpy_core.recording.operator_host import OperatorHost
 from magpy_core.recording.output import OutputCalls
 from magpy_core.recording.pauses import Pauses
 
-_BASICS: dict[str, type] = {
-    "stack": CallStack, "pauses": Pauses, "age": Age, "arrays": Arrays, "decisions": Decisions, "numbers": Numbers,
-    "lifetimes": Lifetimes, "imports": Imports, "output": OutputCalls, "modules": ModuleCalls, "host": OperatorHost,
-    "interference": Interference,
-}  # fmt: skip
-"""What the trackers of all groups stand on, in the order in which each is made."""
+
+class Basics:
+    """What the trackers of all groups stand on, in the order in which each is made."""
+
+    stack: CallStack
+    pauses: Pauses
+    interference: Interference
+    age: Age
+    arrays: Arrays
+    decisions: Decisions
+    numbers: Numbers
+    lifetimes: Lifetimes
+    imports: Imports
+    host: OperatorHost
+    output: OutputCalls
+    modules: ModuleCalls
 
 
 class Facts:
@@ -118,22 +128,19 @@ class Nodes:
     unobserved: UnobservedCode
 
 
-_MEMBERS: dict[type, dict[str, type]] = {group: get_type_hints(group) for group in (Facts, Access, Calls, Nodes)}
-_MADE = (*_BASICS.values(), *(part for group in _MEMBERS.values() for part in group.values()))
-_TAKES = {part: tuple(inspect.signature(part).parameters) for part in _MADE}
+_MEMBERS: dict[type, dict[str, type]] = {group: get_type_hints(group) for group in (Basics, Facts, Access, Calls, Nodes)}
+_TAKES = {part: tuple(inspect.signature(part).parameters) for group in _MEMBERS.values() for part in group.values()}
 
 
-def build(ledger: Ledger, journal: Journal) -> dict[str, Any]:
-    """Make all parts of a recording: each is given what its constructor names, and sees the others by their names here."""
-    groups = {"facts": Facts(), "access": Access(), "calls": Calls(), "nodes": Nodes()}
-    parts: dict[str, Any] = {"ledger": ledger, "journal": journal, **groups}
-
-    def make(cls: type) -> Any:
-        return cls(*[parts[needed] for needed in _TAKES[cls]])
-
-    for name, cls in _BASICS.items():
-        parts[name] = make(cls)
-    for group in groups.values():
+def build(ledger: Ledger, journal: Journal) -> tuple[Basics, Facts, Access, Calls, Nodes]:
+    """The groups of a recording, filled. A part is given what its constructor names: groups, and basics made before it."""
+    groups = (Basics(), Facts(), Access(), Calls(), Nodes())
+    parts: dict[str, Any] = {"ledger": ledger, "journal": journal, "refgraph": ledger.refgraph}
+    parts |= zip(("basics", "facts", "access", "calls", "nodes"), groups, strict=True)
+    for group in groups:
         for name, cls in _MEMBERS[type(group)].items():
-            setattr(group, name, make(cls))
-    return parts
+            made = cls(*[parts[needed] for needed in _TAKES[cls]])
+            setattr(group, name, made)
+            if type(group) is Basics:
+                parts[name] = made
+    return groups

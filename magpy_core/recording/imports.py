@@ -45,8 +45,8 @@ class Imports(Tracker):
         parts = name.split(".")
         for n in range(1, len(parts) + 1):
             self.module_imported(".".join(parts[:n]), site)
-        if self.pauses.code is None and name not in sys.modules:
-            self.pauses.code = FIND_AND_LOAD
+        if self.basics.pauses.code is None and name not in sys.modules:
+            self.basics.pauses.code = FIND_AND_LOAD
             self._failed[name] = site
 
     def module_imported(self, name: str, site: Any) -> None:
@@ -69,11 +69,11 @@ class Imports(Tracker):
 
     def import_call(self, frame: Any) -> bool:
         """``importlib.import_module``, as lazily loading packages call it."""
-        if self.pauses.code is None:
+        if self.basics.pauses.code is None:
             name, package = frame.f_locals.get("name"), frame.f_locals.get("package")
             if is_a(name, str) and (package or not name.startswith(".")):
                 self.import_name(self.journal.site, importlib.util.resolve_name(name, package))
-            self.pauses.code = frame.f_code
+            self.basics.pauses.code = frame.f_code
         return False
 
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from magpy_core._compat.cpython.threads import processor_times
-from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import instance_dict
-from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.graph import Node, RefGraph
 from magpy_core.refgraph.snapshot import Change
 
 
 @dataclass(eq=False)
-class Interference(Tracker):
+class Interference:
     """Whether other threads have run since this was made, and what no event of the recording's own thread explains."""
 
+    refgraph: RefGraph
     unexplained: list[str] = field(default_factory=list, init=False)
     _before: dict[int, int] | None = field(default_factory=processor_times, init=False)
 

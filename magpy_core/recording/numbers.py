@@ -11,7 +11,6 @@ from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.opgraph.scalars import Sym, can_raise, may_raise_in_graph
-from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import instance_dict, swap_entry
@@ -46,7 +45,7 @@ class Numbers(Tracker):
 
     def escape(self, sym: Sym, site: Any) -> None:
         """A symbolic scalar is used where only its exact value will do."""
-        self.decisions.decide(sym, sym.hint, "value", site)
+        self.basics.decisions.decide(sym, sym.hint, "value", site)
 
     def escape_all(self, site: Any, *trees: Any) -> None:
         """Every symbol inside the given values escapes."""
@@ -88,7 +87,7 @@ class Numbers(Tracker):
                 if type(value) is int and self.ledger.scalars.get(value) is not None:
                     _store(held, key, value, int(str(value)))
 
-    def expect_computed(self, stack: CallStack, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
+    def expect_computed(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
         """Native arithmetic on numbers that vary is about to run: its result is another."""
 
         def receive(result: Any) -> Any:
@@ -97,12 +96,12 @@ class Numbers(Tracker):
                 return result
             return self.computed(site, fn, tuple(self.ledger.scalars.lift(a) for a in args), result)
 
-        stack.expect(receive, lambda: self.escape_all(site, args))
+        self.basics.stack.expect(receive, lambda: self.escape_all(site, args))
 
     def computed(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> Any:
         """An operation on numbers that vary gives another. Where it would raise instead, it must do so whether or not the
         program uses the number: such a call fails the guard, or the graph."""
         sym = self.ledger.scalars.call(fn, args, result)
         if may_raise_in_graph(fn, args) or (sym.on_host and can_raise(fn, args)):
-            self.decisions.decide(self.ledger.scalars.call(type, (sym,), type(result)), type(result), "type", site)
+            self.basics.decisions.decide(self.ledger.scalars.call(type, (sym,), type(result)), type(result), "type", site)
         return self.ledger.scalars.bind(result, sym)

@@ -6,7 +6,7 @@ Key type: OperatorHost.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.fx
@@ -19,15 +19,13 @@ from magpy_core.opgraph.functions import note
 from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.values import tensors_in
-from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.call_stack import CallStack, TensorLength
-from magpy_core.recording.decisions import Decisions
+from magpy_core.recording.call_stack import TensorLength
 from magpy_core.recording.journal import FAILED, Journal
 from magpy_core.recording.ledger import Ledger
-from magpy_core.recording.numbers import Numbers
-from magpy_core.recording.pauses import Pauses
-from magpy_core.recording.tracker import Tracker
-from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source import Source, SourceTable
+
+if TYPE_CHECKING:
+    from magpy_core.recording.groups import Access, Basics, Calls, Facts
 
 
 def _unrecorded() -> None:
@@ -35,26 +33,34 @@ def _unrecorded() -> None:
     raise AssertionError("the graph of a refused recording was run")
 
 
-class OperatorHost(Tracker):
+class OperatorHost:
     """The recording as the operator recorder and the shape tracker see it: sources, guards and refusals."""
 
     def __init__(
-        self, ledger: Ledger, journal: Journal, stack: CallStack, pauses: Pauses, numbers: Numbers, decisions: Decisions,
-        arrays: Arrays,
+        self, ledger: Ledger, journal: Journal, basics: Basics, facts: Facts, access: Access, calls: Calls
     ) -> None:  # fmt: skip
-        super().__init__(ledger, journal)
+        self.ledger = ledger
+        self.journal = journal
+        self.basics = basics
+        self.facts = facts
+        self.access = access
+        self.calls = calls
         self.refuse = journal.refuse
-        self.branch = decisions.branch
-        self.escape = numbers.escape
-        self.paused = pauses.paused
-        self.is_plain_array = arrays.is_plain_array
-        self.share_array = arrays.mark_shared
-        self.gives_number_to_program = stack.reads_number_of
+        self.branch = basics.decisions.branch
+        self.escape = basics.numbers.escape
+        self.paused = basics.pauses.paused
+        self.is_plain_array = basics.arrays.is_plain_array
+        self.share_array = basics.arrays.mark_shared
+        self.gives_number_to_program = basics.stack.reads_number_of
         self._written_inside: set[str] = set()
 
     @property
     def ops(self) -> OperatorGraph:
         return self.ledger.ops
+
+    @property
+    def sources(self) -> SourceTable:
+        return self.ledger.sources
 
     @property
     def site(self) -> Any:
@@ -73,7 +79,7 @@ class OperatorHost(Tracker):
         self.journal.graph_incomplete = value
 
     def torch_call_started(self) -> None:
-        self.stack.torch = None
+        self.basics.stack.torch = None
 
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None:
         self.access.writes.field_written(tensor, name, value)
@@ -120,12 +126,12 @@ class OperatorHost(Tracker):
                     self.journal.refuse("MP902", text, site=self.journal.site)
 
     def source_of_outside(self, tensor: torch.Tensor) -> Source:
-        node = self.refgraph.node(tensor)
+        node = self.ledger.refgraph.node(tensor)
         if node is not None:
             if type(tensor) is not torch.Tensor:
                 self.facts.classes.tensor_class(type(tensor), self.journal.site)
             return node.source
-        if self.age.is_made_inside(tensor):
+        if self.basics.age.is_made_inside(tensor):
             if self.journal.graph_incomplete:  # reported where it was made
                 raise Unsupported("", "")
             raise Unsupported("MP105", f"{HERE} uses a tensor that no recorded operation produced.")
@@ -138,7 +144,7 @@ class OperatorHost(Tracker):
         self.facts.values.read(self.sources.make("field", source, name), value, self.journal.site)
 
     def guard_contents(self, value: Any) -> None:
-        node = self.refgraph.node(value)
+        node = self.ledger.refgraph.node(value)
         if node is not None:
             self.facts.contents.whole(node, self.journal.site)
 
@@ -153,7 +159,7 @@ class OperatorHost(Tracker):
         """``len`` makes a number of its own: the program must get the copy that carries the symbol when it returns."""
         sym = self.ledger.scalars.get(number)
         if sym is not None:
-            receive = self.stack.frames[-1].receive if self.stack.frames else None
+            receive = self.basics.stack.frames[-1].receive if self.basics.stack.frames else None
             if isinstance(receive, TensorLength):
                 receive.sym = sym
             else:
@@ -184,8 +190,8 @@ class OperatorHost(Tracker):
 
     def unrecorded(self, name: str) -> None:
         """From the shadow recorder: an operator ran that no recorded call accounts for."""
-        fn = self.stack.torch[1] if self.stack.torch is not None else None
-        self.stack.torch = None
+        fn = self.basics.stack.torch[1] if self.basics.stack.torch is not None else None
+        self.basics.stack.torch = None
         self.journal.graph_incomplete = True
         if fn is not None and issubclass(type(fn), torch.jit.ScriptFunction):
             self.journal.refuse_compiled_code(f"`{fn.name}`, a torch.jit function,")

@@ -81,14 +81,14 @@ class OutputCalls(Tracker):
         loc = frame.f_locals
         logger = loc.get("self", logging.root)
         level = loc.get("level", _LEVELS.get(frame.f_code.co_name))
-        self.pauses.code = frame.f_code
+        self.basics.pauses.code = frame.f_code
         if "self" not in loc and not logging.root.handlers:
             self.journal.skip_call("the first log record of the program configures logging")
             return False
         if not is_a(logger, logging.Logger) or not is_a(level, int):
             self.journal.refuse("MP114", "This log record can't be repeated by replay.")
             return False
-        self.numbers.escape_all(self.journal.site, (level,))
+        self.basics.numbers.escape_all(self.journal.site, (level,))
         root = self._asked(logger)
         if frame.f_code is not _LOG and not logger.isEnabledFor(level):
             self.refgraph.read(self.sources.make("logs", root.source, int(level)), guard.EQUAL, False, self.journal.site)
@@ -116,8 +116,8 @@ class OutputCalls(Tracker):
         logger, level = frame.f_locals.get("self"), frame.f_locals.get("level")
         if not is_a(logger, logging.Logger) or type(level) is not int:
             return True
-        self.pauses.code = frame.f_code
-        self.numbers.escape_all(self.journal.site, (level,))
+        self.basics.pauses.code = frame.f_code
+        self.basics.numbers.escape_all(self.journal.site, (level,))
         node = self._asked(logger)
         self.refgraph.read(
             self.sources.make("logs", node.source, level), guard.EQUAL, logger.isEnabledFor(level), self.journal.site
@@ -145,7 +145,7 @@ class OutputCalls(Tracker):
     def get_logger(self, frame: Any) -> bool:
         """``logging.getLogger(name)``: which logger it gives is guarded; the first call of a name makes one."""
         name = frame.f_locals.get("name")
-        self.pauses.code = frame.f_code
+        self.basics.pauses.code = frame.f_code
         if not name or (is_a(name, str) and name == logging.root.name):
             self.facts.roots.const_root(logging.root, "logging.root")
             return False
@@ -173,10 +173,10 @@ class OutputCalls(Tracker):
         if frame is None or unusual or "importlib" in frame.f_code.co_filename or _raises(text, category, frame):
             self.journal.refuse("MP114", "This warning can't be repeated by replay.", site=site)
             return
-        self.numbers.escape_all(site, (text,))
+        self.basics.numbers.escape_all(site, (text,))
         self._guard_filters(site)
         self._repeat("warn", (text, category, frame.f_code.co_filename, frame.f_lineno, frame.f_globals), site)
-        self.pauses.during_call()
+        self.basics.pauses.during_call()
 
     def filters_entered(self, frame: Any) -> bool:
         """``warnings.catch_warnings``: what is changed inside is put back at its end."""
@@ -197,12 +197,12 @@ class OutputCalls(Tracker):
         module = self.facts.roots.const_root(warnings, "warnings")
         filters = warnings.filters
         self.facts.values.read(self.sources.make("attr", module.source, "filters"), filters, site)
-        self.host.guard_contents(filters)
+        self.basics.host.guard_contents(filters)
 
     def warning_shown(self, frame: Any) -> bool:
         """A warning from Python that is not monitored (torch's own, native code) comes out."""
         shown = frame.f_locals.get("msg")
-        self.pauses.code = frame.f_code
+        self.basics.pauses.code = frame.f_code
         if self.ledger.ops.op_depth:
             return False  # the operation gives it again
         if self._catching:

@@ -17,35 +17,23 @@ from magpy_core.recording.frames import Frames
 from magpy_core.recording.groups import build
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Learned, Ledger
-from magpy_core.recording.tracker import Parts, Tracker
-from magpy_core.refgraph.kinds import is_a
 
 
-class Recording(Parts, Observer):
+class Recording(Observer):
     """Events arrive in the order of the program; each has one handler (`_handlers`)."""
 
     def __init__(self, learned: Learned, region_id: str, location: Location, fullgraph: bool = False) -> None:
         scalars = ScalarTable()
         self.journal = journal = Journal(region_id, location, learned.set_up)
         self.ledger = ledger = Ledger(learned, scalars, fullgraph)
-        parts = build(ledger, journal)
-        vars(self).update(parts)
-        ledger.ops = OperatorGraph(scalars, self.host, learned.dims)
-        ledger.refgraph.watch = self.lifetimes.on_snapshot
-        self.exit, self.frames = Exit(ledger, journal), Frames(ledger, journal)
-        self.frames.handled_by((self.modules, self.imports, self.output, *vars(self.nodes).values()))
-        groups = (self.facts, self.access, self.calls, self.nodes)
-        members = (part for group in groups for part in vars(group).values())
-        self._parts = [
-            ledger.ops,
-            self.frames,
-            self.exit,
-            *members,
-            *(part for part in parts.values() if part is not journal),
-        ]
-        for tracker in self._parts:
-            if is_a(tracker, Tracker):
-                vars(tracker).update(parts)
+        self.basics, self.facts, self.access, self.calls, self.nodes = groups = build(ledger, journal)
+        basics = self.basics
+        ledger.ops = OperatorGraph(scalars, basics.host, learned.dims)
+        ledger.refgraph.watch = basics.lifetimes.on_snapshot
+        self.exit, self.frames = Exit(ledger, journal, *groups), Frames(ledger, journal, *groups)
+        self.frames.handled_by((basics.modules, basics.imports, basics.output, *vars(self.nodes).values()))
+        self._parts = [ledger.ops, ledger, self.frames, self.exit]
+        self._parts += [part for group in groups for part in (*vars(group).values(), group)]
         journal.on_abort(self._forget)
         for event, handler in self._handlers().items():
             setattr(self, event, handler)
@@ -63,7 +51,7 @@ class Recording(Parts, Observer):
             access.operators: "binary binary_result unary unary_result compare is_ is_result contains truth",
             access.flow: "iterate unpack extend hashed match format with_enter caught yield_ return_",
             access.natives: "match_class",
-            self.imports: "import_name",
+            self.basics.imports: "import_name",
         }
         return {event: getattr(owner, event) for owner, events in owners.items() for event in events.split()}
 
@@ -71,7 +59,7 @@ class Recording(Parts, Observer):
         """The recording was aborted: from now on it keeps no object of the program alive."""
         self.ledger.refgraph.forget()
         self.ledger.ops.values.clear()
-        self.age.only_inside.clear()
+        self.basics.age.only_inside.clear()
 
     def close(self) -> None:
         """Drop every object of the program now: the trackers refer to each other, and would keep them until a collection."""

@@ -22,7 +22,7 @@ class ContainerCalls(Tracker):
     def escape_from_method(self, site: Any, obj: Any, numbers: Fate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Numbers that vary stay symbolic where the method only passes them on."""
         used = {Fate.ESCAPE: (obj, args, kwargs), Fate.KEEP: (args, kwargs), Fate.STORE: (), Fate.STORE_BY_KEY: args[:1]}
-        self.numbers.escape_all(site, *used[numbers])
+        self.basics.numbers.escape_all(site, *used[numbers])
 
     def method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         known = container_method(name)

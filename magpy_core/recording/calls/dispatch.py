@@ -34,21 +34,21 @@ class Dispatch(Tracker):
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
         self.journal.site = site
-        self.pauses.in_call = False
-        self.stack.enter(site, consumer_of(fn), number_read_from(fn, args))
-        if self.stack.torch is not None:
+        self.basics.pauses.in_call = False
+        self.basics.stack.enter(site, consumer_of(fn), number_read_from(fn, args))
+        if self.basics.stack.torch is not None:
             self.calls.torch.missed()
         self.dispatch(site, fn, args, kwargs or {})
-        if self.ledger.ops.op_depth and self.stack.torch is not None:
+        if self.ledger.ops.op_depth and self.basics.stack.torch is not None:
             self.calls.torch.inside_node(fn)
-        if self.stack.torch is not None and not self.stack.expects and reads_setting(fn) and not kwargs:
+        if self.basics.stack.torch is not None and not self.basics.stack.expects and reads_setting(fn) and not kwargs:
             self.calls.outside.expect_setting(site, fn, args)
 
     def call_result(self, site: Any, result: Any) -> Any:
         """The call at ``site`` has returned ``result``; gives what the program gets."""
-        self.pauses.in_call = False
-        call = self.stack.leave(site)
-        if self.stack.torch is not None and self.stack.torch[0] is site:
+        self.basics.pauses.in_call = False
+        call = self.basics.stack.leave(site)
+        if self.basics.stack.torch is not None and self.basics.stack.torch[0] is site:
             self.calls.torch.missed()  # before an operator's recording would count for it
         if call is None:
             return result
@@ -88,13 +88,13 @@ class Dispatch(Tracker):
         elif tp is LRU_CACHE:
             self.nodes.caches.call(site, fn, args, kwargs)
         elif is_a(fn, weakref.ref):
-            self.lifetimes.call_weakref(site, fn)
+            self.basics.lifetimes.call_weakref(site, fn)
         elif is_a(fn, GETTERS):
             self.access.natives.call_getter(site, fn, args)
         elif is_a(fn, SCRIPTED):
             self.nodes.scripts.call(site, fn)
         elif is_a(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
-            self.stack.torch = (site, fn)
+            self.basics.stack.torch = (site, fn)
         else:
             self._instance(site, fn, args, kwargs)
 
@@ -104,7 +104,7 @@ class Dispatch(Tracker):
             for name in ("func", "args", "keywords"):
                 self.facts.values.read(self.sources.make("field", node.source, name), getattr(fn, name), site)
             for part in (fn.args, fn.keywords):
-                self.host.guard_contents(part)
+                self.basics.host.guard_contents(part)
         self.dispatch(site, fn.func, (*fn.args, *args), {**fn.keywords, **kwargs})
 
     def _instance(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -121,9 +121,9 @@ class Dispatch(Tracker):
             if self.calls.python.is_library(raw.__code__):
                 self.access.arguments.read(site, args, kwargs)
         elif policy.module_of(type(fn)).startswith("torch"):
-            self.stack.torch = (site, fn)
+            self.basics.stack.torch = (site, fn)
         elif policy.verdict(fn) == Verdict.PURE or type(fn).__module__ in ("operator", "re", "functools", "typing", "types"):
-            self.numbers.escape_all(site, args, kwargs)
+            self.basics.numbers.escape_all(site, args, kwargs)
             self.access.arguments.read(site, args, kwargs)
         else:
             self.calls.outside.host_call(site, fn, policy.verdict(fn))
@@ -131,16 +131,16 @@ class Dispatch(Tracker):
     def _builtin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         owner = fn.__self__
         if fn is torch.overrides.has_torch_function and site.code in FAST_PATHS:
-            self.stack.expect(lambda result: watched(args))
-        if fn.__name__ == "from_numpy" and len(args) == 1 and self.arrays.is_plain_array(args[0]):
+            self.basics.stack.expect(lambda result: watched(args))
+        if fn.__name__ == "from_numpy" and len(args) == 1 and self.basics.arrays.is_plain_array(args[0]):
             self.nodes.constructors.from_array(site, args[0])
-            self.arrays.mark_shared(args[0])
+            self.basics.arrays.mark_shared(args[0])
         elif fn.__name__ == "from_numpy" and not self.ledger.ops.op_depth:
-            self.arrays.refuse_outside(site)
+            self.basics.arrays.refuse_outside(site)
         elif owner is None or is_a(owner, types.ModuleType):
             self.calls.native.call(site, fn, args, kwargs)
         elif is_a(owner, torch.Tensor):
-            self.stack.torch = (site, fn)
+            self.basics.stack.torch = (site, fn)
         elif is_a(owner, type):
             self.calls.native.class_method(site, fn, owner, args, kwargs)
         else:
@@ -149,7 +149,7 @@ class Dispatch(Tracker):
     def _descriptor(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``list.append(x, 1)``, ``object.__setattr__(o, "a", 1)``: a method taken from its class."""
         if args and is_a(args[0], torch.Tensor) and issubclass(type(args[0]), fn.__objclass__):
-            self.stack.torch = (site, fn)
+            self.basics.stack.torch = (site, fn)
         elif args and is_a(args[0], fn.__objclass__):
             self.calls.methods.call(site, args[0], fn.__name__, args[1:], kwargs, fn)
         else:

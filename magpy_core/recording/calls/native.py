@@ -28,11 +28,11 @@ class NativeCalls(Tracker):
         name = fn.__name__
         if name in CLASS_METHODS:
             self.access.arguments.read(site, args, kwargs)
-            self.numbers.escape_all(site, args, kwargs)
+            self.basics.numbers.escape_all(site, args, kwargs)
         elif name == "__call__" and is_a(fn, types.MethodWrapperType):
             self.calls.class_calls.call(site, owner, args, kwargs)  # ``super().__call__`` of a metaclass
         elif issubclass(owner, torch.autograd.Function) or policy.module_of(owner).startswith("torch"):
-            self.stack.torch = (site, fn)
+            self.basics.stack.torch = (site, fn)
         else:
             self.calls.outside.host_call(site, fn, policy.verdict(fn))
 
@@ -49,13 +49,13 @@ class NativeCalls(Tracker):
         elif what == Verdict.TORCH:
             self.calls.torch.expected(site, fn, args)
         elif what == Verdict.PURE:
-            if known.computes and self.numbers.carries(args, kwargs):
-                self.numbers.escape_raising(fn, args, site)
-                self.numbers.expect_computed(self.stack, site, fn, args)
+            if known.computes and self.basics.numbers.carries(args, kwargs):
+                self.basics.numbers.escape_raising(fn, args, site)
+                self.basics.numbers.expect_computed(site, fn, args)
                 return
-            self.numbers.escape_all(site, args, kwargs)
+            self.basics.numbers.escape_all(site, args, kwargs)
             if self.ledger.scalars and any(is_a(a, CALLBACKS) for a in (*args, *kwargs.values())):
-                self.numbers.escape_hidden(site)
+                self.basics.numbers.escape_hidden(site)
             self.access.arguments.read(site, args, kwargs)
             if policy.fills_arguments(fn):
                 for a in args:

@@ -58,16 +58,16 @@ class Outside(Tracker):
             self.setting_read(site, fn, args, result)
             return result
 
-        self.stack.expect(receive, self.access.callbacks.unobservable(site, fn))
+        self.basics.stack.expect(receive, self.access.callbacks.unobservable(site, fn))
 
     def _array_made(self, result: Any) -> Any:
         if not self.journal.refused:
-            self.arrays.keep(result)
+            self.basics.arrays.keep(result)
         return result
 
     def setting_written(self, site: Any) -> None:
         """A setting of torch is about to be changed."""
-        self.stack.torch = None
+        self.basics.stack.torch = None
         self.journal.refuse("MP106", f"{HERE} changes a setting of torch, which no graph can repeat.", site=site)
 
     def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -83,10 +83,10 @@ class Outside(Tracker):
             return
         known = owner is None or is_a(owner, types.ModuleType) or self._plain((owner,))
         if known and policy.is_pure_numpy(fn) and self._plain((*args, *kwargs.values())):
-            self.numbers.escape_all(site, args, kwargs)
+            self.basics.numbers.escape_all(site, args, kwargs)
             self.access.arguments.read(site, args, kwargs)
-            self.stack.expect(self._array_made)
-        elif not (policy.is_pure_numpy(fn) and self.arrays.memory_read(site, owner, *args, *kwargs.values())):
+            self.basics.stack.expect(self._array_made)
+        elif not (policy.is_pure_numpy(fn) and self.basics.arrays.memory_read(site, owner, *args, *kwargs.values())):
             self.host_call(site, fn, policy.verdict(fn))
 
     def _plain(self, tree: Any) -> bool:
@@ -94,7 +94,7 @@ class Outside(Tracker):
         items = tree.values() if is_a(tree, dict) else tree
         return all(
             (kinds.kind_of(v) in (kinds.SCALAR, kinds.IDENTITY) and not is_a(v, CALLBACKS))
-            or self.arrays.is_plain_array(v)
+            or self.basics.arrays.is_plain_array(v)
             or kinds.is_numpy_value(type(v))
             or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v))
             for v in items
@@ -116,10 +116,12 @@ class Outside(Tracker):
         if not self._plain_tree((*args, *kwargs.values())):
             return False
         # how many, and of what: the draws are made before all else, so this is fixed
-        self.numbers.escape_all(site, args, kwargs)
+        self.basics.numbers.escape_all(site, args, kwargs)
         self.access.arguments.read(site, args, kwargs)
         source = self.sources.make("draw", base, copy.deepcopy((len(self.ledger.draws), fn.__name__, args, kwargs)))
-        self.stack.expect(lambda result: self.drawn(site, source, fn, result), self.access.callbacks.unobservable(site, fn))
+        self.basics.stack.expect(
+            lambda result: self.drawn(site, source, fn, result), self.access.callbacks.unobservable(site, fn)
+        )
         return True
 
     def _plain_tree(self, values: Any) -> bool:
@@ -127,7 +129,7 @@ class Outside(Tracker):
         return all(
             type(v) in (int, float, bool, str, type(None))
             or (type(v) in (tuple, list) and self._plain_tree(v))
-            or self.arrays.is_plain_array(v)
+            or self.basics.arrays.is_plain_array(v)
             for v in values
         )
 
@@ -147,7 +149,7 @@ class Outside(Tracker):
                 return  # the region's own value
             node = self.refgraph.node(var)
             if node is None:
-                self.age.assume_internal(var)
+                self.basics.age.assume_internal(var)
                 return
             source = self.sources.make("context", node.source, self.sources.const(ABSENT, "unset"))
             if now is ABSENT:
@@ -169,7 +171,7 @@ class Outside(Tracker):
         calls, a replay keeps none."""
         if name in ("cache_info", "cache_clear") and is_a(obj, LRU_CACHE):
             self.host_call(site, fn, Verdict.UNKNOWN)
-        elif type(obj).__module__ == "_thread" and name in _OF_LOCKS and not self.age.is_made_inside(obj):
+        elif type(obj).__module__ == "_thread" and name in _OF_LOCKS and not self.basics.age.is_made_inside(obj):
             text = f"{HERE} uses a lock that other threads may take, which replay can't hold."
             hint = "Take the lock around the call of the region, or keep what it protects out of the region."
             self.journal.refuse_if_repeated(Unsupported("MP115", text, hint=hint), site)

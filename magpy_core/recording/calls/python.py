@@ -46,7 +46,7 @@ class PythonCalls(Tracker):
                 text = f"{HERE} deep-copies a tensor, or an object with a `__deepcopy__`, which no graph can repeat."
                 hint = "Of a tensor, copy the values: `x.detach().clone()`."
                 self.journal.refuse_call("MP106", text, hint=hint, site=site)
-                self.pauses.during_call()
+                self.basics.pauses.during_call()
             return
         if (fn.__module__ or "").partition(".")[0] == "numpy":
             self.calls.outside.call_numpy(site, fn, args, kwargs)
@@ -67,7 +67,7 @@ class PythonCalls(Tracker):
         """A function whose frame is not monitored: what it may read of values from outside is guarded here."""
         self.access.arguments.read(site, args, kwargs)
         if not is_one_operation(fn):
-            self.numbers.escape_all(site, args, kwargs)  # it may compute with numbers
+            self.basics.numbers.escape_all(site, args, kwargs)  # it may compute with numbers
         if fn.__module__ == "torch" and fn.__name__.startswith(("is_", "get_")) and not kwargs:
             self.calls.outside.expect_setting(site, fn, args)
         elif not fn.__code__.co_filename.startswith(TORCH_FOLDER) and args and self.refgraph.node(args[0]) is not None:
@@ -97,5 +97,5 @@ class PythonCalls(Tracker):
         """Python that is not monitored may read all that an object holds."""
         self.access.natives.state_read(obj, site)
         held = tuple((instance_dict(obj) or {}).values())
-        self.numbers.escape_all(site, held)
+        self.basics.numbers.escape_all(site, held)
         self.access.arguments.read(site, held, {})

@@ -83,10 +83,10 @@ class Rules(Tracker):
         if len(args) != 1:
             return
         if is_a(args[0], torch.Tensor):
-            self.stack.expect(TensorLength(self.ledger.scalars))
+            self.basics.stack.expect(TensorLength(self.ledger.scalars))
             return
         obj = args[0]
-        self.arrays.memory_read(site, obj)
+        self.basics.arrays.memory_read(site, obj)
         if type(obj) is torch.UntypedStorage:
             self.access.reads.attr(obj, "__len__", site)
         if kinds.kind_of(obj) == kinds.OBJECT:
@@ -112,7 +112,7 @@ class Rules(Tracker):
             self.ledger.learned.exact.add(source.path)
             self.refgraph.read(source, guard.EQUAL, size, site)
 
-        self.stack.expect(receive, unobserved)
+        self.basics.stack.expect(receive, unobserved)
 
     @rule(isinstance, issubclass)
     def rule_isinstance(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -159,7 +159,7 @@ class Rules(Tracker):
             return
         kind = kinds.kind_of(obj)
         if fn is hash and kind in (kinds.SCALAR, kinds.IDENTITY, kinds.TUPLE, kinds.SET):
-            self.numbers.escape_all(site, obj)
+            self.basics.numbers.escape_all(site, obj)
             self.access.arguments.read(site, args, kwargs)
             return
         node = self.refgraph.node(obj)
@@ -176,20 +176,20 @@ class Rules(Tracker):
 
     @rule(repr, ascii, format)
     def rule_repr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        self.numbers.escape_all(site, args, kwargs)
+        self.basics.numbers.escape_all(site, args, kwargs)
         self.access.arguments.read(site, args, kwargs)
         for a in args:
             self.facts.texts.formatted(a, site)
 
     @rule(sorted, sum, min, max, any, all, iter, functools.reduce)
     def rule_iterate(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if entry(fn).computes and self.numbers.carries(args, kwargs):
-            self.numbers.escape_raising(fn, args, site)
-            self.numbers.expect_computed(self.stack, site, fn, args)
+        if entry(fn).computes and self.basics.numbers.carries(args, kwargs):
+            self.basics.numbers.escape_raising(fn, args, site)
+            self.basics.numbers.expect_computed(site, fn, args)
             return
-        self.numbers.escape_all(site, args, kwargs)
+        self.basics.numbers.escape_all(site, args, kwargs)
         if self.ledger.scalars and (fn is functools.reduce or callable(kwargs.get("key"))):
-            self.numbers.escape_hidden(site)  # numbers pass between the callback and native code
+            self.basics.numbers.escape_hidden(site)  # numbers pass between the callback and native code
         for a in args:
             self.access.flow.iterate_value(a, site, carry=fn is iter)
             if fn is not iter and kinds.kind_of(a) in kinds.CONTAINERS:
@@ -223,7 +223,7 @@ class Rules(Tracker):
 
     @rule(_warnings.warn)
     def rule_warn(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        self.output.warn(site, args, kwargs)
+        self.basics.output.warn(site, args, kwargs)
 
     @rule(print)
     def rule_print(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -240,20 +240,20 @@ class Rules(Tracker):
         payload = (tuple(map(frozen, args)), {k: frozen(v) for k, v in kwargs.items()})
         self.ledger.outputs.append(Output("print", payload, site))
         self.journal.places.remember(None, site)
-        self.pauses.during_call()
+        self.basics.pauses.during_call()
 
     def copies(self, site: Any, tree: Any) -> bool:
         """``copy.deepcopy`` of plain data, taken as a whole: its frames compare addresses. False for anything else."""
         containers: list[Any] = []
         if not _plain_data(tree, containers) or len(containers) > _MOST_COPIED:
             return False
-        self.numbers.escape_all(site, tree)
+        self.basics.numbers.escape_all(site, tree)
         self.access.arguments.read(site, (tree,), {})
         nodes = [node for c in containers if (node := self.refgraph.node(c)) is not None]
         for i, one in enumerate(nodes):
             for other in nodes[:i]:  # the copy of one object that is there twice is one object too
                 self.refgraph.read(one.source, guard.NOT_SAME_AS, other.source, site)
-        self.pauses.during_call()
+        self.basics.pauses.during_call()
         return True
 
     @rule(sys.getrecursionlimit, sys.getswitchinterval, gc.isenabled, gc.enable, gc.disable)
@@ -263,5 +263,5 @@ class Rules(Tracker):
         if fn is gc.enable or fn is gc.disable:
             outside.collecting = fn is gc.enable  # at the recording's end
         else:
-            self.stack.expect(lambda result: outside.collecting if fn is gc.isenabled else as_set(fn, result))
+            self.basics.stack.expect(lambda result: outside.collecting if fn is gc.isenabled else as_set(fn, result))
         outside.host_call(site, fn, Verdict.HOST)

@@ -33,9 +33,9 @@ class TorchCalls(Tracker):
 
     def missed(self) -> None:
         """A call into torch that the operator recorder did not see: only known state readers may pass."""
-        assert self.stack.torch is not None
-        site, fn = self.stack.torch
-        self.stack.torch = None
+        assert self.basics.stack.torch is not None
+        site, fn = self.basics.stack.torch
+        self.basics.stack.torch = None
         name = getattr(fn, "__name__", type(fn).__name__)
         if name.startswith(STATE_READ_PREFIXES) or name in _QUIET_TORCH or is_a(fn, type):
             return
@@ -49,10 +49,10 @@ class TorchCalls(Tracker):
     def expected(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
         """The operator recorder is about to see a call of torch's."""
         self.facts.classes.operands(site, *args)
-        self.stack.torch = (site, fn)
+        self.basics.stack.torch = (site, fn)
 
     def inside_node(self, fn: Any) -> None:
         """The same inside of what is one node, which calls it again."""
-        self.stack.torch = None
+        self.basics.stack.torch = None
         if is_a(getattr(fn, "__self__", None), torch.Generator):
             self.alone = True

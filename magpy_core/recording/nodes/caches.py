@@ -41,7 +41,7 @@ class Caches(Tracker):
         self.facts.roots.const_root(fn)
         wrapped = getattr(fn, "__wrapped__", None)
         self.facts.functions.guard(wrapped)
-        self.numbers.escape_all(site, args, kwargs)
+        self.basics.numbers.escape_all(site, args, kwargs)
         if any(is_a(a, torch.Tensor) for a in (*args, *kwargs.values())):
             text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which no graph can do."
             self.journal.refuse_call("MP106", text, site=site)
@@ -53,7 +53,7 @@ class Caches(Tracker):
             self._returned(site, fn, args, kwargs, before, result)
             return result
 
-        self.stack.on_return(returned)
+        self.basics.stack.on_return(returned)
 
     def _returned(self, site: Any, fn: Any, args: Any, kwargs: Any, before: Any, result: Any) -> None:
         after = fn.cache_info()

@@ -56,7 +56,7 @@ class Checkpoints(Tracker):
         if not self._begun:
             self.access.writes.existing = {id(o) for o in gc.get_objects(0)}
         self._begun.append(begun)
-        self.stack.on_return(lambda result: self._returned(begun, result))
+        self.basics.stack.on_return(lambda result: self._returned(begun, result))
 
     def _done(self) -> tuple[int, ...]:
         ledger = self.ledger

@@ -39,9 +39,9 @@ class Constructors(Tracker):
             size = tuple(args[0]) if args and type(args[0]) is torch.Size else args or (0,)  # of nothing: no elements
             self.nodes.one_node.apply(site, torch.empty, (size,), {"dtype": dtype, "device": _CPU})
         elif len(args) == 1 and type(args[0]) in (list, tuple, range) and _plain_numbers(args[0]):
-            self.numbers.escape_all(site, args)
+            self.basics.numbers.escape_all(site, args)
             self.nodes.one_node.apply(site, torch.tensor, (list(args[0]),), {"dtype": dtype, "device": _CPU})
-        elif len(args) == 1 and self.arrays.is_plain_array(args[0]):
+        elif len(args) == 1 and self.basics.arrays.is_plain_array(args[0]):
             self.from_array(site, args[0], dtype)
         elif len(args) == 1 and is_a(args[0], torch.Tensor) and cls is torch.Tensor:
             self.nodes.one_node.apply(site, torch.ops.aten.alias.default, args, {})

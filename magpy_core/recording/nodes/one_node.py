@@ -85,7 +85,7 @@ class OneNode(Tracker):
             text = f"The autograd.Function `{cls.__name__}` is given a module, which no graph can hold."
             self.journal.refuse_call("MP107", text, hint=_PASS_IT_IN, site=site)
         else:
-            self.numbers.escape_all(site, args)
+            self.basics.numbers.escape_all(site, args)
             self.apply(site, applier(cls), args, {}, checked=True)
 
     def apply(
@@ -93,13 +93,13 @@ class OneNode(Tracker):
     ) -> None:
         """The call about to run is one node of the graph, ``target(*args, **kwargs)``; what runs inside is part of it."""
         self.ledger.ops.op_depth += 1
-        operation = self.host.begin(Operation.prepare, self.ledger.ops, target, args, kwargs)
-        self.stack.torch = None
+        operation = self.basics.host.begin(Operation.prepare, self.ledger.ops, target, args, kwargs)
+        self.basics.stack.torch = None
         if type(operation) is Operation:
             operation.numbers = []  # the node reads them again itself
         self.active = applied = _Applied(target, operation, args, self._effects(), checked, _held(args) if checked else [])
         self.calls.torch.alone = False
-        self.stack.on_return(lambda result: self._returned(applied, result))
+        self.basics.stack.on_return(lambda result: self._returned(applied, result))
 
     def _returned(self, applied: _Applied, result: Any) -> Any:
         self.active = None
@@ -111,7 +111,7 @@ class OneNode(Tracker):
             checked = self.journal.contained(expecting, applied.target, result, not self.ledger.ops.shapes.vary)
             if checked is not FAILED and type(applied.operation) is Operation:
                 applied.operation.target = checked
-        after = self.host.finish(applied.operation, result)
+        after = self.basics.host.finish(applied.operation, result)
         if applied.checked and not self.journal.refused:
             self.journal.contained(self.ledger.ops.shapes.mark_from_data, after)
         self.ledger.ops.op_depth -= 1

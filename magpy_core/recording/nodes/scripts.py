@@ -27,7 +27,7 @@ class Scripts(Tracker):
             return
         self.journal.refuse_compiled_code(f"`{fn.name}`, a torch.jit {'method' if is_a(fn, ScriptMethod) else 'function'},")
         self._without_shadow = self._without_shadow or set_aside(self.ledger.ops.shadow)
-        self.stack.on_return(self._returned)
+        self.basics.stack.on_return(self._returned)
 
     def _returned(self, result: Any) -> Any:
         self.restore_modes()
