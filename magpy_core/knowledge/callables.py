@@ -87,6 +87,7 @@ _ASKS = Entry(reads_attributes=True)
 _HOST = Entry(verdict=Verdict.HOST)
 _IO = Entry(verdict=Verdict.IO)
 _PURE = Entry(verdict=Verdict.PURE)
+_UNKNOWN = Entry(verdict=Verdict.UNKNOWN)
 _UNLISTED = Entry()
 
 CALLABLES: dict[Callable[..., Any], Entry] = {
@@ -122,7 +123,7 @@ CALLABLES: dict[Callable[..., Any], Entry] = {
     # text; what `format` reads, its format specification decides
     str: _TEXT, repr: _TEXT, ascii: _TEXT, format: Entry(to_text=True), print: _RULE, _warnings.warn: _RULE,
     # the world outside
-    input: _IO, open: _IO, breakpoint: _IO, exec: _HOST, eval: _HOST, compile: _HOST, globals: _HOST, __import__: _RULE,
+    input: _IO, open: _IO, breakpoint: _IO, exec: _HOST, eval: _HOST, compile: _HOST, globals: _HOST, __import__: _UNKNOWN,
     os.fspath: _PURE, io.text_encoding: _PURE, sys.getrecursionlimit: _RULE, sys.getswitchinterval: _RULE,
     gc.isenabled: _RULE, gc.enable: _RULE, gc.disable: _RULE,
 }  # fmt: skip

@@ -68,10 +68,8 @@ def is_pure_numpy(fn: Any) -> bool:
 
 def is_decimal(fn: Any) -> bool:
     """Whether this makes or computes with decimal numbers: a function of its arguments and the context in force."""
-    return fn is decimal.Decimal or decimal.Decimal in (
-        type(getattr(fn, "__self__", None)),
-        getattr(fn, "__objclass__", None),
-    )
+    owners = (type(getattr(fn, "__self__", None)), getattr(fn, "__objclass__", None))
+    return fn is decimal.Decimal or decimal.Decimal in owners
 
 
 _NATIVE_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
@@ -121,12 +119,9 @@ def _module(fn: Any) -> Module:
 
 def verdict(fn: Any) -> Verdict:
     """The policy of a native function that is no method of a container or tensor."""
-    if _extra:
-        found = _extra.get(dotted_name(fn))
-        if found is not None:
-            return found
-    listed = entry(fn).verdict
-    if listed is not None:
+    if _extra and (given := _extra.get(dotted_name(fn))):
+        return given
+    if listed := entry(fn).verdict:
         return listed
     owner = getattr(fn, "__self__", None)
     module = owner.__name__ if _is_module(owner) else getattr(fn, "__module__", None)

@@ -12,10 +12,7 @@ from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
-from magpy_core.opgraph.functions import (
-    OUTSIDE_ARRAY,
-    OUTSIDE_ARRAY_HINT,
-)
+from magpy_core.opgraph.functions import OUTSIDE_ARRAY, OUTSIDE_ARRAY_HINT
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds
@@ -35,20 +32,15 @@ def memory_owner(array: Any) -> Any:
 class Arrays(Tracker):
     """Which memory may be used."""
 
-    _plain: dict[int, Any] = field(
-        default_factory=dict, init=False
-    )  # NumPy arrays that the region made of plain numbers, by id
-    _shared: dict[int, Any] = field(
-        default_factory=dict, init=False
-    )  # owners of memory that both a tensor and an array have now, by id
+    _plain: dict[int, Any] = field(default_factory=dict, init=False)  # arrays that the region made of plain numbers, by id
+    _shared: dict[int, Any] = field(default_factory=dict, init=False)  # owners of memory that tensors and arrays have, by id
 
     def memory_read(self, site: Any, *values: Any) -> bool:
         """Bytes are used that no event shows, if one of these holds some: refused, and True. That is memory from outside,
         and memory that a tensor shares."""
         for value in values:
-            if not kinds.holds_memory(type(value)):
-                tp = type(value)
-                outside = self.refgraph.nodes.get(id(value)) is not None
+            tp, outside = type(value), self.refgraph.node(value) is not None
+            if not kinds.holds_memory(tp):
                 if tp is contextvars.Context or (outside and (tp in kinds.DICT_VIEWS or policy.keeps_state(tp))):
                     self.journal.refuse(
                         "MP104",
@@ -58,13 +50,10 @@ class Arrays(Tracker):
                     )
                     return True
                 continue
-            outside = self.refgraph.nodes.get(id(value)) is not None
-            owner = memory_owner(value) if self._shared else None
-            if outside and type(value).__module__ == "numpy":
-                if not self.journal.graph_incomplete:  # what was done with it before, or with another, has been refused
-                    self.journal.refuse_call("MP105", OUTSIDE_ARRAY, hint=OUTSIDE_ARRAY_HINT, site=site)
+            if outside and tp.__module__ == "numpy":
+                self.refuse_outside(site)
                 return True
-            if outside or (owner is not None and id(owner) in self._shared):
+            if outside or (self._shared and id(memory_owner(value)) in self._shared):
                 where = "from outside" if outside else "that shares its memory with a tensor"
                 self.journal.refuse(
                     "MP104",
@@ -74,6 +63,11 @@ class Arrays(Tracker):
                 )
                 return True
         return False
+
+    def refuse_outside(self, site: Any) -> None:
+        """An array from outside is used, unless that or a call that gave it has been refused already."""
+        if not self.journal.graph_incomplete:
+            self.journal.refuse_call("MP105", OUTSIDE_ARRAY, hint=OUTSIDE_ARRAY_HINT, site=site)
 
     def is_plain_array(self, value: Any) -> bool:
         """Whether this is a NumPy array that the region made of plain numbers, or a view of one."""

@@ -98,7 +98,3 @@ class CallStack:
     def consumer(self) -> Consumer | None:
         """Of the innermost call; None outside of any."""
         return self.frames[-1].consumer if self.frames else None
-
-    def clear(self) -> None:
-        self.frames.clear()
-        self.torch = None

@@ -43,43 +43,31 @@ class Decisions(Tracker):
             self._settled[id(sym)] = sym
         if what == "type":
             return  # nobody needs to know that a number stays one
+        read = self.describe_use(sym) if number else self.describe_read(sym)
+        values: tuple[Value, ...] = (Value("outcome", repr(outcome)),)
+        severity: Severity | None = Severity.INFORMATION
         if condition is not None:
-            use = self.describe_use(sym) if number else f"Control flow depends on {self.describe_read(sym)}"
-            self.journal.note(
-                code,
-                f"{use}, data of the region's inputs: it is checked before the graph runs; each value gets its own capture.",
-                hint="The graph is not cut. Keep values that vary a lot in a tensor, or outside the region.",
-                values=(Value("outcome", repr(outcome)),),
-                site=site,
-                severity=Severity.INFORMATION if self.ledger.fullgraph else None,
+            use = read if number else f"Control flow depends on {read}"
+            text = (
+                f"{use}, data of the region's inputs: it is checked before the graph runs; each value gets its own capture."
             )
+            hint = "The graph is not cut. Keep values that vary a lot in a tensor, or outside the region."
+            severity = Severity.INFORMATION if self.ledger.fullgraph else None
         elif asserted or self.ledger.fullgraph:
             if asserted:
-                text = (
-                    f"This check depends on {self.describe_read(sym)}, a tensor value: it is made after the graph has run."
-                )
+                text = f"This check depends on {read}, a tensor value: it is made after the graph has run."
             elif number:
-                text = f"{self.describe_use(sym)}: it is compared with the recorded value after the graph has run."
+                text = f"{read}: it is compared with the recorded value after the graph has run."
             else:
-                text = f"This branch depends on {self.describe_read(sym)}: it is checked after the graph has run."
+                text = f"This branch depends on {read}: it is checked after the graph has run."
             hint = "No action needed. A check outside the region would cost less."
-            self.journal.note(code, text, hint=hint, values=(Value("outcome", repr(outcome)),), site=site,
-                      severity=Severity.INFORMATION)  # fmt: skip
         elif number:
-            self.journal.note(
-                code,
-                f"{self.describe_use(sym)}, so the graph is cut here.",
-                hint="Keep the value in a tensor, or read it after the region.",
-                site=site,
-            )
+            text = f"{read}, so the graph is cut here."
+            hint, values, severity = "Keep the value in a tensor, or read it after the region.", (), None
         else:
-            self.journal.note(
-                "MP101",
-                f"This branch depends on {self.describe_read(sym)}, a tensor value: the graph is cut here.",
-                hint="Use torch.where, or move the decision out of the region.",
-                values=(Value("outcome", repr(outcome)),),
-                site=site,
-            )
+            text = f"This branch depends on {read}, a tensor value: the graph is cut here."
+            hint, severity = "Use torch.where, or move the decision out of the region.", None
+        self.journal.note(code, text, hint=hint, values=values, site=site, severity=severity)
 
     def _is_settled(self, sym: Any) -> bool:
         """Whether this capture holds for one value of ``sym`` only, by the branches made so far."""

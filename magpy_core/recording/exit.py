@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magpy_core.findings import Unsupported
-from magpy_core.recording.age import Age
-from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.imports import Imports
-from magpy_core.recording.interference import Interference
-from magpy_core.recording.numbers import Numbers
-from magpy_core.recording.operator_host import OperatorHost
-from magpy_core.recording.output import OutputCalls
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.replay.ir import Const, Plan
 from magpy_core.replay.plan import Planner
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Calls, Facts, Nodes
 
-
-@dataclass(eq=False)
 class Exit(Tracker):
-    stack: CallStack
-    age: Age
-    numbers: Numbers
-    facts: Facts
-    calls: Calls
-    nodes: Nodes
-    imports: Imports
-    output: OutputCalls
-    host: OperatorHost
-    interference: Interference = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.interference = Interference(self.ledger.refgraph)
+    """Makes the plan."""
 
     def plan(self, result: Any, error: BaseException | None) -> Plan | None:
         """The plan; None where the run can't be captured."""
         self._left_open()
-        self.age.check_assumptions()
-        self.host.hooks_out_of_reach()
+        self.basics.age.check_assumptions()
+        self.basics.host.hooks_out_of_reach()
         ops = self.ledger.ops
         ops.entry.keep_changed(tensor for tensor, _ in ops.inputs.guarded.values())
         if error is not None:
@@ -50,19 +26,19 @@ class Exit(Tracker):
         self._outside_errors_raised()
         if self.journal.refused or self.journal.skip_reason:
             return None
-        planner = Planner(self.ledger.refgraph, self.ledger.ops, self.ledger.scalars, self.age.is_made_inside)
+        planner = Planner(self.refgraph, self.ledger.ops, self.ledger.scalars, self.basics.age.is_made_inside)
         planner.constants = self.facts.functions.code_constants()
         planner.error_leaves = self._error_kept
-        planner.change_found = self.interference.look_at
+        planner.change_found = self.basics.interference.look_at
         plan = planner.plan(result, self.facts.contents.whole_again, self.ledger.outputs, self.ledger.field_writes)
-        self.numbers.restore_shared_ints()
+        self.basics.numbers.restore_shared_ints()
         return plan
 
     def _left_open(self) -> None:
         """What the region began and did not end, what it expected and did not see."""
-        self.imports.imports_failed()
-        self.output.loggers_changed()
-        if self.stack.torch is not None:
+        self.basics.imports.imports_failed()
+        self.basics.output.loggers_changed()
+        if self.basics.stack.torch is not None:
             self.calls.torch.missed()
         self.calls.outside.context_left()
         if self.nodes.one_node.active is not None:
@@ -84,7 +60,7 @@ class Exit(Tracker):
 
     def _outside_errors_raised(self) -> None:
         """An exception from outside that was raised has another traceback now, and perhaps another context."""
-        for node, entry in self.ledger.refgraph.errors:
+        for node, entry in self.refgraph.errors:
             if node.obj.__traceback__ is not entry:
                 text = f"A `{type(node.obj).__name__}` from outside is raised and caught, so that its traceback grows."
                 self.journal.refuse("MP110", text, place=self.journal.places.raised(node.obj))

@@ -9,23 +9,19 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.monitor.positions import past_own_frames
 from magpy_core.monitor.record import is_own_file
 from magpy_core.recording import imports, modules, output
-from magpy_core.recording.imports import FIND_AND_LOAD, Imports
-from magpy_core.recording.journal import Journal
-from magpy_core.recording.ledger import Ledger
+from magpy_core.recording.imports import FIND_AND_LOAD
 from magpy_core.recording.libraries import STDLIB_FOLDER, TORCH_FOLDER, is_compiler_wrapper, is_library_file
 from magpy_core.recording.nodes import modes, one_node, random_state, scripts
-from magpy_core.recording.pauses import Pauses
+from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a, is_numpy_value
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Calls, Facts, Nodes
 
 _CONTEXTLIB = STDLIB_FOLDER + "contextlib.py"
 
@@ -39,22 +35,16 @@ def _codes(module: Any) -> dict[types.CodeType, Callable[..., bool]]:
 _KNOWN = {module: _codes(module) for module in (modules, imports, output, modes, one_node, random_state, scripts)}
 
 
-class Frames:
+@dataclass(eq=False)
+class Frames(Tracker):
     """Decides for each frame that starts."""
 
-    def __init__(
-        self, ledger: Ledger, journal: Journal, pauses: Pauses, facts: Facts, calls: Calls, nodes: Nodes, imports: Imports,
-        handlers: Iterable[Any],
-    ) -> None:  # fmt: skip
-        self.refgraph = ledger.refgraph
-        self.journal = journal
-        self.pauses = pauses
-        self.facts = facts
-        self.calls = calls
-        self.nodes = nodes
-        self.imports = imports
+    _known: dict[types.CodeType, Callable[[Any], bool]] = field(default_factory=dict, init=False)
+
+    def handled_by(self, handlers: Iterable[Tracker]) -> None:
+        """The frames that the modules of these trackers name are theirs."""
         owners = {type(handler).__module__: handler for handler in handlers}
-        self._known: dict[types.CodeType, Callable[[Any], bool]] = {
+        self._known = {
             code: types.MethodType(handler, owners[module.__name__])
             for module, codes in _KNOWN.items()
             for code, handler in codes.items()
@@ -62,12 +52,12 @@ class Frames:
 
     def enter_frame(self, frame: Any) -> bool:
         code = frame.f_code
-        if self.pauses.in_call:
+        if self.basics.pauses.in_call:
             return False
-        if self.pauses.code is not None:
-            if self.pauses.paused():
+        if self.basics.pauses.code is not None:
+            if self.basics.pauses.paused():
                 return False
-            self.pauses.code = None
+            self.basics.pauses.code = None
         known = self._known.get(code)
         if known is not None:
             return known(frame)
@@ -80,8 +70,8 @@ class Frames:
             if code.co_argcount:
                 self._method_of_library(frame)
             return False
-        if self.imports.importing():
-            self.pauses.code = FIND_AND_LOAD
+        if self.basics.imports.importing():
+            self.basics.pauses.code = FIND_AND_LOAD
             return False
         if filename == _CONTEXTLIB and self._called_by_library():
             return False
@@ -91,19 +81,17 @@ class Frames:
 
     def _method_of_library(self, frame: Any) -> None:
         """``len(poly1d)``, ``masked.mask = m``, ``graph_module.code``: Python that runs without a call of the program's."""
-        first = frame.f_locals.get(frame.f_code.co_varnames[0])
+        code = frame.f_code
+        first = frame.f_locals.get(code.co_varnames[0])
         cls = type(first)
         if self.refgraph.node(first) is None or is_numpy_value(cls):
             return
-        raw = lookup.class_lookup(cls, frame.f_code.co_name)[0]
+        raw = lookup.class_lookup(cls, code.co_name)[0]
         if (cls.__module__ or "").partition(".")[0] == "numpy":
             if is_a(raw, (types.FunctionType, property)):  # these objects change without a trace
-                self.calls.outside.host_call(
-                    self.journal.site, raw if is_a(raw, types.FunctionType) else cls, Verdict.UNKNOWN
-                )
-        elif is_a(raw, property) and raw.fget is not None and getattr(raw.fget, "__code__", None) is frame.f_code:
-            self.calls.python.whole_state(first, self.journal.site)
-        elif frame.f_code.co_name == "__enter__":
+                called = cls if is_a(raw, property) else raw
+                self.calls.outside.host_call(self.journal.site, called, Verdict.UNKNOWN)
+        elif code.co_name == "__enter__" or (is_a(raw, property) and getattr(raw.fget, "__code__", None) is code):
             self.calls.python.whole_state(first, self.journal.site)
 
     def _called_by_library(self) -> bool:

@@ -39,6 +39,9 @@ from magpy_core.recording.facts.texts import Texts
 from magpy_core.recording.facts.unseen import Unseen
 from magpy_core.recording.facts.values import Values
 from magpy_core.recording.imports import Imports
+from magpy_core.recording.interference import Interference
+from magpy_core.recording.journal import Journal
+from magpy_core.recording.ledger import Ledger
 from magpy_core.recording.lifetimes import Lifetimes
 from magpy_core.recording.modules import ModuleCalls
 from magpy_core.recording.nodes.caches import Caches
@@ -60,6 +63,7 @@ class Basics:
 
     stack: CallStack
     pauses: Pauses
+    interference: Interference
     age: Age
     arrays: Arrays
     decisions: Decisions
@@ -128,10 +132,15 @@ _MEMBERS: dict[type, dict[str, type]] = {group: get_type_hints(group) for group 
 _TAKES = {part: tuple(inspect.signature(part).parameters) for group in _MEMBERS.values() for part in group.values()}
 
 
-def build(group: Any, parts: dict[str, Any]) -> None:
-    """Make the members of a group. Each is given the parts that its constructor names; those of `Basics` are parts too."""
-    for name, cls in _MEMBERS[type(group)].items():
-        made = cls(*[parts[needed] for needed in _TAKES[cls]])
-        setattr(group, name, made)
-        if type(group) is Basics:
-            parts[name] = made
+def build(ledger: Ledger, journal: Journal) -> tuple[Basics, Facts, Access, Calls, Nodes]:
+    """The groups of a recording, filled. A part is given what its constructor names: groups, and basics made before it."""
+    groups = (Basics(), Facts(), Access(), Calls(), Nodes())
+    parts: dict[str, Any] = {"ledger": ledger, "journal": journal, "refgraph": ledger.refgraph}
+    parts |= zip(("basics", "facts", "access", "calls", "nodes"), groups, strict=True)
+    for group in groups:
+        for name, cls in _MEMBERS[type(group)].items():
+            made = cls(*[parts[needed] for needed in _TAKES[cls]])
+            setattr(group, name, made)
+            if type(group) is Basics:
+                parts[name] = made
+    return groups

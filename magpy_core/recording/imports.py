@@ -14,7 +14,6 @@ from typing import Any
 
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.record import OWN_DIRECTORY
-from magpy_core.recording.pauses import Pauses
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
@@ -25,7 +24,6 @@ FIND_AND_LOAD: types.CodeType = importlib._bootstrap._find_and_load.__code__  # 
 class Imports(Tracker):
     """Import statements and ``importlib.import_module``."""
 
-    pauses: Pauses
     _failed: dict[str, Any] = field(default_factory=dict, init=False)
 
     def importing(self) -> bool:
@@ -47,8 +45,8 @@ class Imports(Tracker):
         parts = name.split(".")
         for n in range(1, len(parts) + 1):
             self.module_imported(".".join(parts[:n]), site)
-        if self.pauses.code is None and name not in sys.modules:
-            self.pauses.code = FIND_AND_LOAD
+        if self.basics.pauses.code is None and name not in sys.modules:
+            self.basics.pauses.code = FIND_AND_LOAD
             self._failed[name] = site
 
     def module_imported(self, name: str, site: Any) -> None:
@@ -71,11 +69,11 @@ class Imports(Tracker):
 
     def import_call(self, frame: Any) -> bool:
         """``importlib.import_module``, as lazily loading packages call it."""
-        if self.pauses.code is None:
+        if self.basics.pauses.code is None:
             name, package = frame.f_locals.get("name"), frame.f_locals.get("package")
             if is_a(name, str) and (package or not name.startswith(".")):
                 self.import_name(self.journal.site, importlib.util.resolve_name(name, package))
-            self.pauses.code = frame.f_code
+            self.basics.pauses.code = frame.f_code
         return False
 
 

@@ -77,8 +77,3 @@ class Ledger:
     @property
     def sources(self) -> SourceTable:
         return self.refgraph.sources
-
-    def release(self) -> None:
-        """Drop every object of the program."""
-        self.refgraph.forget()
-        self.ops.values.clear()

@@ -6,27 +6,19 @@ Key type: Lifetimes.
 
 from __future__ import annotations
 
+import itertools
 import weakref
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
-from magpy_core.recording.age import Age
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.snapshot import Snapshot
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Facts
 
-
-@dataclass(eq=False)
 class Lifetimes(Tracker):
     """Finalizers, weak references and their callbacks."""
-
-    age: Age
-    facts: Facts
 
     def constructed(self, cls: type, args: tuple[Any, ...], site: Any) -> None:
         """What is to happen when an object dies can't be replayed: a replay makes and drops other objects than the run."""
@@ -50,17 +42,14 @@ class Lifetimes(Tracker):
         """A container is about to change: what has a finalizer must not live on in our copy of it."""
         content = snapshot.content
         if type(content) in (list, set):
-            for value in content:
-                values = value if snapshot.kind == kinds.DICT else (value,)
-                for v in values:
-                    if kinds.has_finalizer(type(v)):
-                        text = f"This holds a {type(v).__name__}; replay can't repeat when its `__del__` runs."
-                        self.journal.abort(text, self.journal.site)
+            for value in itertools.chain.from_iterable(content) if snapshot.kind == kinds.DICT else content:
+                if kinds.has_finalizer(type(value)):
+                    text = f"This holds a {type(value).__name__}; replay can't repeat when its `__del__` runs."
+                    self.journal.abort(text, self.journal.site)
 
     def held_only_by_snapshots(self, obj: Any) -> bool:
         """Whether the region has taken ``obj`` out of something that it has changed: our copy of that still holds it."""
-        for node in self.refgraph.written():
-            snapshot = node.snapshot
-            if snapshot is not None and snapshot.holds(obj) and not Snapshot(node.obj, node.kind).holds(obj):
-                return True
-        return False
+        return any(
+            node.snapshot is not None and node.snapshot.holds(obj) and not Snapshot(node.obj, node.kind).holds(obj)
+            for node in self.refgraph.written()
+        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -23,18 +23,14 @@ from magpy_core.refgraph import lookup
 from magpy_core.refgraph.fields import instance_dict
 from magpy_core.refgraph.kinds import is_a
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts
-
 _module = nn.modules.module
+_FORWARD_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks")
 
 
 @dataclass(eq=False)
 class ModuleCalls(Tracker):
     """Handlers of the frames of ``nn.Module``."""
 
-    facts: Facts
-    access: Access
     _global_hooks_read: bool = field(default=False, init=False)
 
     def module_call(self, frame: Any) -> bool:
@@ -64,14 +60,9 @@ class ModuleCalls(Tracker):
         if not self._global_hooks_read:
             self._global_hooks_read = True
             root = self.facts.roots.const_root(_module, "torch.nn.modules.module").source
-            for name in (
-                "_global_forward_hooks",
-                "_global_forward_pre_hooks",
-                "_global_backward_hooks",
-                "_global_backward_pre_hooks",
-            ):
+            for name in (*_FORWARD_HOOKS, "_global_backward_hooks", "_global_backward_pre_hooks"):
                 self.refgraph.read(self.sources.attr(root, name), guard.TRUTH, bool(getattr(_module, name)), site)
-        if any(getattr(_module, n) for n in ("_global_forward_hooks", "_global_forward_pre_hooks")):
+        if any(getattr(_module, n) for n in _FORWARD_HOOKS):
             return True
         if any(d.get(name) for name in ("_backward_hooks", "_backward_pre_hooks")) or _module._global_backward_hooks:
             text = f"{HERE} calls a module with backward hooks, which can't be recorded."

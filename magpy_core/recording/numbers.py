@@ -7,46 +7,25 @@ from __future__ import annotations
 
 import collections
 import types
-from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.opgraph.scalars import Sym, can_raise, may_raise_in_graph
-from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.decisions import Decisions
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import instance_dict, swap_entry
-from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 
 
-def _slots_of(node: Node) -> list[tuple[Any, Any]]:
-    if node.kind == kinds.DICT:
-        return list(dict.items(node.obj))
-    if node.kind == kinds.LIST:
-        return list(enumerate(list.__iter__(node.obj)))
-    return list((instance_dict(node.obj) or {}).items())
-
-
-def _store(node: Node, key: Any, old: int, new: int) -> None:
-    if type(node.obj) in (dict, list):
-        swap_entry(node.obj, key, old, new)
-    elif node.kind == kinds.DICT:
-        dict.__setitem__(node.obj, key, new)
-    elif node.kind == kinds.LIST:
-        list.__setitem__(node.obj, key, new)
+def _store(held: Any, key: Any, old: int, new: int) -> None:
+    if type(held) in (dict, list):
+        swap_entry(held, key, old, new)
     else:
-        d = instance_dict(node.obj)
-        if d is not None:
-            swap_entry(d, key, old, new)
+        (dict if is_a(held, dict) else list).__setitem__(held, key, new)
 
 
-@dataclass(eq=False)
 class Numbers(Tracker):
     """What becomes of numbers that vary from call to call."""
-
-    decisions: Decisions
 
     def escape_raising(self, fn: Any, numbers: tuple[Any, ...], site: Any) -> None:
         """Arithmetic that raises (a division by zero) decides the program's path: it holds for these very numbers only."""
@@ -66,7 +45,7 @@ class Numbers(Tracker):
 
     def escape(self, sym: Sym, site: Any) -> None:
         """A symbolic scalar is used where only its exact value will do."""
-        self.decisions.decide(sym, sym.hint, "value", site)
+        self.basics.decisions.decide(sym, sym.hint, "value", site)
 
     def escape_all(self, site: Any, *trees: Any) -> None:
         """Every symbol inside the given values escapes."""
@@ -103,13 +82,14 @@ class Numbers(Tracker):
         if not self.ledger.scalars:
             return
         for node in self.refgraph.written():
-            for key, value in list(_slots_of(node)):
+            held: Any = node.obj if node.kind in (kinds.DICT, kinds.LIST) else instance_dict(node.obj) or {}
+            for key, value in list(dict.items(held) if is_a(held, dict) else enumerate(list.__iter__(held))):
                 if type(value) is int and self.ledger.scalars.get(value) is not None:
-                    _store(node, key, value, int(str(value)))
+                    _store(held, key, value, int(str(value)))
 
-    def expect_computed(self, stack: CallStack, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
+    def expect_computed(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
         """Native arithmetic on numbers that vary is about to run: its result is another."""
-        stack.expect(lambda result: self.computed(site, fn, args, result), lambda: self.escape_all(site, args))
+        self.basics.stack.expect(lambda result: self.computed(site, fn, args, result), lambda: self.escape_all(site, args))
 
     def computed(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> Any:
         """An operation on numbers that vary gives another. Where it would raise instead, it must do so whether or not the
@@ -120,5 +100,5 @@ class Numbers(Tracker):
         args = tuple(self.ledger.scalars.get(a) or a for a in args)
         sym = self.ledger.scalars.call(fn, args, result)
         if may_raise_in_graph(fn, args) or (sym.on_host and can_raise(fn, args)):
-            self.decisions.decide(self.ledger.scalars.call(type, (sym,), type(result)), type(result), "type", site)
+            self.basics.decisions.decide(self.ledger.scalars.call(type, (sym,), type(result)), type(result), "type", site)
         return self.ledger.scalars.bind(result, sym)

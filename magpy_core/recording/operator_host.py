@@ -19,18 +19,13 @@ from magpy_core.opgraph.functions import note
 from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.values import tensors_in
-from magpy_core.recording.age import Age
-from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.call_stack import CallStack, TensorLength
-from magpy_core.recording.decisions import Decisions
+from magpy_core.recording.call_stack import TensorLength
 from magpy_core.recording.journal import FAILED, Journal
 from magpy_core.recording.ledger import Ledger
-from magpy_core.recording.numbers import Numbers
-from magpy_core.recording.pauses import Pauses
 from magpy_core.refgraph.source import Source, SourceTable
 
 if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts
+    from magpy_core.recording.groups import Access, Basics, Calls, Facts
 
 
 def _unrecorded() -> None:
@@ -39,28 +34,25 @@ def _unrecorded() -> None:
 
 
 class OperatorHost:
-    """Sources, guards and refusals for the operator recorder."""
+    """The recording as the operator recorder and the shape tracker see it: sources, guards and refusals."""
 
     def __init__(
-        self, ledger: Ledger, journal: Journal, stack: CallStack, pauses: Pauses, age: Age, numbers: Numbers,
-        decisions: Decisions, arrays: Arrays, facts: Facts, access: Access, calls: Calls,
+        self, ledger: Ledger, journal: Journal, basics: Basics, facts: Facts, access: Access, calls: Calls
     ) -> None:  # fmt: skip
         self.ledger = ledger
         self.journal = journal
-        self.stack = stack
-        self.age = age
+        self.basics = basics
         self.facts = facts
         self.access = access
         self.calls = calls
-        self.branch = decisions.branch
-        self.escape = numbers.escape
-        self.paused = pauses.paused
-        self.is_plain_array = arrays.is_plain_array
-        self.share_array = arrays.mark_shared
-        self.gives_number_to_program = stack.reads_number_of
+        self.refuse = journal.refuse
+        self.branch = basics.decisions.branch
+        self.escape = basics.numbers.escape
+        self.paused = basics.pauses.paused
+        self.is_plain_array = basics.arrays.is_plain_array
+        self.share_array = basics.arrays.mark_shared
+        self.gives_number_to_program = basics.stack.reads_number_of
         self._written_inside: set[str] = set()
-
-    # -- the recording, as the operator recorder and the shape tracker see it ----------------------------------
 
     @property
     def ops(self) -> OperatorGraph:
@@ -86,11 +78,8 @@ class OperatorHost:
     def graph_incomplete(self, value: bool) -> None:
         self.journal.graph_incomplete = value
 
-    def refuse(self, code: str, message: str, *, hint: str = "", site: Any = None) -> None:
-        self.journal.refuse(code, message, hint=hint, site=site)
-
     def torch_call_started(self) -> None:
-        self.stack.torch = None
+        self.basics.stack.torch = None
 
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None:
         self.access.writes.field_written(tensor, name, value)
@@ -142,7 +131,7 @@ class OperatorHost:
             if type(tensor) is not torch.Tensor:
                 self.facts.classes.tensor_class(type(tensor), self.journal.site)
             return node.source
-        if self.age.is_made_inside(tensor):
+        if self.basics.age.is_made_inside(tensor):
             if self.journal.graph_incomplete:  # reported where it was made
                 raise Unsupported("", "")
             raise Unsupported("MP105", f"{HERE} uses a tensor that no recorded operation produced.")
@@ -170,7 +159,7 @@ class OperatorHost:
         """``len`` makes a number of its own: the program must get the copy that carries the symbol when it returns."""
         sym = self.ledger.scalars.get(number)
         if sym is not None:
-            receive = self.stack.frames[-1].receive if self.stack.frames else None
+            receive = self.basics.stack.frames[-1].receive if self.basics.stack.frames else None
             if isinstance(receive, TensorLength):
                 receive.sym = sym
             else:
@@ -201,8 +190,8 @@ class OperatorHost:
 
     def unrecorded(self, name: str) -> None:
         """From the shadow recorder: an operator ran that no recorded call accounts for."""
-        fn = self.stack.torch[1] if self.stack.torch is not None else None
-        self.stack.torch = None
+        fn = self.basics.stack.torch[1] if self.basics.stack.torch is not None else None
+        self.basics.stack.torch = None
         self.journal.graph_incomplete = True
         if fn is not None and issubclass(type(fn), torch.jit.ScriptFunction):
             self.journal.refuse_compiled_code(f"`{fn.name}`, a torch.jit function,")

@@ -16,35 +16,21 @@ import types
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.positions import past_own_frames
 from magpy_core.monitor.record import is_own_file
 from magpy_core.recording.ledger import Output
-from magpy_core.recording.numbers import Numbers
-from magpy_core.recording.pauses import Pauses
 from magpy_core.recording.printing import frozen, printable
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts
-
 _LOGGING = logging.__file__
-_AS_WRITTEN = "exc_info, extra, stack_info, or objects in it"
 _LEVELS = {
     "debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR,
     "exception": logging.ERROR, "critical": logging.CRITICAL,
 }  # fmt: skip
-
-
-class Origin(NamedTuple):
-    """Where a record or a warning says it comes from."""
-
-    file: str
-    line: int
-    function: str
 
 
 def _stack() -> list[types.FrameType]:
@@ -59,6 +45,11 @@ def _stack() -> list[types.FrameType]:
             frames.append(frame)
         frame = frame.f_back
     return frames
+
+
+def _frame_at(frames: list[types.FrameType], stacklevel: Any) -> types.FrameType | None:
+    """The frame that a stack level names; None if it is outside the region, or the stack level is unusual."""
+    return frames[stacklevel - 1] if is_a(stacklevel, int) and 1 <= stacklevel <= len(frames) else None
 
 
 def _raises(text: str, category: type, frame: types.FrameType) -> bool:
@@ -82,10 +73,6 @@ _LOG: types.CodeType = logging.Logger._log.__code__
 class OutputCalls(Tracker):
     """Handlers of the frames of ``logging`` and of ``warnings.warn``."""
 
-    pauses: Pauses
-    numbers: Numbers
-    facts: Facts
-    access: Access
     _loggers: list[logging.Logger] = field(default_factory=list, init=False)
     _catching: int = field(default=0, init=False)  # blocks of warnings.catch_warnings that are open
 
@@ -94,14 +81,14 @@ class OutputCalls(Tracker):
         loc = frame.f_locals
         logger = loc.get("self", logging.root)
         level = loc.get("level", _LEVELS.get(frame.f_code.co_name))
-        self.pauses.code = frame.f_code
+        self.basics.pauses.code = frame.f_code
         if "self" not in loc and not logging.root.handlers:
             self.journal.skip_call("the first log record of the program configures logging")
             return False
         if not is_a(logger, logging.Logger) or not is_a(level, int):
             self.journal.refuse("MP114", "This log record can't be repeated by replay.")
             return False
-        self.numbers.escape_all(self.journal.site, (level,))
+        self.basics.numbers.escape_all(self.journal.site, (level,))
         root = self._asked(logger)
         if frame.f_code is not _LOG and not logger.isEnabledFor(level):
             self.refgraph.read(self.sources.make("logs", root.source, int(level)), guard.EQUAL, False, self.journal.site)
@@ -129,8 +116,8 @@ class OutputCalls(Tracker):
         logger, level = frame.f_locals.get("self"), frame.f_locals.get("level")
         if not is_a(logger, logging.Logger) or type(level) is not int:
             return True
-        self.pauses.code = frame.f_code
-        self.numbers.escape_all(self.journal.site, (level,))
+        self.basics.pauses.code = frame.f_code
+        self.basics.numbers.escape_all(self.journal.site, (level,))
         node = self._asked(logger)
         self.refgraph.read(
             self.sources.make("logs", node.source, level), guard.EQUAL, logger.isEnabledFor(level), self.journal.site
@@ -141,33 +128,24 @@ class OutputCalls(Tracker):
         options = {**loc, **loc.get("kwargs", {})}
         args = loc.get("args") or ()
         special = any(options.get(name) for name in ("exc_info", "extra", "stack_info"))
-        caller = self._caller(options.get("stacklevel", 1))
+        caller = _frame_at([f for f in _stack() if f.f_code.co_filename != _LOGGING], options.get("stacklevel", 1))
         if special or caller is None or any(not printable(a) for a in (loc["msg"], *args)):
-            self.journal.refuse("MP114", f"This log record can't be repeated by replay ({_AS_WRITTEN}).")
+            text = "This log record can't be repeated by replay (exc_info, extra, stack_info, or objects in it)."
+            self.journal.refuse("MP114", text)
             return
         self.access.arguments.read(self.journal.site, (args,), {})
-        payload = (logger, level, frozen(loc["msg"]), frozen(args), tuple(caller))
-        self.ledger.outputs.append(Output("log", payload, self.journal.site))
-        self.journal.places.remember(None, self.journal.site)
+        origin = (caller.f_code.co_filename, caller.f_lineno, caller.f_code.co_name)
+        self._repeat("log", (logger, level, frozen(loc["msg"]), frozen(args), origin), self.journal.site)
 
-    def log_exception(self, frame: Any) -> bool:
-        """``Logger.exception``: the record holds a traceback, which no replay has."""
-        self.pauses.code = frame.f_code
-        self.journal.refuse("MP114", f"This log record can't be repeated by replay ({_AS_WRITTEN}).")
-        return False
-
-    def _caller(self, stacklevel: Any) -> Origin | None:
-        """The place a record created now would name; None if it is outside the region, or the stack level is unusual."""
-        frames = [f for f in _stack() if f.f_code.co_filename != _LOGGING]
-        if not is_a(stacklevel, int) or not 1 <= stacklevel <= len(frames):
-            return None
-        found = frames[stacklevel - 1]
-        return Origin(found.f_code.co_filename, found.f_lineno, found.f_code.co_name)
+    def _repeat(self, what: str, payload: Any, site: Any) -> None:
+        """Replay does this again, in order."""
+        self.ledger.outputs.append(Output(what, payload, site))
+        self.journal.places.remember(None, site)
 
     def get_logger(self, frame: Any) -> bool:
         """``logging.getLogger(name)``: which logger it gives is guarded; the first call of a name makes one."""
         name = frame.f_locals.get("name")
-        self.pauses.code = frame.f_code
+        self.basics.pauses.code = frame.f_code
         if not name or (is_a(name, str) and name == logging.root.name):
             self.facts.roots.const_root(logging.root, "logging.root")
             return False
@@ -184,23 +162,21 @@ class OutputCalls(Tracker):
         """``warnings.warn(message, category, stacklevel, source)`` is about to run."""
         given = dict(zip(("message", "category", "stacklevel", "source"), args, strict=False)) | kwargs
         message, category = given.get("message"), given.get("category") or UserWarning
+        text: Any = message
+        plain = True
         if is_a(message, Warning):
             category, text = type(message), message.args[0] if len(message.args) == 1 else None
             plain = category.__module__ == "builtins"
-        else:
-            text, plain = message, True
-        frame = self._warned(given.get("stacklevel", 1))
+        frame = _frame_at(_stack(), given.get("stacklevel", 1))
         unknown = set(given) - {"message", "category", "stacklevel"} or not is_a(category, type)
-        unusual = unknown or frame is None or not plain or not is_a(text, str)
-        if frame is None or text is None or unusual or self._catching or _raises(text, category, frame):
+        unusual = unknown or not plain or not is_a(text, str) or self._catching
+        if frame is None or unusual or "importlib" in frame.f_code.co_filename or _raises(text, category, frame):
             self.journal.refuse("MP114", "This warning can't be repeated by replay.", site=site)
             return
-        self.numbers.escape_all(site, (text,))
+        self.basics.numbers.escape_all(site, (text,))
         self._guard_filters(site)
-        payload = (text, category, frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
-        self.ledger.outputs.append(Output("warn", payload, site))
-        self.journal.places.remember(None, site)
-        self.pauses.during_call()
+        self._repeat("warn", (text, category, frame.f_code.co_filename, frame.f_lineno, frame.f_globals), site)
+        self.basics.pauses.during_call()
 
     def filters_entered(self, frame: Any) -> bool:
         """``warnings.catch_warnings``: what is changed inside is put back at its end."""
@@ -216,50 +192,36 @@ class OutputCalls(Tracker):
             self.journal.refuse("MP114", "The region changes the warning filters.")
         return False
 
-    def _warned(self, stacklevel: Any) -> types.FrameType | None:
-        frames = _stack()
-        if not is_a(stacklevel, int) or not 1 <= stacklevel <= len(frames):
-            return None
-        found = frames[stacklevel - 1]
-        return None if "importlib" in found.f_code.co_filename else found
-
     def _guard_filters(self, site: Any) -> None:
         """Whether a warning becomes an exception is up to the filters: the recorded path holds while they are the same."""
         module = self.facts.roots.const_root(warnings, "warnings")
         filters = warnings.filters
         self.facts.values.read(self.sources.make("attr", module.source, "filters"), filters, site)
-        node = self.refgraph.node(filters)
-        if node is not None:
-            self.facts.contents.whole(node, site)
+        self.basics.host.guard_contents(filters)
 
     def warning_shown(self, frame: Any) -> bool:
         """A warning from Python that is not monitored (torch's own, native code) comes out."""
         shown = frame.f_locals.get("msg")
-        self.pauses.code = frame.f_code
+        self.basics.pauses.code = frame.f_code
         if self.ledger.ops.op_depth:
             return False  # the operation gives it again
         if self._catching:
             self.journal.refuse("MP114", "This warning is caught by the region itself, so replay can't repeat it.")
             return False
-        for caller in _stack():
-            if caller.f_code.co_filename == shown.filename and caller.f_lineno == shown.lineno:
-                text = str(shown.message)
-                self._guard_filters(self.journal.site)
-                payload = (text, shown.category, shown.filename, shown.lineno, caller.f_globals)
-                self.ledger.outputs.append(Output("warn", payload, self.journal.site))
-                self.journal.places.remember(None, self.journal.site)
-                return False
-        self.journal.skip_call("a warning named a line outside the region")
+        where = (shown.filename, shown.lineno)
+        caller = next((f for f in _stack() if (f.f_code.co_filename, f.f_lineno) == where), None)
+        if caller is None:
+            self.journal.skip_call("a warning named a line outside the region")
+            return False
+        self._guard_filters(self.journal.site)
+        self._repeat("warn", (str(shown.message), shown.category, *where, caller.f_globals), self.journal.site)
         return False
 
 
 FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {
-    **{getattr(owner, name): OutputCalls.log_call
-       for owner in (logging.Logger, logging) for name in _LEVELS if name != "exception"},
+    **{getattr(owner, name): OutputCalls.log_call for owner in (logging.Logger, logging) for name in _LEVELS},
     logging.Logger.log: OutputCalls.log_call, logging.log: OutputCalls.log_call, logging.Logger._log: OutputCalls.log_call,
-    logging.Logger.isEnabledFor: OutputCalls.log_asked,
-    logging.Logger.exception: OutputCalls.log_exception, logging.exception: OutputCalls.log_exception,
-    logging.getLogger: OutputCalls.get_logger,
+    logging.Logger.isEnabledFor: OutputCalls.log_asked, logging.getLogger: OutputCalls.get_logger,
     warnings._showwarnmsg: OutputCalls.warning_shown, warnings._add_filter: OutputCalls.filter_added,  # type: ignore[attr-defined]
     warnings.resetwarnings: OutputCalls.filter_added, warnings.catch_warnings.__enter__: OutputCalls.filters_entered,
     warnings.catch_warnings.__exit__: OutputCalls.filters_left,

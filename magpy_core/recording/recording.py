@@ -14,7 +14,7 @@ from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.recording.exit import Exit
 from magpy_core.recording.frames import Frames
-from magpy_core.recording.groups import Access, Basics, Calls, Facts, Nodes, build
+from magpy_core.recording.groups import build
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Learned, Ledger
 
@@ -26,30 +26,21 @@ class Recording(Observer):
         scalars = ScalarTable()
         self.journal = journal = Journal(region_id, location, learned.set_up)
         self.ledger = ledger = Ledger(learned, scalars, fullgraph)
-        basics = Basics()
-        self.facts, self.access, self.calls, self.nodes = Facts(), Access(), Calls(), Nodes()
-        groups = {"facts": self.facts, "access": self.access, "calls": self.calls, "nodes": self.nodes}
-        parts: dict[str, Any] = {"ledger": ledger, "journal": journal, **groups}
-        build(basics, parts)
-        for group in groups.values():
-            build(group, parts)
-        self.age, self.host = basics.age, basics.host
+        self.basics, self.facts, self.access, self.calls, self.nodes = groups = build(ledger, journal)
+        basics = self.basics
         ledger.ops = OperatorGraph(scalars, basics.host, learned.dims)
         ledger.refgraph.watch = basics.lifetimes.on_snapshot
-        handlers = (basics.modules, basics.imports, basics.output, *vars(self.nodes).values())
-        self.frames = Frames(ledger, journal, basics.pauses, self.facts, self.calls, self.nodes, basics.imports, handlers)
-        self.exit = Exit(**{name: parts[name] for name in Exit.__match_args__})
-        self._parts = [
-            ledger.ops, ledger, self.frames, self.exit,
-            *(part for group in (basics, *groups.values()) for part in (*vars(group).values(), group)),
-        ]  # fmt: skip
+        self.exit, self.frames = Exit(ledger, journal, *groups), Frames(ledger, journal, *groups)
+        self.frames.handled_by((basics.modules, basics.imports, basics.output, *vars(self.nodes).values()))
+        self._parts = [ledger.ops, ledger, self.frames, self.exit]
+        self._parts += [part for group in groups for part in (*vars(group).values(), group)]
         journal.on_abort(self._forget)
         for event, handler in self._handlers().items():
             setattr(self, event, handler)
 
     def _handlers(self) -> dict[str, Callable[..., Any]]:
         """Which tracker handles which event."""
-        access, imports = self.access, self.frames.imports
+        access = self.access
         owners: dict[Any, str] = {
             self.frames: "enter_frame",
             access.globals: "global_read global_write global_delete import_from",
@@ -60,7 +51,7 @@ class Recording(Observer):
             access.operators: "binary binary_result unary unary_result compare is_ is_result contains truth",
             access.flow: "iterate unpack extend hashed match format with_enter caught yield_ return_",
             access.natives: "match_class",
-            imports: "import_name",
+            self.basics.imports: "import_name",
         }
         return {event: getattr(owner, event) for owner, events in owners.items() for event in events.split()}
 
@@ -68,7 +59,7 @@ class Recording(Observer):
         """The recording was aborted: from now on it keeps no object of the program alive."""
         self.ledger.refgraph.forget()
         self.ledger.ops.values.clear()
-        self.age.only_inside.clear()
+        self.basics.age.only_inside.clear()
 
     def close(self) -> None:
         """Drop every object of the program now: the trackers refer to each other, and would keep them until a collection."""

@@ -45,7 +45,7 @@ def run(
         at_the_end.callback(_undo, ledger)
         globals_hold = global_check()
         random = random_streams()
-        shadow = ShadowRecorder(ledger.ops, recording.host.unrecorded)
+        shadow = ShadowRecorder(ledger.ops, recording.basics.host.unrecorded)
         outside = recording.calls.outside
         outside.collecting = gc.isenabled()
         at_the_end.callback(lambda: gc.enable() if outside.collecting else None)
@@ -86,7 +86,7 @@ def run(
             else:
                 journal.contained(_check, recording, args, kwargs)
         if isinstance(plan, Plan) and not (journal.refused or journal.skip_reason):
-            made = journal.contained(freeze, ledger, journal, plan, recording.host.free_dims, globals_hold)
+            made = journal.contained(freeze, ledger, journal, plan, recording.basics.host.free_dims, globals_hold)
             if made is not FAILED:
                 trace, live = made
                 trace.refgraph.release()
@@ -105,18 +105,17 @@ def _undo(ledger: Ledger) -> None:
 
 def _check(recording: Recording, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """What was read must be as it was, and what was written as events have shown it, if other threads ran meanwhile."""
-    interference = recording.exit.interference
-    others_ran = interference.others_ran()
+    others_ran = recording.basics.interference.others_ran()
     if not (others_ran or verify.enabled()):
         return
     try:
-        verify.verify(recording.ledger.refgraph, args, kwargs, recording.age.is_made_inside)
+        verify.verify(recording.ledger.refgraph, args, kwargs, recording.basics.age.is_made_inside)
     except verify.RefGraphError as error:
         if not others_ran:
             raise
         recording.journal.skip_call(f"another thread may have changed what was read ({error.problems[0]})")
-    if others_ran and interference.unexplained:
-        recording.journal.skip_call(f"another thread may have written to {interference.unexplained[0]}")
+    if others_ran and recording.basics.interference.unexplained:
+        recording.journal.skip_call(f"another thread may have written to {recording.basics.interference.unexplained[0]}")
 
 
 def _strip(error: BaseException) -> None:

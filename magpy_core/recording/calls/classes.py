@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import types
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -14,33 +13,18 @@ from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.lifetimes import Lifetimes
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts, Nodes
-
 _TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and the like
 
 
-@dataclass(eq=False)
 class ClassCalls(Tracker):
     """Calls of classes."""
 
-    stack: CallStack
-    lifetimes: Lifetimes
-    numbers: Numbers
-    facts: Facts
-    access: Access
-    calls: Calls
-    nodes: Nodes
-
     def call(self, site: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.lifetimes.constructed(cls, args, site)
+        self.basics.lifetimes.constructed(cls, args, site)
         if issubclass(cls, threading.Thread):  # it keeps weak references to itself, and counts all threads
             hint = "Start threads outside the region."
             self.journal.abort(f"{HERE} makes a thread, whose work replay can't repeat.", site, "MP103", hint)
@@ -48,14 +32,14 @@ class ClassCalls(Tracker):
         self.access.callbacks.selects |= known.judges
         if known.calls is not None:
             self.access.callbacks.guard(site, cls, args, kwargs)
-        if known.computes and self.numbers.carries(args, kwargs):
-            self.numbers.escape_raising(cls, args, site)
-            self.numbers.expect_computed(self.stack, site, cls, args)
+        if known.computes and self.basics.numbers.carries(args, kwargs):
+            self.basics.numbers.escape_raising(cls, args, site)
+            self.basics.numbers.expect_computed(site, cls, args)
             return
         if cls is torch.nn.Parameter or cls is torch.autograd.Variable:
             self.nodes.constructors.made_by_constructor(site, cls, args, kwargs)
         if issubclass(cls, torch.Tensor) or type(cls) is _TENSOR_TYPE:
-            self.stack.torch = None
+            self.basics.stack.torch = None
             self.access.arguments.read(site, args, kwargs)
             if cls is torch.Tensor or type(cls) is _TENSOR_TYPE:
                 self.nodes.constructors.constructor_call(site, cls, args, kwargs)
@@ -78,17 +62,17 @@ class ClassCalls(Tracker):
             native = cls is not functools.partial and not any(is_a(m, (types.FunctionType, staticmethod)) for m in makers)
             if native or (base is not object and base.__module__ == "builtins"):
                 self.access.arguments.read(site, args, kwargs)
-                self.numbers.escape_all(site, args, kwargs)
+                self.basics.numbers.escape_all(site, args, kwargs)
             return
         if known.ignores:
             return
         if policy.verdict(cls) == Verdict.PURE:
             if not known.keeps_elements:
-                self.numbers.escape_all(site, args, kwargs)
+                self.basics.numbers.escape_all(site, args, kwargs)
             elif cls is dict:
-                self.numbers.escape_all(site, *(a for a in args if not is_a(a, dict)))
+                self.basics.numbers.escape_all(site, *(a for a in args if not is_a(a, dict)))
             elif cls is not zip:
-                self.numbers.escape_all(site, args[1:], kwargs)
+                self.basics.numbers.escape_all(site, args[1:], kwargs)
             if cls is str or (cls is map and args and entry(args[0]).to_text):
                 self.facts.texts.formatted(args if cls is str else args[1:], site)
             self.access.arguments.read(site, args, kwargs, shallow=known.levels, carry=known.keeps_elements)

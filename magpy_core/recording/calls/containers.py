@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.methods import Fate, container_method
-from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts
-
 _ORDERED = (kinds.LIST, kinds.TUPLE, kinds.DEQUE, kinds.DICT)
 
 
-@dataclass(eq=False)
 class ContainerCalls(Tracker):
     """Calls of container methods."""
 
-    stack: CallStack
-    numbers: Numbers
-    facts: Facts
-    access: Access
-
     def escape_from_method(self, site: Any, obj: Any, numbers: Fate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Numbers that vary stay symbolic where the method only passes them on."""
-        if numbers is Fate.ESCAPE:
-            self.numbers.escape_all(site, obj, args, kwargs)
-        elif numbers is Fate.KEEP:
-            self.numbers.escape_all(site, args, kwargs)
-        elif numbers is Fate.STORE_BY_KEY:
-            self.numbers.escape_all(site, args[:1])
+        used = {Fate.ESCAPE: (obj, args, kwargs), Fate.KEEP: (args, kwargs), Fate.STORE: (), Fate.STORE_BY_KEY: args[:1]}
+        self.basics.numbers.escape_all(site, *used[numbers])
 
     def method(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         known = container_method(name)

@@ -5,37 +5,22 @@ from __future__ import annotations
 import functools
 import types
 import weakref
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from magpy_core._compat.torch.function_apply import applied_class
-from magpy_core._compat.torch.scripts import (
-    SCRIPTED,
-)
+from magpy_core._compat.torch.scripts import SCRIPTED
 from magpy_core._compat.torch.surroundings import watched
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.opgraph.functions import (
-    OUTSIDE_ARRAY,
-    OUTSIDE_ARRAY_HINT,
-    reads_setting,
-)
-from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.call_stack import CallStack
+from magpy_core.opgraph.functions import reads_setting
 from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, consumer_of, number_read_from
-from magpy_core.recording.lifetimes import Lifetimes
-from magpy_core.recording.numbers import Numbers
-from magpy_core.recording.pauses import Pauses
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.draws import stream_of
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts, Nodes
 
 FAST_PATHS = frozenset(
     cls.forward.__code__
@@ -44,37 +29,26 @@ FAST_PATHS = frozenset(
 """These check whether a mode watches their operations, and compute differently if so: our own mode must not count."""
 
 
-@dataclass(eq=False)
 class Dispatch(Tracker):
     """Handler of calls and their results."""
 
-    stack: CallStack
-    pauses: Pauses
-    lifetimes: Lifetimes
-    numbers: Numbers
-    arrays: Arrays
-    facts: Facts
-    access: Access
-    calls: Calls
-    nodes: Nodes
-
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
         self.journal.site = site
-        self.pauses.in_call = False
-        self.stack.enter(site, consumer_of(fn), number_read_from(fn, args))
-        if self.stack.torch is not None:
+        self.basics.pauses.in_call = False
+        self.basics.stack.enter(site, consumer_of(fn), number_read_from(fn, args))
+        if self.basics.stack.torch is not None:
             self.calls.torch.missed()
         self.dispatch(site, fn, args, kwargs or {})
-        if self.ledger.ops.op_depth and self.stack.torch is not None:
+        if self.ledger.ops.op_depth and self.basics.stack.torch is not None:
             self.calls.torch.inside_node(fn)
-        if self.stack.torch is not None and not self.stack.expects and reads_setting(fn) and not kwargs:
+        if self.basics.stack.torch is not None and not self.basics.stack.expects and reads_setting(fn) and not kwargs:
             self.calls.outside.expect_setting(site, fn, args)
 
     def call_result(self, site: Any, result: Any) -> Any:
         """The call at ``site`` has returned ``result``; gives what the program gets."""
-        self.pauses.in_call = False
-        call = self.stack.leave(site)
-        if self.stack.torch is not None and self.stack.torch[0] is site:
+        self.basics.pauses.in_call = False
+        call = self.basics.stack.leave(site)
+        if self.basics.stack.torch is not None and self.basics.stack.torch[0] is site:
             self.calls.torch.missed()  # before an operator's recording would count for it
         if call is None:
             return result
@@ -98,9 +72,8 @@ class Dispatch(Tracker):
             else:
                 self.dispatch(site, fn.__func__, (fn.__self__, *args), kwargs)
         elif tp is types.MethodWrapperType and fn.__name__ == "__getattribute__" and type(fn.__self__) is types.ModuleType:
-            self.access.reads.attr(
-                fn.__self__, args[0], site
-            )  # how torch.backends' modules find attributes that are not settings
+            # how torch.backends' modules find attributes that are not settings
+            self.access.reads.attr(fn.__self__, args[0], site)
         elif tp in BUILTIN_FUNCTION or is_a(fn, types.BuiltinFunctionType):
             if (applied := applied_class(fn)) is not None:
                 self.nodes.one_node.call_function_class(site, applied, args, kwargs)
@@ -115,13 +88,13 @@ class Dispatch(Tracker):
         elif tp is LRU_CACHE:
             self.nodes.caches.call(site, fn, args, kwargs)
         elif is_a(fn, weakref.ref):
-            self.lifetimes.call_weakref(site, fn)
+            self.basics.lifetimes.call_weakref(site, fn)
         elif is_a(fn, GETTERS):
             self.access.natives.call_getter(site, fn, args)
         elif is_a(fn, SCRIPTED):
             self.nodes.scripts.call(site, fn)
         elif is_a(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
-            self.stack.torch = (site, fn)
+            self.basics.stack.torch = (site, fn)
         else:
             self._instance(site, fn, args, kwargs)
 
@@ -131,9 +104,7 @@ class Dispatch(Tracker):
             for name in ("func", "args", "keywords"):
                 self.facts.values.read(self.sources.make("field", node.source, name), getattr(fn, name), site)
             for part in (fn.args, fn.keywords):
-                part_node = self.refgraph.node(part)
-                if part_node is not None:
-                    self.facts.contents.whole(part_node, site)
+                self.basics.host.guard_contents(part)
         self.dispatch(site, fn.func, (*fn.args, *args), {**fn.keywords, **kwargs})
 
     def _instance(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -150,28 +121,26 @@ class Dispatch(Tracker):
             if self.calls.python.is_library(raw.__code__):
                 self.access.arguments.read(site, args, kwargs)
         elif policy.module_of(type(fn)).startswith("torch"):
-            self.stack.torch = (site, fn)
+            self.basics.stack.torch = (site, fn)
         elif policy.verdict(fn) == Verdict.PURE or type(fn).__module__ in ("operator", "re", "functools", "typing", "types"):
-            self.numbers.escape_all(site, args, kwargs)
+            self.basics.numbers.escape_all(site, args, kwargs)
             self.access.arguments.read(site, args, kwargs)
         else:
-            what = policy.verdict(fn)
-            self.calls.outside.host_call(site, fn, what if what in (Verdict.HOST, Verdict.IO) else Verdict.UNKNOWN)
+            self.calls.outside.host_call(site, fn, policy.verdict(fn))
 
     def _builtin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         owner = fn.__self__
         if fn is torch.overrides.has_torch_function and site.code in FAST_PATHS:
-            self.stack.expect(lambda result: watched(args))
-        if fn.__name__ == "from_numpy" and len(args) == 1 and self.arrays.is_plain_array(args[0]):
+            self.basics.stack.expect(lambda result: watched(args))
+        if fn.__name__ == "from_numpy" and len(args) == 1 and self.basics.arrays.is_plain_array(args[0]):
             self.nodes.constructors.from_array(site, args[0])
-            self.arrays.mark_shared(args[0])
+            self.basics.arrays.mark_shared(args[0])
         elif fn.__name__ == "from_numpy" and not self.ledger.ops.op_depth:
-            if not self.journal.graph_incomplete:
-                self.journal.refuse_call("MP105", OUTSIDE_ARRAY, hint=OUTSIDE_ARRAY_HINT, site=site)
+            self.basics.arrays.refuse_outside(site)
         elif owner is None or is_a(owner, types.ModuleType):
             self.calls.native.call(site, fn, args, kwargs)
         elif is_a(owner, torch.Tensor):
-            self.stack.torch = (site, fn)
+            self.basics.stack.torch = (site, fn)
         elif is_a(owner, type):
             self.calls.native.class_method(site, fn, owner, args, kwargs)
         else:
@@ -180,7 +149,7 @@ class Dispatch(Tracker):
     def _descriptor(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``list.append(x, 1)``, ``object.__setattr__(o, "a", 1)``: a method taken from its class."""
         if args and is_a(args[0], torch.Tensor) and issubclass(type(args[0]), fn.__objclass__):
-            self.stack.torch = (site, fn)
+            self.basics.stack.torch = (site, fn)
         elif args and is_a(args[0], fn.__objclass__):
             self.calls.methods.call(site, args[0], fn.__name__, args[1:], kwargs, fn)
         else:

@@ -5,34 +5,19 @@ from __future__ import annotations
 import contextvars
 import re
 import types
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.methods import ERROR_WRITES
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.callees import MEMBER
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts
 
-
-@dataclass(eq=False)
 class MethodCalls(Tracker):
     """Calls of methods written in C."""
-
-    stack: CallStack
-    numbers: Numbers
-    arrays: Arrays
-    facts: Facts
-    access: Access
-    calls: Calls
 
     def call(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
         kind = kinds.kind_of(obj)
@@ -53,7 +38,7 @@ class MethodCalls(Tracker):
             self.calls.outside.lock_used(site, obj, name, fn)
             if is_a(obj, MEMBER) and args:
                 self.access.natives.member_used(site, obj, name, args[0])
-            self.numbers.escape_all(site, obj, args, kwargs)
+            self.basics.numbers.escape_all(site, obj, args, kwargs)
             self.access.arguments.read(site, args, kwargs)
             if is_a(obj, str) and name.startswith("format"):
                 self.facts.texts.formatted((*args, *kwargs.values()), site)
@@ -71,7 +56,7 @@ class MethodCalls(Tracker):
             self.calls.container_calls.read_iterator(obj, site)
         elif kind == kinds.OPAQUE or type(obj).__module__ in ("_io", "io", "_thread", "re", "numpy"):
             self._opaque(site, obj, name, args, kwargs, fn)
-        elif not self.arrays.memory_read(site, obj):
+        elif not self.basics.arrays.memory_read(site, obj):
             owner = lookup.class_lookup(type(obj), name)[1]
             if owner is not None and policy.is_host_module(owner.__module__):  # random.random, of a hidden generator
                 self.calls.outside.host_call(site, fn, Verdict.HOST)
@@ -94,7 +79,7 @@ class MethodCalls(Tracker):
         if type(obj) in (*kinds.DICT_VIEWS, memoryview, re.Match, re.Pattern) or (
             is_a(obj, contextvars.Context) and name != "run"
         ):
-            self.arrays.memory_read(site, obj)
+            self.basics.arrays.memory_read(site, obj)
             self.access.arguments.read(site, args, kwargs)
             return
         if module in ("_io", "io"):
@@ -102,10 +87,10 @@ class MethodCalls(Tracker):
         elif hasattr(type(obj), "__next__"):
             self.calls.container_calls.read_iterator(obj, site)
         elif module.startswith("torch"):
-            self.stack.torch = (site, fn)
+            self.basics.stack.torch = (site, fn)
         elif policy.verdict(fn) in (Verdict.HOST, Verdict.IO):
             self.calls.outside.host_call(site, fn, policy.verdict(fn))
-        elif module == "numpy" and (kinds.is_numpy_value(type(obj)) or self.arrays.is_plain_array(obj)):
+        elif module == "numpy" and (kinds.is_numpy_value(type(obj)) or self.basics.arrays.is_plain_array(obj)):
             self.calls.outside.call_numpy(site, fn, args, kwargs)
         elif (self.refgraph.node(obj) is not None or module == "numpy") and not (
             module == "numpy" and self.journal.graph_incomplete

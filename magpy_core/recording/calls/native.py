@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -14,42 +13,28 @@ from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.methods import CLASS_METHODS
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.calls.rules import RULES
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls
-
-
 CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
 
 
-@dataclass(eq=False)
 class NativeCalls(Tracker):
     """Calls of native functions."""
-
-    stack: CallStack
-    numbers: Numbers
-    access: Access
-    calls: Calls
 
     def class_method(self, site: Any, fn: Any, owner: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         name = fn.__name__
         if name in CLASS_METHODS:
             self.access.arguments.read(site, args, kwargs)
-            self.numbers.escape_all(site, args, kwargs)
+            self.basics.numbers.escape_all(site, args, kwargs)
         elif name == "__call__" and is_a(fn, types.MethodWrapperType):
             self.calls.class_calls.call(site, owner, args, kwargs)  # ``super().__call__`` of a metaclass
         elif issubclass(owner, torch.autograd.Function) or policy.module_of(owner).startswith("torch"):
-            self.stack.torch = (site, fn)
+            self.basics.stack.torch = (site, fn)
         else:
-            self.calls.outside.host_call(
-                site, fn, policy.verdict(fn) if policy.verdict(fn) != Verdict.PURE else Verdict.UNKNOWN
-            )
+            self.calls.outside.host_call(site, fn, policy.verdict(fn))
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         rule, known = RULES.get(fn), entry(fn)
@@ -64,13 +49,13 @@ class NativeCalls(Tracker):
         elif what == Verdict.TORCH:
             self.calls.torch.expected(site, fn, args)
         elif what == Verdict.PURE:
-            if known.computes and self.numbers.carries(args, kwargs):
-                self.numbers.escape_raising(fn, args, site)
-                self.numbers.expect_computed(self.stack, site, fn, args)
+            if known.computes and self.basics.numbers.carries(args, kwargs):
+                self.basics.numbers.escape_raising(fn, args, site)
+                self.basics.numbers.expect_computed(site, fn, args)
                 return
-            self.numbers.escape_all(site, args, kwargs)
+            self.basics.numbers.escape_all(site, args, kwargs)
             if self.ledger.scalars and any(is_a(a, CALLBACKS) for a in (*args, *kwargs.values())):
-                self.numbers.escape_hidden(site)
+                self.basics.numbers.escape_hidden(site)
             self.access.arguments.read(site, args, kwargs)
             if policy.fills_arguments(fn):
                 for a in args:

@@ -9,7 +9,7 @@ import contextvars
 import copy
 import types
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -18,59 +18,38 @@ from magpy_core.guards import kinds as guard
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.opgraph.functions import (
-    opaque_hint,
-    opaque_read,
-)
-from magpy_core.recording.age import Age
-from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.call_stack import CallStack
+from magpy_core.opgraph.functions import opaque_hint, opaque_read
 from magpy_core.recording.calls.native import CALLBACKS
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.draws import is_hidden
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.source import Source
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts
 
 _SETTINGS = (bool, int, float, str, type(None), torch.dtype)
 _OF_LOCKS = frozenset({
     "__enter__", "__exit__", "_acquire_restore", "_is_owned", "_recursion_count", "_release_save", "acquire", "acquire_lock",
     "locked", "locked_lock", "release", "release_lock",
 })  # fmt: skip
-_HOST_HINT = "Move the call out of the region, or pass its result in as an argument."
 
 
 @dataclass(eq=False)
 class Outside(Tracker):
     """Calls whose results don't follow from their arguments."""
 
-    stack: CallStack
-    age: Age
-    numbers: Numbers
-    arrays: Arrays
-    facts: Facts
-    access: Access
     collecting: bool = field(default=True, init=False)  # whether the program has the garbage collector on
-    _settings: dict[Any, Source] = field(default_factory=dict, init=False)
-    _context_entry: dict[int, tuple[Any, Any, Any]] = field(
-        default_factory=dict, init=False
-    )  # context variables set, with their entry value
+    _settings: set[Any] = field(default_factory=set, init=False)  # those that have been read
+    # context variables set, with their entry value
+    _context_entry: dict[int, tuple[Any, Any, Any]] = field(default_factory=dict, init=False)
 
     def setting_read(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> None:
         """A setting of torch was read: the capture holds while it is the same."""
         if type(result) not in _SETTINGS or any(type(a) not in _SETTINGS for a in args):
             return
-        key = (fn, args)
-        source = self._settings.get(key)
-        if source is None:
+        if (fn, args) not in self._settings:
+            self._settings.add((fn, args))
             root = self.facts.roots.const_root(fn, f"torch's {fn.__name__.removeprefix('_')}").source
-            source = self._settings[key] = self.sources.make("setting", root, args)
-            self.refgraph.read(source, guard.EQUAL, result, site)
+            self.refgraph.read(self.sources.make("setting", root, args), guard.EQUAL, result, site)
 
     def expect_setting(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
         """A setting is about to be read: its value is guarded."""
@@ -79,16 +58,16 @@ class Outside(Tracker):
             self.setting_read(site, fn, args, result)
             return result
 
-        self.stack.expect(receive, self.access.callbacks.unobservable(site, fn))
+        self.basics.stack.expect(receive, self.access.callbacks.unobservable(site, fn))
 
     def _array_made(self, result: Any) -> Any:
         if not self.journal.refused:
-            self.arrays.keep(result)
+            self.basics.arrays.keep(result)
         return result
 
     def setting_written(self, site: Any) -> None:
         """A setting of torch is about to be changed."""
-        self.stack.torch = None
+        self.basics.stack.torch = None
         self.journal.refuse("MP106", f"{HERE} changes a setting of torch, which no graph can repeat.", site=site)
 
     def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -104,10 +83,10 @@ class Outside(Tracker):
             return
         known = owner is None or is_a(owner, types.ModuleType) or self._plain((owner,))
         if known and policy.is_pure_numpy(fn) and self._plain((*args, *kwargs.values())):
-            self.numbers.escape_all(site, args, kwargs)
+            self.basics.numbers.escape_all(site, args, kwargs)
             self.access.arguments.read(site, args, kwargs)
-            self.stack.expect(self._array_made)
-        elif not (policy.is_pure_numpy(fn) and self.arrays.memory_read(site, owner, *args, *kwargs.values())):
+            self.basics.stack.expect(self._array_made)
+        elif not (policy.is_pure_numpy(fn) and self.basics.arrays.memory_read(site, owner, *args, *kwargs.values())):
             self.host_call(site, fn, policy.verdict(fn))
 
     def _plain(self, tree: Any) -> bool:
@@ -115,7 +94,7 @@ class Outside(Tracker):
         items = tree.values() if is_a(tree, dict) else tree
         return all(
             (kinds.kind_of(v) in (kinds.SCALAR, kinds.IDENTITY) and not is_a(v, CALLBACKS))
-            or self.arrays.is_plain_array(v)
+            or self.basics.arrays.is_plain_array(v)
             or kinds.is_numpy_value(type(v))
             or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v))
             for v in items
@@ -136,12 +115,13 @@ class Outside(Tracker):
             return False
         if not self._plain_tree((*args, *kwargs.values())):
             return False
-        self.numbers.escape_all(
-            site, args, kwargs
-        )  # how many, and of what: the draws are made before all else, so this is fixed
+        # how many, and of what: the draws are made before all else, so this is fixed
+        self.basics.numbers.escape_all(site, args, kwargs)
         self.access.arguments.read(site, args, kwargs)
         source = self.sources.make("draw", base, copy.deepcopy((len(self.ledger.draws), fn.__name__, args, kwargs)))
-        self.stack.expect(lambda result: self.drawn(site, source, fn, result), self.access.callbacks.unobservable(site, fn))
+        self.basics.stack.expect(
+            lambda result: self.drawn(site, source, fn, result), self.access.callbacks.unobservable(site, fn)
+        )
         return True
 
     def _plain_tree(self, values: Any) -> bool:
@@ -149,7 +129,7 @@ class Outside(Tracker):
         return all(
             type(v) in (int, float, bool, str, type(None))
             or (type(v) in (tuple, list) and self._plain_tree(v))
-            or self.arrays.is_plain_array(v)
+            or self.basics.arrays.is_plain_array(v)
             for v in values
         )
 
@@ -169,7 +149,7 @@ class Outside(Tracker):
                 return  # the region's own value
             node = self.refgraph.node(var)
             if node is None:
-                self.age.assume_internal(var)
+                self.basics.age.assume_internal(var)
                 return
             source = self.sources.make("context", node.source, self.sources.const(ABSENT, "unset"))
             if now is ABSENT:
@@ -191,7 +171,7 @@ class Outside(Tracker):
         calls, a replay keeps none."""
         if name in ("cache_info", "cache_clear") and is_a(obj, LRU_CACHE):
             self.host_call(site, fn, Verdict.UNKNOWN)
-        elif type(obj).__module__ == "_thread" and name in _OF_LOCKS and not self.age.is_made_inside(obj):
+        elif type(obj).__module__ == "_thread" and name in _OF_LOCKS and not self.basics.age.is_made_inside(obj):
             text = f"{HERE} uses a lock that other threads may take, which replay can't hold."
             hint = "Take the lock around the call of the region, or keep what it protects out of the region."
             self.journal.refuse_if_repeated(Unsupported("MP115", text, hint=hint), site)
@@ -203,29 +183,14 @@ class Outside(Tracker):
         if name.endswith(".__subclasses__"):  # libraries look for what there is once, and keep what they found
             self.journal.skip_call("the subclasses of a class were listed, which no guard can watch")
             return
-        values = (Value("call", name),)
         if what == Verdict.IO and name.endswith(".__exit__") and self.journal.refused:
             return  # the file was opened here: that has been said
         if what == Verdict.IO:
-            self.journal.refuse(
-                "MP113",
-                f"{HERE} performs input or output inside the region, which replay can't repeat.",
-                hint=_HOST_HINT,
-                values=values,
-                site=site,
-            )
-        elif what == Verdict.UNKNOWN or what == Verdict.PURE:
-            self.journal.refuse(
-                "MP104",
-                f"{HERE} calls the native function `{name}`, which MagPy doesn't know: its effects can't be guarded.",
-                values=values,
-                site=site,
-            )
+            code, text = "MP113", "performs input or output inside the region, which replay can't repeat."
+        elif what == Verdict.HOST:
+            code, text = "MP103", "can return a different result at each call, and nothing can guard it."
         else:
-            self.journal.refuse(
-                "MP103",
-                f"{HERE} can return a different result at each call, and nothing can guard it.",
-                hint=_HOST_HINT,
-                values=values,
-                site=site,
-            )
+            code = "MP104"
+            text = f"calls the native function `{name}`, which MagPy doesn't know: its effects can't be guarded."
+        hint = "" if code == "MP104" else "Move the call out of the region, or pass its result in as an argument."
+        self.journal.refuse(code, f"{HERE} {text}", hint=hint, values=(Value("call", name),), site=site)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import types
 import typing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.utils.checkpoint
@@ -14,29 +13,15 @@ import torch.utils.checkpoint
 from magpy_core.findings import HERE
 from magpy_core.recording.callees import is_copying
 from magpy_core.recording.libraries import TORCH_FOLDER, is_compiler_wrapper, is_library_file, is_one_operation
-from magpy_core.recording.numbers import Numbers
-from magpy_core.recording.pauses import Pauses
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.fields import instance_dict
 from magpy_core.refgraph.kinds import is_a
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts, Nodes
-
-
 TENSOR_COPIES = frozenset({torch.Tensor.__deepcopy__, torch.nn.Parameter.__deepcopy__})
 
 
-@dataclass(eq=False)
 class PythonCalls(Tracker):
     """Calls of Python functions."""
-
-    pauses: Pauses
-    numbers: Numbers
-    facts: Facts
-    access: Access
-    calls: Calls
-    nodes: Nodes
 
     def call(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if fn is torch.utils.checkpoint.checkpoint and not self.ledger.ops.op_depth:
@@ -46,9 +31,8 @@ class PythonCalls(Tracker):
             self.facts.functions.guard(fn)
             self.facts.functions.missing_arguments(site, fn, args, kwargs)
         if self.access.globals._of_code.setdefault(fn.__code__, fn.__globals__) is not fn.__globals__:
-            self.journal.refuse(
-                "MP111", f"The function `{fn.__qualname__}` runs with two different sets of globals.", site=site
-            )
+            text = f"The function `{fn.__qualname__}` runs with two different sets of globals."
+            self.journal.refuse("MP111", text, site=site)
         if fn.__module__ == "torch.random":  # some are wrapped so that their frames are never seen
             self.nodes.random_state.call(site, fn)
             return
@@ -60,14 +44,10 @@ class PythonCalls(Tracker):
         if fn in TENSOR_COPIES or self._is_given_memo(site, fn, args, kwargs):
             if not self.ledger.ops.op_depth:
                 text = f"{HERE} deep-copies a tensor, or an object with a `__deepcopy__`, which no graph can repeat."
-                self.journal.refuse_call(
-                    "MP106", text, hint="Of a tensor, copy the values: `x.detach().clone()`.", site=site
-                )
-                self.pauses.during_call()
+                hint = "Of a tensor, copy the values: `x.detach().clone()`."
+                self.journal.refuse_call("MP106", text, hint=hint, site=site)
+                self.basics.pauses.during_call()
             return
-        if fn.__module__ == "inspect":
-            for a in args[:1]:
-                self.access.natives.state_read(a, site)
         if (fn.__module__ or "").partition(".")[0] == "numpy":
             self.calls.outside.call_numpy(site, fn, args, kwargs)
         elif self.is_library(fn.__code__):
@@ -87,7 +67,7 @@ class PythonCalls(Tracker):
         """A function whose frame is not monitored: what it may read of values from outside is guarded here."""
         self.access.arguments.read(site, args, kwargs)
         if not is_one_operation(fn):
-            self.numbers.escape_all(site, args, kwargs)  # it may compute with numbers
+            self.basics.numbers.escape_all(site, args, kwargs)  # it may compute with numbers
         if fn.__module__ == "torch" and fn.__name__.startswith(("is_", "get_")) and not kwargs:
             self.calls.outside.expect_setting(site, fn, args)
         elif not fn.__code__.co_filename.startswith(TORCH_FOLDER) and args and self.refgraph.node(args[0]) is not None:
@@ -100,7 +80,8 @@ class PythonCalls(Tracker):
                 self.access.arguments.read(site, (getattr(holder, "__annotations__", None),), {})
 
     def _inspected(self, obj: Any, site: Any) -> None:
-        """What `inspect` reads: texts, annotations, what a function wraps."""
+        """What `inspect` reads: state, texts, annotations, what a function wraps."""
+        self.access.natives.state_read(obj, site)
         self.facts.texts.formatted(obj, site)
         for holder in obj.__mro__ if is_a(obj, type) else (obj,):
             self.access.reads.attr(holder, "__doc__", site)
@@ -116,5 +97,5 @@ class PythonCalls(Tracker):
         """Python that is not monitored may read all that an object holds."""
         self.access.natives.state_read(obj, site)
         held = tuple((instance_dict(obj) or {}).values())
-        self.numbers.escape_all(site, held)
+        self.basics.numbers.escape_all(site, held)
         self.access.arguments.read(site, held, {})

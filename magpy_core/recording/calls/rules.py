@@ -14,8 +14,7 @@ import gc
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -24,24 +23,15 @@ from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.monitor.record import as_set
-from magpy_core.opgraph.scalars import (
-    BINARY,
-)
-from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.call_stack import CallStack, TensorLength
+from magpy_core.opgraph.scalars import BINARY
+from magpy_core.recording.call_stack import TensorLength
 from magpy_core.recording.callees import is_copying
 from magpy_core.recording.facts.containers import VaryingLength
 from magpy_core.recording.ledger import Output
-from magpy_core.recording.numbers import Numbers
-from magpy_core.recording.output import OutputCalls
-from magpy_core.recording.pauses import Pauses
 from magpy_core.recording.printing import frozen, printable
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts
 
 _MOST_COPIED = 12  # containers in one copied tree: each must not be any of the others
 _PROTOCOL = type(Protocol)
@@ -85,28 +75,18 @@ def rule(*callables: Any) -> Callable[[Rule], Rule]:
     return register
 
 
-@dataclass(eq=False)
 class Rules(Tracker):
     """One method for each builtin, or for a few alike; `rule` registers it."""
-
-    stack: CallStack
-    pauses: Pauses
-    numbers: Numbers
-    arrays: Arrays
-    facts: Facts
-    access: Access
-    calls: Calls
-    output: OutputCalls
 
     @rule(len)
     def rule_len(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) != 1:
             return
         if is_a(args[0], torch.Tensor):
-            self.stack.expect(TensorLength(self.ledger.scalars))
+            self.basics.stack.expect(TensorLength(self.ledger.scalars))
             return
         obj = args[0]
-        self.arrays.memory_read(site, obj)
+        self.basics.arrays.memory_read(site, obj)
         if type(obj) is torch.UntypedStorage:
             self.access.reads.attr(obj, "__len__", site)
         if kinds.kind_of(obj) == kinds.OBJECT:
@@ -132,7 +112,7 @@ class Rules(Tracker):
             self.ledger.learned.exact.add(source.path)
             self.refgraph.read(source, guard.EQUAL, size, site)
 
-        self.stack.expect(receive, unobserved)
+        self.basics.stack.expect(receive, unobserved)
 
     @rule(isinstance, issubclass)
     def rule_isinstance(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -152,10 +132,8 @@ class Rules(Tracker):
     def abstract_class(self, cls: type, site: Any) -> None:
         """What counts as an instance of an abstract class can be added to; of a protocol, who has the attributes."""
         if is_a(cls, abc.ABCMeta):
-            source = self.sources.make(
-                "setting", self.facts.roots.const_root(abc.get_cache_token, "abstract classes").source, ()
-            )
-            self.refgraph.read(source, guard.EQUAL, abc.get_cache_token(), site)
+            root = self.facts.roots.const_root(abc.get_cache_token, "abstract classes").source
+            self.refgraph.read(self.sources.make("setting", root, ()), guard.EQUAL, abc.get_cache_token(), site)
         if is_a(cls, _PROTOCOL) and cls.__dict__.get("_is_protocol"):
             text = f"{HERE} tests for the protocol `{cls.__name__}`, whose members no guard can watch."
             self.journal.refuse("MP111", text, site=site, hint="Test for a class, or use `hasattr`.")
@@ -170,10 +148,6 @@ class Rules(Tracker):
         if len(args) >= 2 and is_a(args[1], str):
             self.access.writes.attr(args[0], args[1], site, *args[2:3], deleted=fn is delattr)
 
-    @rule(__import__)
-    def rule_import(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        self.calls.outside.host_call(site, fn, Verdict.UNKNOWN)
-
     @rule(id, hash)
     def rule_id(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) != 1:
@@ -185,7 +159,7 @@ class Rules(Tracker):
             return
         kind = kinds.kind_of(obj)
         if fn is hash and kind in (kinds.SCALAR, kinds.IDENTITY, kinds.TUPLE, kinds.SET):
-            self.numbers.escape_all(site, obj)
+            self.basics.numbers.escape_all(site, obj)
             self.access.arguments.read(site, args, kwargs)
             return
         node = self.refgraph.node(obj)
@@ -202,20 +176,20 @@ class Rules(Tracker):
 
     @rule(repr, ascii, format)
     def rule_repr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        self.numbers.escape_all(site, args, kwargs)
+        self.basics.numbers.escape_all(site, args, kwargs)
         self.access.arguments.read(site, args, kwargs)
         for a in args:
             self.facts.texts.formatted(a, site)
 
     @rule(sorted, sum, min, max, any, all, iter, functools.reduce)
     def rule_iterate(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        if entry(fn).computes and self.numbers.carries(args, kwargs):
-            self.numbers.escape_raising(fn, args, site)
-            self.numbers.expect_computed(self.stack, site, fn, args)
+        if entry(fn).computes and self.basics.numbers.carries(args, kwargs):
+            self.basics.numbers.escape_raising(fn, args, site)
+            self.basics.numbers.expect_computed(site, fn, args)
             return
-        self.numbers.escape_all(site, args, kwargs)
+        self.basics.numbers.escape_all(site, args, kwargs)
         if self.ledger.scalars and (fn is functools.reduce or callable(kwargs.get("key"))):
-            self.numbers.escape_hidden(site)  # numbers pass between the callback and native code
+            self.basics.numbers.escape_hidden(site)  # numbers pass between the callback and native code
         for a in args:
             self.access.flow.iterate_value(a, site, carry=fn is iter)
             if fn is not iter and kinds.kind_of(a) in kinds.CONTAINERS:
@@ -235,8 +209,7 @@ class Rules(Tracker):
     def rule_build_class(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         """The body of a class statement runs without events."""
         text = f"The class `{args[1]}` is defined inside the region: the monitor can't follow its body."
-        self.journal.refuse("MP111", text,
-                    hint="Define the class outside the region.", site=site)  # fmt: skip
+        self.journal.refuse("MP111", text, hint="Define the class outside the region.", site=site)
 
     @rule(vars, dir)
     def rule_vars(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -250,15 +223,14 @@ class Rules(Tracker):
 
     @rule(_warnings.warn)
     def rule_warn(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        self.output.warn(site, args, kwargs)
+        self.basics.output.warn(site, args, kwargs)
 
     @rule(print)
     def rule_print(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if any(is_a(a, torch.Tensor) for a in args):
             hint = "Print it after the region, or print numbers (`.item()`): those are printed when the graph has run."
-            self.journal.refuse(
-                "MP102", f"{HERE} formats a tensor's values as text, which no graph can do.", hint=hint, site=site
-            )
+            text = f"{HERE} formats a tensor's values as text, which no graph can do."
+            self.journal.refuse("MP102", text, hint=hint, site=site)
             return
         if any(not printable(a) for a in args) or set(kwargs) - {"end", "sep", "flush"}:
             self.journal.refuse("MP114", f"{HERE} prints values that replay can't print again.", site=site,
@@ -268,20 +240,20 @@ class Rules(Tracker):
         payload = (tuple(map(frozen, args)), {k: frozen(v) for k, v in kwargs.items()})
         self.ledger.outputs.append(Output("print", payload, site))
         self.journal.places.remember(None, site)
-        self.pauses.during_call()
+        self.basics.pauses.during_call()
 
     def copies(self, site: Any, tree: Any) -> bool:
         """``copy.deepcopy`` of plain data, taken as a whole: its frames compare addresses. False for anything else."""
         containers: list[Any] = []
         if not _plain_data(tree, containers) or len(containers) > _MOST_COPIED:
             return False
-        self.numbers.escape_all(site, tree)
+        self.basics.numbers.escape_all(site, tree)
         self.access.arguments.read(site, (tree,), {})
         nodes = [node for c in containers if (node := self.refgraph.node(c)) is not None]
         for i, one in enumerate(nodes):
             for other in nodes[:i]:  # the copy of one object that is there twice is one object too
                 self.refgraph.read(one.source, guard.NOT_SAME_AS, other.source, site)
-        self.pauses.during_call()
+        self.basics.pauses.during_call()
         return True
 
     @rule(sys.getrecursionlimit, sys.getswitchinterval, gc.isenabled, gc.enable, gc.disable)
@@ -291,5 +263,5 @@ class Rules(Tracker):
         if fn is gc.enable or fn is gc.disable:
             outside.collecting = fn is gc.enable  # at the recording's end
         else:
-            self.stack.expect(lambda result: outside.collecting if fn is gc.isenabled else as_set(fn, result))
+            self.basics.stack.expect(lambda result: outside.collecting if fn is gc.isenabled else as_set(fn, result))
         outside.host_call(site, fn, Verdict.HOST)

@@ -6,21 +6,15 @@ Key type: TorchCalls.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from magpy_core.findings import HERE, Value
 from magpy_core.knowledge import policy
-from magpy_core.opgraph.functions import (
-    STATE_READ_PREFIXES,
-)
-from magpy_core.recording.call_stack import CallStack
+from magpy_core.opgraph.functions import STATE_READ_PREFIXES
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Facts
 
 _QUIET_TORCH = frozenset({
     "_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic", "handle_torch_function", "Size",
@@ -35,18 +29,13 @@ _QUIET_TORCH = frozenset({
 class TorchCalls(Tracker):
     """Which call into torch is expected."""
 
-    stack: CallStack
-    facts: Facts
     alone: bool = field(default=False, init=False)
-
-    def seen(self) -> None:
-        self.stack.torch = None
 
     def missed(self) -> None:
         """A call into torch that the operator recorder did not see: only known state readers may pass."""
-        assert self.stack.torch is not None
-        site, fn = self.stack.torch
-        self.stack.torch = None
+        assert self.basics.stack.torch is not None
+        site, fn = self.basics.stack.torch
+        self.basics.stack.torch = None
         name = getattr(fn, "__name__", type(fn).__name__)
         if name.startswith(STATE_READ_PREFIXES) or name in _QUIET_TORCH or is_a(fn, type):
             return
@@ -60,10 +49,10 @@ class TorchCalls(Tracker):
     def expected(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
         """The operator recorder is about to see a call of torch's."""
         self.facts.classes.operands(site, *args)
-        self.stack.torch = (site, fn)
+        self.basics.stack.torch = (site, fn)
 
     def inside_node(self, fn: Any) -> None:
         """The same inside of what is one node, which calls it again."""
-        self.stack.torch = None
+        self.basics.stack.torch = None
         if is_a(getattr(fn, "__self__", None), torch.Generator):
             self.alone = True

@@ -5,23 +5,17 @@ Key type: Caches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.call_stack import CallStack
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.hashing import quiet
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts, Nodes
 
 
 def _is_plain(value: Any) -> bool:
@@ -31,20 +25,12 @@ def _is_plain(value: Any) -> bool:
     return kinds.kind_of(value) == kinds.SCALAR
 
 
-@dataclass(eq=False)
 class Caches(Tracker):
     """Calls of cached functions."""
 
-    stack: CallStack
-    numbers: Numbers
-    facts: Facts
-    access: Access
-    calls: Calls
-    nodes: Nodes
-
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function wrapped by ``functools.lru_cache``."""
-        if self.ledger.ops.op_depth or self.nodes.one_node.active is not None:
+        if self.ledger.ops.op_depth:
             self.calls.torch.alone = True
             return  # part of the node that is being made
         impure = next((a for a in (*args, *kwargs.values()) if not quiet(a)), None)
@@ -55,7 +41,7 @@ class Caches(Tracker):
         self.facts.roots.const_root(fn)
         wrapped = getattr(fn, "__wrapped__", None)
         self.facts.functions.guard(wrapped)
-        self.numbers.escape_all(site, args, kwargs)
+        self.basics.numbers.escape_all(site, args, kwargs)
         if any(is_a(a, torch.Tensor) for a in (*args, *kwargs.values())):
             text = f"`{getattr(fn, '__name__', '?')}` keeps tensors in its cache, which no graph can do."
             self.journal.refuse_call("MP106", text, site=site)
@@ -67,7 +53,7 @@ class Caches(Tracker):
             self._returned(site, fn, args, kwargs, before, result)
             return result
 
-        self.stack.on_return(returned)
+        self.basics.stack.on_return(returned)
 
     def _returned(self, site: Any, fn: Any, args: Any, kwargs: Any, before: Any, result: Any) -> None:
         after = fn.cache_info()

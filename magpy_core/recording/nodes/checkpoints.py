@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.fx
@@ -18,12 +18,8 @@ import torch.utils.checkpoint
 from magpy_core._compat.torch.dynamo import disabled_version
 from magpy_core.findings import HERE
 from magpy_core.opgraph.segments import CHECKPOINT, GIVEN
-from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts
 
 
 @dataclass
@@ -40,9 +36,6 @@ class _Begun:
 class Checkpoints(Tracker):
     """Calls of ``checkpoint``."""
 
-    stack: CallStack
-    facts: Facts
-    access: Access
     _count: int = field(default=0, init=False)
     _begun: list[_Begun] = field(default_factory=list, init=False)
 
@@ -63,15 +56,11 @@ class Checkpoints(Tracker):
         if not self._begun:
             self.access.writes.existing = {id(o) for o in gc.get_objects(0)}
         self._begun.append(begun)
-        self.stack.on_return(lambda result: self._returned(begun, result))
+        self.basics.stack.on_return(lambda result: self._returned(begun, result))
 
     def _done(self) -> tuple[int, ...]:
-        return (
-            self.access.writes.events,
-            len(self.ledger.outputs),
-            len(self.ledger.field_writes),
-            len(self.ledger.draws),
-        )
+        ledger = self.ledger
+        return self.access.writes.events, len(ledger.outputs), len(ledger.field_writes), len(ledger.draws)
 
     def _returned(self, begun: _Begun, result: Any) -> Any:
         del self._begun[self._begun.index(begun) :]  # checkpoints inside that raised are still there

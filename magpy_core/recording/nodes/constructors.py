@@ -5,19 +5,13 @@ Key type: Constructors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from magpy_core.opgraph.calls import LARGEST_ARRAY, array_parts, from_array, make_variable
-from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Nodes
 
 _CPU = torch.device("cpu")
 _CPU_CONSTRUCTORS = frozenset({
@@ -31,17 +25,12 @@ def _plain_numbers(data: Any) -> bool:
     return all(type(v) in (int, float, bool) or (type(v) in (list, tuple) and _plain_numbers(v)) for v in data)
 
 
-@dataclass(eq=False)
 class Constructors(Tracker):
     """``torch.Tensor(...)``, ``Variable``, ``from_numpy``."""
 
-    numbers: Numbers
-    arrays: Arrays
-    nodes: Nodes
-
     def constructor_call(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``torch.Tensor([1, 2])``, ``torch.LongTensor(2, 3)``: recorded as what they mean, where that is plain."""
-        if kwargs or self.ledger.ops.op_depth or self.nodes.one_node.active is not None:
+        if kwargs or self.ledger.ops.op_depth:
             return
         dtype = torch.get_default_dtype() if cls is torch.Tensor else cls.dtype
         if cls is not torch.Tensor and cls not in _CPU_CONSTRUCTORS:
@@ -50,9 +39,9 @@ class Constructors(Tracker):
             size = tuple(args[0]) if args and type(args[0]) is torch.Size else args or (0,)  # of nothing: no elements
             self.nodes.one_node.apply(site, torch.empty, (size,), {"dtype": dtype, "device": _CPU})
         elif len(args) == 1 and type(args[0]) in (list, tuple, range) and _plain_numbers(args[0]):
-            self.numbers.escape_all(site, args)
+            self.basics.numbers.escape_all(site, args)
             self.nodes.one_node.apply(site, torch.tensor, (list(args[0]),), {"dtype": dtype, "device": _CPU})
-        elif len(args) == 1 and self.arrays.is_plain_array(args[0]):
+        elif len(args) == 1 and self.basics.arrays.is_plain_array(args[0]):
             self.from_array(site, args[0], dtype)
         elif len(args) == 1 and is_a(args[0], torch.Tensor) and cls is torch.Tensor:
             self.nodes.one_node.apply(site, torch.ops.aten.alias.default, args, {})
@@ -62,12 +51,7 @@ class Constructors(Tracker):
         parameter = cls is torch.nn.Parameter
         given = dict(zip(("data", "requires_grad"), args, strict=False)) | kwargs
         leaf = given.get("requires_grad", parameter)
-        if (
-            self.ledger.ops.op_depth
-            or self.nodes.one_node.active is not None
-            or len(args) > 2
-            or set(given) - {"data", "requires_grad"}
-        ):
+        if self.ledger.ops.op_depth or len(args) > 2 or set(given) - {"data", "requires_grad"}:
             return
         if type(given.get("data")) not in (torch.Tensor, torch.nn.Parameter) or type(leaf) is not bool:
             return
@@ -79,7 +63,7 @@ class Constructors(Tracker):
 
     def from_array(self, site: Any, array: Any, dtype: torch.dtype | None = None) -> None:
         """``torch.from_numpy`` of an array that the region made: its numbers are constants of the graph."""
-        if self.ledger.ops.op_depth or self.nodes.one_node.active is not None or array.size > LARGEST_ARRAY:
+        if self.ledger.ops.op_depth or array.size > LARGEST_ARRAY:
             return
         self.ledger.ops.op_depth += 1  # what this runs is not the program's
         parts = self.journal.contained(array_parts, array)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.fx
@@ -18,9 +18,6 @@ from magpy_core._compat.torch.state_changers import state_changers
 from magpy_core.findings import HERE, Value
 from magpy_core.recording.tracker import Tracker
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Calls
-
 _STATE_CHANGERS = state_changers()
 
 
@@ -28,7 +25,6 @@ _STATE_CHANGERS = state_changers()
 class Modes(Tracker):
     """Handlers of torch's context managers."""
 
-    calls: Calls
     _autocast: list[torch.fx.Node] = field(default_factory=list, init=False)
 
     def state_changed(self, frame: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -17,16 +17,10 @@ from magpy_core.findings import HERE
 from magpy_core.opgraph.calls import expecting
 from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operation import Operation
-from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.journal import FAILED
-from magpy_core.recording.numbers import Numbers
-from magpy_core.recording.operator_host import OperatorHost
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Calls, Facts, Nodes
 
 _PASS_IT_IN = "Pass what it reads in as arguments of `apply`."
 _METHODS = ("forward", "backward", "setup_context", "vjp", "jvp", "vmap")
@@ -75,17 +69,11 @@ def applier(cls: Any) -> Callable[..., Any]:
 class OneNode(Tracker):
     """Begins and ends such calls."""
 
-    stack: CallStack
-    numbers: Numbers
-    facts: Facts
-    calls: Calls
-    nodes: Nodes
-    host: OperatorHost
     active: _Applied | None = field(default=None, init=False)
 
     def call_function_class(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``cls.apply(*args)`` is about to run."""
-        if self.ledger.ops.op_depth or self.active is not None:
+        if self.ledger.ops.op_depth:
             return
         for name in _METHODS:
             self.facts.classes.member(cls, name, site)
@@ -97,7 +85,7 @@ class OneNode(Tracker):
             text = f"The autograd.Function `{cls.__name__}` is given a module, which no graph can hold."
             self.journal.refuse_call("MP107", text, hint=_PASS_IT_IN, site=site)
         else:
-            self.numbers.escape_all(site, args)
+            self.basics.numbers.escape_all(site, args)
             self.apply(site, applier(cls), args, {}, checked=True)
 
     def apply(
@@ -105,13 +93,13 @@ class OneNode(Tracker):
     ) -> None:
         """The call about to run is one node of the graph, ``target(*args, **kwargs)``; what runs inside is part of it."""
         self.ledger.ops.op_depth += 1
-        operation = self.host.begin(Operation.prepare, self.ledger.ops, target, args, kwargs)
-        self.stack.torch = None
+        operation = self.basics.host.begin(Operation.prepare, self.ledger.ops, target, args, kwargs)
+        self.basics.stack.torch = None
         if type(operation) is Operation:
             operation.numbers = []  # the node reads them again itself
         self.active = applied = _Applied(target, operation, args, self._effects(), checked, _held(args) if checked else [])
         self.calls.torch.alone = False
-        self.stack.on_return(lambda result: self._returned(applied, result))
+        self.basics.stack.on_return(lambda result: self._returned(applied, result))
 
     def _returned(self, applied: _Applied, result: Any) -> Any:
         self.active = None
@@ -123,7 +111,7 @@ class OneNode(Tracker):
             checked = self.journal.contained(expecting, applied.target, result, not self.ledger.ops.shapes.vary)
             if checked is not FAILED and type(applied.operation) is Operation:
                 applied.operation.target = checked
-        after = self.host.finish(applied.operation, result)
+        after = self.basics.host.finish(applied.operation, result)
         if applied.checked and not self.journal.refused:
             self.journal.contained(self.ledger.ops.shapes.mark_from_data, after)
         self.ledger.ops.op_depth -= 1
@@ -135,13 +123,13 @@ class OneNode(Tracker):
 
     def function_apply(self, frame: Any) -> bool:
         """``Function.apply`` itself: reached without an event (from a library), its node can't be recorded."""
-        if self.active is None and not self.ledger.ops.op_depth and not self.journal.refused:
+        if not self.ledger.ops.op_depth and not self.journal.refused:
             self.journal.refuse("MP107", "A library calls an autograd.Function, where the call can't be recorded.")
         return False
 
     def applied_by_library(self, frame: Any) -> bool:
         """Whether a custom function's own frame starts whose ``apply``, having no frame, was seen by nobody."""
-        if self.active is not None or self.ledger.ops.op_depth or not starts_custom_function(frame.f_code, frame.f_locals):
+        if self.ledger.ops.op_depth or not starts_custom_function(frame.f_code, frame.f_locals):
             return False
         return not self.function_apply(frame)
 

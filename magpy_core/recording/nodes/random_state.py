@@ -6,8 +6,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.utils.checkpoint
@@ -16,21 +15,15 @@ from magpy_core.monitor.positions import past_own_frames
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Nodes
-
 _CHECKPOINT_FILE = torch.utils.checkpoint.__file__
 
 
-@dataclass(eq=False)
 class RandomState(Tracker):
     """Calls of ``torch.random``."""
 
-    nodes: Nodes
-
     def call(self, site: Any, fn: Any) -> None:
         """A function of torch.random: it reads or sets a random stream."""
-        if not self.ledger.ops.op_depth and self.nodes.one_node.active is None:
+        if not self.ledger.ops.op_depth:
             text = f"`torch.{fn.__name__}` reads or sets a random stream inside the region."
             self.journal.refuse_call("MP106", text, site=site)
 

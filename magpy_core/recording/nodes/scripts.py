@@ -4,41 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from magpy_core._compat.torch.dynamo import compiles_for_operators
-from magpy_core._compat.torch.scripts import (
-    ScriptMethod,
-    tracers,
-)
+from magpy_core._compat.torch.scripts import ScriptMethod, tracers
 from magpy_core._compat.torch.torch_state import put_back, set_aside
 from magpy_core.findings import HERE
-from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts, Nodes
 
 
 @dataclass(eq=False)
 class Scripts(Tracker):
     """Calls of scripts; attributes of their modules are guarded."""
 
-    stack: CallStack
-    facts: Facts
-    access: Access
-    nodes: Nodes
     _without_shadow: bool = field(default=False, init=False)
     _without_functions: bool = field(default=False, init=False)
 
     def call(self, site: Any, fn: Any) -> None:
         """What ``torch.jit`` has compiled: refused. Its errors would lose their text in a mode written in Python."""
-        if self.ledger.ops.op_depth or self.nodes.one_node.active is not None:
+        if self.ledger.ops.op_depth:
             return
         self.journal.refuse_compiled_code(f"`{fn.name}`, a torch.jit {'method' if is_a(fn, ScriptMethod) else 'function'},")
         self._without_shadow = self._without_shadow or set_aside(self.ledger.ops.shadow)
-        self.stack.on_return(self._returned)
+        self.basics.stack.on_return(self._returned)
 
     def _returned(self, result: Any) -> Any:
         self.restore_modes()

@@ -10,7 +10,7 @@ import dis
 import functools
 import types
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -19,9 +19,6 @@ from magpy_core.knowledge import policy
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts
 
 _CONSTANTS = (bool, int, float, str, type(None), torch.dtype)
 _DEFINITIONS = (type, types.FunctionType, types.BuiltinFunctionType)
@@ -60,8 +57,6 @@ def _is_of_torch(value: Any) -> bool:
 class UnobservedCode(Tracker):
     """Guards functions that read constants, builtins, torch, pure modules and functions of the same kind."""
 
-    facts: Facts
-    access: Access
     _fitting: dict[int, bool] = field(default_factory=dict, init=False)
 
     def guard(self, fn: Any, site: Any) -> bool:

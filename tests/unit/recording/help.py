@@ -6,6 +6,8 @@ Key type: World.
 from __future__ import annotations
 
 from dataclasses import fields
+from inspect import get_annotations
+from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 from magpy_core.findings import Location, Position, Range
@@ -22,7 +24,7 @@ from magpy_core.recording.facts.functions import Functions
 from magpy_core.recording.facts.roots import Roots
 from magpy_core.recording.facts.unseen import Unseen
 from magpy_core.recording.facts.values import Values
-from magpy_core.recording.groups import Facts
+from magpy_core.recording.groups import Basics, Facts
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Learned, Ledger
 from magpy_core.recording.numbers import Numbers
@@ -59,18 +61,13 @@ class World:
         self.journal = Journal("region", PLACE, self.learned.set_up)
         self.ledger = Ledger(self.learned, scalars, fullgraph)
         self.stack, self.pauses = CallStack(), Pauses(self.journal)
-        self.age, self.arrays = Age(self.ledger, self.journal), Arrays(self.ledger, self.journal)
-        self.decisions = Decisions(self.ledger, self.journal)
-        self.numbers = Numbers(self.ledger, self.journal, self.decisions)
-        self.facts = facts = Facts()
-        facts.roots = Roots(self.ledger, self.journal, self.age, facts)
-        facts.values = Values(self.ledger, self.journal, self.numbers, facts)
-        facts.classes = Classes(self.ledger, self.journal, facts)
-        facts.functions = Functions(self.ledger, self.journal, self.age, facts)
-        facts.contents = Contents(self.ledger, self.journal, self.numbers, facts)
-        facts.unseen = Unseen(self.ledger, self.journal, facts)
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.above: Any = StandIn(self.calls)
+        self.facts = facts = Facts()
+        self.age, self.arrays, self.decisions = self.build(Age), self.build(Arrays), self.build(Decisions)
+        self.numbers = self.build(Numbers)
+        facts.roots, facts.values, facts.classes = self.build(Roots), self.build(Values), self.build(Classes)
+        facts.functions, facts.contents, facts.unseen = self.build(Functions), self.build(Contents), self.build(Unseen)
         facts.texts = self.above.texts
         self.ledger.ops = OperatorGraph(scalars, self.above, {})
 
@@ -101,6 +98,7 @@ class World:
         """A tracker on this world: what it needs is the world's own part of that name, or a stand-in."""
         needed = [f.name for f in fields(cast(Any, kind)) if f.init]
         own = {name: part for name, part in vars(self).items() if name != "calls"} | given
+        own["basics"] = SimpleNamespace(**{name: own.get(name, self.above) for name in get_annotations(Basics)})
         return kind(*(own.get(name, self.above) for name in needed))
 
     def called(self, name: str) -> list[tuple[Any, ...]]:

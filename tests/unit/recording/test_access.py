@@ -15,15 +15,15 @@ from tests.unit.recording.help import World
 
 
 def items(world: World) -> Items:
-    return Items(world.ledger, world.journal, world.numbers, world.arrays, world.facts, world.above)
+    return world.build(Items)
 
 
 def reads(world: World) -> Reads:
-    return Reads(world.ledger, world.journal, world.age, world.arrays, world.facts, world.above, world.above)
+    return world.build(Reads)
 
 
 def globals_of(world: World) -> Globals:
-    return Globals(world.ledger, world.journal, world.facts, world.above)
+    return world.build(Globals)
 
 
 # -- items -------------------------------------------------------------------------------------------------------------

@@ -22,13 +22,11 @@ from tests.unit.recording.help import World, site
 
 
 def torch_calls(world: World) -> TorchCalls:
-    return TorchCalls(world.ledger, world.journal, world.stack, world.facts)
+    return world.build(TorchCalls)
 
 
 def outside(world: World) -> Outside:
-    return Outside(
-        world.ledger, world.journal, world.stack, world.age, world.numbers, world.arrays, world.facts, world.above
-    )
+    return world.build(Outside)
 
 
 @pytest.mark.parametrize(
@@ -42,14 +40,6 @@ def test_a_call_that_the_operator_recorder_missed(fn: Any, codes: list[str]) -> 
     assert world.stack.torch == (None, fn)
     calls.missed()
     assert (world.codes, world.stack.torch) == (codes, None)
-
-
-def test_a_call_that_was_seen_is_no_longer_expected() -> None:
-    world = World()
-    calls = torch_calls(world)
-    calls.expected(None, torch.relu, ())
-    calls.seen()
-    assert world.stack.torch is None
 
 
 @pytest.mark.parametrize(

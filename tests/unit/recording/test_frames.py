@@ -23,17 +23,7 @@ def program() -> None:
 def frames(world: World, importing: bool = False) -> Frames:
     nodes: Any = SimpleNamespace(one_node=SimpleNamespace(applied_by_library=lambda frame: False))
     imports: Any = SimpleNamespace(importing=lambda: importing)
-    handlers: list[Any] = []
-    tracker = Frames.__new__(Frames)
-    known = Frames.__init__.__globals__["_KNOWN"]
-    Frames.__init__.__globals__["_KNOWN"] = {}
-    try:
-        tracker.__init__(  # type: ignore[misc]
-            world.ledger, world.journal, world.pauses, world.facts, world.above, nodes, imports, handlers
-        )
-    finally:
-        Frames.__init__.__globals__["_KNOWN"] = known
-    return tracker
+    return world.build(Frames, nodes=nodes, imports=imports)
 
 
 def frame(fn: Any, **values: Any) -> Any:

@@ -65,7 +65,8 @@ def test_a_logger_that_the_region_changes_is_refused() -> None:
 
 def test_a_traceback_in_a_record_is_refused() -> None:
     world = World()
-    world.build(OutputCalls).log_exception(frame(logging.Logger.exception))
+    names = {"self": LOGGER, "msg": "text", "args": (), "exc_info": True, "kwargs": {}}
+    world.build(OutputCalls).log_call(frame(logging.Logger.exception, **names))
     assert world.codes == ["MP114"]
 
 
