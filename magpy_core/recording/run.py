@@ -32,6 +32,12 @@ class Outcome:
     result: Any = None
     error: BaseException | None = None
 
+    def take(self) -> tuple[BaseException | None, Any]:
+        """Error and result, which are kept no longer: frames that an error's traceback leads to have this object."""
+        taken = self.error, self.result
+        self.error = self.result = None
+        return taken
+
 
 def run(
     recording: Recording, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], outcome: Outcome

@@ -175,29 +175,27 @@ class Region:
             return self.target(*args, **kwargs)
         try:
             try:
-                recording = self._new_recording(args, kwargs)
-            except UnsupportedVersion:
-                raise
+                records = self._is_to_record(args, kwargs)
             except Exception as error:  # the monitor must never take the program down
                 self._monitor_failed(error)
-                recording = None
-            return self.target(*args, **kwargs) if recording is None else self.record(recording, args, kwargs)
+                records = False
+            return self.record(args, kwargs) if records else self.target(*args, **kwargs)
         finally:
             _recording_lock.release()
 
-    def _new_recording(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recording | None:
-        """What the coming call is recorded with, if it is to be recorded."""
+    def _is_to_record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether the coming call is to be recorded; if so, it is known from now on what varies."""
         around = foreign()
         if around:
             text = f"{self.name} was called with {around} active, which would see MagPy's own operations: "
             hint = "Remove it around the call, or compile what is inside."
             self._report("MP106", text + "the call ran as plain Python.", hint)
-            return None
+            return False
         if self.recordings >= self.options.cache_limit:
             self._give_up()
-            return None
+            return False
         self._learn(args, kwargs)
-        return Recording(self.learned, self.id, self.location, self.options.fullgraph)
+        return True
 
     def _give_up(self) -> None:
         changed = f"; last changed: `{self.recompiles[-1].name}`" if self.recompiles else ""
@@ -226,33 +224,37 @@ class Region:
             found = recompile_finding(self, failure, failure in learned, self.recordings, len(others) - 1)
             self.log.causes.append(self.log.add(found))
 
-    def record(self, recording: Recording, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """One monitored run; its result or exception is the caller's."""
         self.recordings += 1
         causes, self.log.causes = self.log.causes, []
         start = time.perf_counter()
         outcome = Outcome()
         try:
-            capture = self.build_capture(run(recording, self.target, args, kwargs, outcome), args, kwargs)
+            capture = self.build_capture(self._run(args, kwargs, outcome), args, kwargs)
             if causes:
                 self.times.costs.recaptured(causes, time.perf_counter() - start, capture)
             if capture is not None and self._backend != "eager":
                 watch(outcome.result, weakref.WeakMethod(self._differentiated_twice))
         except Exception as error:  # the monitor must never take the program down
-            if belongs_to_user(error):
+            if isinstance(error, UnsupportedVersion) or belongs_to_user(error):
                 raise
             self._monitor_failed(error)
             if not outcome.done:
                 return self.target(*args, **kwargs)
-        exception = outcome.error
+        exception, result = outcome.take()
         if exception is not None:
             context = exception.__context__
             try:
                 raise exception
             finally:
                 exception.__context__ = context  # raising it again here set the caller's
-                del exception, outcome, recording  # its traceback has this frame: a cycle would keep all that it leads to
-        return outcome.result
+                del exception  # its traceback has this frame
+        return result
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], outcome: Outcome) -> Recorded:
+        recording = Recording(self.learned, self.id, self.location, self.options.fullgraph)
+        return run(recording, self.target, args, kwargs, outcome)
 
     def build_capture(self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
         """Turn a monitored run into a capture and findings."""

@@ -27,7 +27,7 @@ from tests.unit.engine_pair import outcome, same
 STAGES = ("regions", "capture", "recording", "backends", "replay", "guards", "opgraph", "refgraph", "monitor", "_compat")
 ENTRY = {  # they hold the handlers, and do nothing else
     "ModuleCall.__call__", "Region.__call__", "Region._outermost", "Region.dispatch", "Region._miss", "Region.record",
-    "Region._monitor_failed", "Outcome.__init__", "FastGuard._waiting", "FastGuard._changed",
+    "Region._monitor_failed", "Outcome.__init__", "Outcome.take", "FastGuard._waiting", "FastGuard._changed",
     "OpRecorder.__torch_function__", "ShadowRecorder.__torch_dispatch__", "_record", "_contained",
 }  # fmt: skip
 SHARES = 24
