@@ -162,12 +162,12 @@ assert "SCALE" in capture.guards.code and len(capture.replay.effects) == 3 and c
 
 # The next call: `self.calls` is 1 and the capture is valid for 0, so it misses, and a guard says why. With the counter
 # reset the capture is valid: the same result, the same effects, and no line of `forward` runs.
-(failure,) = capture.guards.explain((x,), {})
+(failure,) = capture.guards.explain((net, x), {})  # a module's call takes the module, too
 print(f"\n   next call: {failure.message}")
 assert (failure.name, failure.old, failure.new) == ("self.calls", "0", "1")
-assert repr(capture.run((x,), {})) == "MISS" and net.calls == 1, "a miss leaves no trace"
+assert repr(capture.run((net, x), {})) == "MISS" and net.calls == 1, "a miss leaves no trace"
 net.calls = 0
-result = capture.run((x,), {})
+result = capture.run((net, x), {})
 assert torch.equal(result["out"], outcome.result["out"]) and result["input"] is x
 assert net.calls == 1 and net.history == [3, 3]
 
@@ -199,7 +199,7 @@ assert len(magpy_core.captures(compiled)) == steady, "a counter costs no capture
 title("8. a guard fails")
 newest = magpy_core.captures(compiled)[0]
 SCALE = 3.0
-(failure,) = [f for f in newest.guards.explain((x,), {}) if f.name == "SCALE"]
+(failure,) = [f for f in newest.guards.explain((fast, x), {}) if f.name == "SCALE"]
 print(f"   {failure.message} (read at line {failure.location.range.start.line + 1 if failure.location else '?'})")
 assert (failure.old, failure.new) == ("2.0", "3.0")
 assert torch.equal(plain(x)["out"], compiled(x)["out"]), "so the call is recorded again, and is right"

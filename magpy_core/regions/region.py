@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from torch import nn
+from torch.nn.parameter import is_lazy
+
 from magpy_core._compat.torch.eval_frame import hide, never_intercept
 from magpy_core._compat.torch.surroundings import foreign
 from magpy_core._compat.versions import UnsupportedVersion
@@ -191,6 +194,8 @@ class Region:
             hint = "Remove it around the call, or compile what is inside."
             self._report("MP106", text + "the call ran as plain Python.", hint)
             return False
+        if args and isinstance(args[0], nn.Module) and any(map(is_lazy, args[0].parameters())):
+            return False  # its first call makes its parameters
         if self.recordings >= self.options.cache_limit:
             self._give_up()
             return False

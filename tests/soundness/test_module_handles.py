@@ -635,7 +635,7 @@ def named_iteration(compiled: Compile) -> Any:
     return names, [type(m).__name__ for m in net.children()], sum(1 for _ in net.modules()), repr(net), dir(net) == dir(net)
 
 
-NEVER_REPLAYED = {"single_dispatch", "hooks_before_and_after_compiling", "own_call_without_modules", "lazy", "lazy_itself"}
+NEVER_REPLAYED = {"single_dispatch", "hooks_before_and_after_compiling", "own_call_without_modules"}
 
 
 def plain(value: Any) -> Any:
