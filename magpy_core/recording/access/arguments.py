@@ -8,30 +8,19 @@ from __future__ import annotations
 import itertools
 import types
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.knowledge.callables import entry
-from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.callees import GETTERS
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts
 
 
 @dataclass(eq=False)
 class Arguments(Tracker):
     """Guards what native code may read of its arguments."""
-
-    numbers: Numbers
-    arrays: Arrays
-    facts: Facts
-    access: Access
-    calls: Calls
 
     def read(self, site: Any, args: Any, kwargs: Any, shallow: int | None = None, *, carry: bool = False) -> None:
         """Native code may read the containers from outside among its arguments: guard their content. ``shallow``: how many
@@ -48,14 +37,14 @@ class Arguments(Tracker):
             v, depth = stack.pop()
             kind = kinds.kind_of(v)
             if kind not in kinds.CONTAINERS or id(v) in seen:
-                self.arrays.memory_read(site, v)
+                self.basics.arrays.memory_read(site, v)
                 self.facts.contents.identified(site, False, v)
                 if kind == kinds.OBJECT:
                     self.facts.classes.special_methods(v, site)
                     if is_a(v, types.SimpleNamespace) and id(v) not in seen:
                         seen.add(id(v))
                         self.access.natives.state_read(v, site)
-                        self.numbers.escape_all(site, vars(v))
+                        self.basics.numbers.escape_all(site, vars(v))
                         stack.extend((x, depth + 1) for x in vars(v).values())
                 elif type(v) is types.FunctionType and id(v) in nodes:
                     self.facts.functions.guard(v)

@@ -11,7 +11,7 @@ import itertools
 import types
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -19,15 +19,11 @@ from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import Callback, Reads, entry
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.recording.call_stack import CallStack, Consumer
+from magpy_core.recording.call_stack import Consumer
 from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, MEMBER
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts
 
 _NATIVE_CALLABLES = (*BUILTIN_FUNCTION, *DESCRIPTOR, functools.partial, type, *GETTERS)
 _MOST_CALLS = 1000  # of one native callback, that are looked at one by one
@@ -65,11 +61,6 @@ def _behind(iterator: Any) -> Iterator[Any]:
 class Callbacks(Tracker):
     """Calls by native code, taken for the calls they come to."""
 
-    stack: CallStack
-    numbers: Numbers
-    facts: Facts
-    access: Access
-    calls: Calls
     consumes: bool = field(default=False, init=False)  # whether native code reads what generators and functions pass to it
     formats: bool = field(default=False, init=False)  # whether it makes text of that
     seen_at: Any = field(default=None, init=False)  # the site of the last native call whose callbacks have been looked at
@@ -143,21 +134,21 @@ class Callbacks(Tracker):
             self.facts.classes.member(type(fn), "__call__", site)
 
     def _native(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        outermost = not self.stack.frames
+        outermost = not self.basics.stack.frames
         if outermost:  # an item read calls a dict's default factory: the read counts as a call
-            self.stack.enter(site, Consumer.KEEPS)
-        call = self.stack.frames[-1]
+            self.basics.stack.enter(site, Consumer.KEEPS)
+        call = self.basics.stack.frames[-1]
         begun = call.returned
         self.calls.dispatch.dispatch(site, fn, args, kwargs)
-        self.numbers.escape_hidden(site)  # what it gives is seen by native code alone
-        self.stack.torch = None
+        self.basics.numbers.escape_hidden(site)  # what it gives is seen by native code alone
+        self.basics.stack.torch = None
         if fn is vars or call.returned is not begun:
             self.unobservable(site, fn)()
         if call.unobserved is not None:
             call.unobserved()  # the result can't become a symbol, so what it follows from is guarded as it is
         call.receive = call.unobserved = None
         if outermost:
-            self.stack.frames.pop()
+            self.basics.stack.frames.pop()
 
     def unobservable(self, site: Any, fn: Any) -> Callable[[], None]:
         """What to do where ``fn``, whose result must be observed, is called by native code."""

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import dis
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from magpy_core.monitor.positions import user_frame
-from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.call_stack import CallStack, Consumer
-from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.call_stack import Consumer
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts
 
 _ITER_METHODS = ("__iter__", "__next__")
 # instructions that take what an iterator yields as it is
@@ -44,13 +39,6 @@ def _consumer() -> str:
 class Flow(Tracker):
     """Handlers of what passes values on."""
 
-    stack: CallStack
-    numbers: Numbers
-    arrays: Arrays
-    facts: Facts
-    access: Access
-    calls: Calls
-
     def iterate(self, site: Any, obj: Any) -> None:
         self.journal.site = site
         self.iterate_value(obj, site)
@@ -65,7 +53,7 @@ class Flow(Tracker):
         node = self.facts.roots.node_for(obj)
         if node is not None and kind in kinds.CONTAINERS:
             self.facts.contents.whole(node, site, values=node.kind != kinds.DICT, carry=carry)
-        elif not self.arrays.memory_read(site, obj) and kind == kinds.OPAQUE and node is not None:
+        elif not self.basics.arrays.memory_read(site, obj) and kind == kinds.OPAQUE and node is not None:
             self.calls.container_calls.read_iterator(obj, site)
 
     def yield_(self, site: Any, value: Any) -> None:
@@ -74,8 +62,8 @@ class Flow(Tracker):
         if held or (self.ledger.scalars and type(value) in kinds.NUMBER_TYPES):
             if _consumer() not in _CARRYING_CONSUMERS or self.access.callbacks.consumes:
                 self.journal.site = site
-                self.numbers.escape_all(site, value)
-                if held and (self.access.callbacks.consumes or self.stack.consumer in (None, Consumer.KEEPS)):
+                self.basics.numbers.escape_all(site, value)
+                if held and (self.access.callbacks.consumes or self.basics.stack.consumer in (None, Consumer.KEEPS)):
                     self.access.arguments.read(site, (value,), {})
         if self.access.callbacks.formats:
             self.facts.texts.formatted(value, site)
@@ -86,7 +74,7 @@ class Flow(Tracker):
         held = kinds.kind_of(value) in kinds.CONTAINERS
         if held or (self.ledger.scalars and type(value) in kinds.NUMBER_TYPES):
             opcode = _consumer()
-            consumer_kind = self.stack.consumer or Consumer.PYTHON
+            consumer_kind = self.basics.stack.consumer or Consumer.PYTHON
             inspected = self.access.callbacks.selects or self.access.callbacks.consumes
             if opcode.startswith(("CALL", "PRECALL")):
                 passed = consumer_kind is Consumer.PYTHON or (consumer_kind is Consumer.PASSES and not inspected)
@@ -96,7 +84,7 @@ class Flow(Tracker):
                 passed = opcode in _PASSING_OPCODES and site.code.co_name not in _CONVERSIONS
             if not passed:
                 self.journal.site = site
-                self.numbers.escape_all(site, value)
+                self.basics.numbers.escape_all(site, value)
                 if held:  # native code looks into what it is given
                     self.access.arguments.read(site, (value,), {})
 
@@ -113,21 +101,21 @@ class Flow(Tracker):
         self.journal.site = site
         if kinds.kind_of(iterable) != kinds.DICT:
             if site.opname == "SET_UPDATE":
-                self.numbers.escape_all(site, iterable)
+                self.basics.numbers.escape_all(site, iterable)
             self.iterate_value(iterable, site, carry=site.opname != "SET_UPDATE")
         elif (node := self.facts.roots.node_for(iterable)) is not None:
             self.facts.contents.whole(node, site, carry=True)
 
     def hashed(self, site: Any, key: Any) -> None:
         self.journal.site = site
-        self.numbers.escape_all(site, key)
+        self.basics.numbers.escape_all(site, key)
         self.facts.contents.identified(site, False, key)
 
     def match(self, site: Any, subject: Any) -> None:
         self.journal.site = site
         self.facts.contents.type_of(subject, site)
-        self.arrays.memory_read(site, subject)
-        self.numbers.escape_all(site, subject)
+        self.basics.arrays.memory_read(site, subject)
+        self.basics.numbers.escape_all(site, subject)
         if (node := self.facts.roots.node_for(subject)) is not None:
             self.facts.contents.whole(node, site)
         if kinds.kind_of(subject) == kinds.OBJECT:
@@ -137,7 +125,7 @@ class Flow(Tracker):
         self.journal.site = site
         if is_a(value, torch.Tensor):
             return
-        self.numbers.escape_all(site, value)
+        self.basics.numbers.escape_all(site, value)
         self.access.arguments.read(site, (value,), {})
         self.facts.texts.formatted(value, site)
         if kinds.kind_of(value) == kinds.OBJECT:

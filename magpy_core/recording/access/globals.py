@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import types
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.positions import current_globals
@@ -14,9 +14,6 @@ from magpy_core.refgraph import lookup
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts
-
 _BUILTINS = vars(builtins)
 
 
@@ -24,8 +21,6 @@ _BUILTINS = vars(builtins)
 class Globals(Tracker):
     """Handlers of globals."""
 
-    facts: Facts
-    access: Access
     _of_code: dict[types.CodeType, dict[str, Any]] = field(default_factory=dict, init=False)
     _sites_read: set[Any] = field(default_factory=set, init=False)
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import collections
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import hashing, kinds, lookup, natives
@@ -20,18 +18,10 @@ from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts
-
 
 @dataclass(eq=False)
 class Items(Tracker):
     """Handlers of item reads."""
-
-    numbers: Numbers
-    arrays: Arrays
-    facts: Facts
-    access: Access
 
     def item_read(self, site: Any, obj: Any, key: Any) -> None:
         self.journal.site = site
@@ -40,8 +30,8 @@ class Items(Tracker):
     def read(self, obj: Any, key: Any, site: Any) -> None:
         if is_a(obj, torch.Tensor):
             return
-        self.numbers.escape_all(site, key)
-        if self.arrays.memory_read(site, obj):
+        self.basics.numbers.escape_all(site, key)
+        if self.basics.arrays.memory_read(site, obj):
             return
         for part in (key.start, key.stop, key.step) if type(key) is slice else (key,):
             if kinds.kind_of(part) == kinds.OBJECT:

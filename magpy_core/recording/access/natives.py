@@ -11,21 +11,17 @@ import operator
 import re
 import types
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.printing import printable
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import instance_dict, odd_dict, slot_names
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts
 
 _DEEP_FIELD = re.compile(r"\{[^{}:!]*[.[]")  # of a format string: a field by its path, also one inside a specification
 _STATE_HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__")
@@ -34,11 +30,6 @@ _STATE_HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs_ex_
 @dataclass(eq=False)
 class Natives(Tracker):
     """Attribute reads by native code, taken for the reads they come to."""
-
-    numbers: Numbers
-    facts: Facts
-    access: Access
-    calls: Calls
 
     def state_read(self, obj: Any, site: Any) -> None:
         """All attributes of an object are read at once (``object.__reduce_ex__``)."""

@@ -5,23 +5,17 @@ from __future__ import annotations
 import types
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
-from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.callees import is_copying
-from magpy_core.recording.decisions import Decisions
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts
 
 _VALUES = frozenset({int, float, complex, str, bytes})
 _FIXED_TRUTH = (types.FunctionType, types.ModuleType, type)
@@ -36,24 +30,18 @@ def _arithmetic(site: Any) -> Any:
 class Operators(Tracker):
     """Handlers of operators."""
 
-    numbers: Numbers
-    decisions: Decisions
-    arrays: Arrays
-    facts: Facts
-    access: Access
-
     def binary(self, site: Any, lhs: Any, rhs: Any) -> None:
         if type(lhs) in kinds.NUMBER_TYPES and type(rhs) in kinds.NUMBER_TYPES:
-            if self.numbers.carries((lhs, rhs), {}):
+            if self.basics.numbers.carries((lhs, rhs), {}):
                 self.journal.site = site
-                self.numbers.escape_raising(_arithmetic(site), (lhs, rhs), site)
+                self.basics.numbers.escape_raising(_arithmetic(site), (lhs, rhs), site)
             return
         self.journal.site = site
-        if self.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
+        if self.basics.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             self.facts.classes.operands(site, lhs, rhs)
             return
         into_text = site.name == "%" and is_a(lhs, str)
-        self.numbers.escape_all(site, *(v for v in (lhs, rhs) if into_text or type(v) in kinds.NUMBER_TYPES))
+        self.basics.numbers.escape_all(site, *(v for v in (lhs, rhs) if into_text or type(v) in kinds.NUMBER_TYPES))
         in_place = site.name is not None and site.name.endswith("=")
         if in_place and kinds.kind_of(lhs) in kinds.CONTAINERS:
             self.access.writes.counted(lhs)
@@ -82,36 +70,36 @@ class Operators(Tracker):
                 self.facts.texts.formatted(v, site)
 
     def binary_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
-        if self.arrays._plain and (self.arrays.is_plain_array(lhs) or self.arrays.is_plain_array(rhs)):
-            self.arrays.operator_result((lhs, rhs), result)
-        if not self.numbers.carries((lhs, rhs), {}):
+        if self.basics.arrays._plain and (self.basics.arrays.is_plain_array(lhs) or self.basics.arrays.is_plain_array(rhs)):
+            self.basics.arrays.operator_result((lhs, rhs), result)
+        if not self.basics.numbers.carries((lhs, rhs), {}):
             return result
-        return self.numbers.computed(site, _arithmetic(site), (lhs, rhs), result)
+        return self.basics.numbers.computed(site, _arithmetic(site), (lhs, rhs), result)
 
     def unary(self, site: Any, value: Any) -> None:
-        self.arrays.memory_read(site, value)
+        self.basics.arrays.memory_read(site, value)
         if kinds.kind_of(value) == kinds.OBJECT:
             self.facts.classes.special_methods(value, site)
 
     def unary_result(self, site: Any, value: Any, result: Any) -> Any:
-        if not self.numbers.carries((value,), {}):
+        if not self.basics.numbers.carries((value,), {}):
             return result
-        return self.numbers.computed(site, UNARY.get(site.name or ""), (value,), result)
+        return self.basics.numbers.computed(site, UNARY.get(site.name or ""), (value,), result)
 
     def compare(self, site: Any, lhs: Any, rhs: Any) -> None:
         if type(lhs) in kinds.NUMBER_TYPES and type(rhs) in kinds.NUMBER_TYPES:
-            if self.numbers.carries((lhs, rhs), {}):
+            if self.basics.numbers.carries((lhs, rhs), {}):
                 self.journal.site = site
                 fn, scalars = COMPARE[site.name or "=="], self.ledger.scalars
                 outcome = fn(lhs, rhs)
                 sym = scalars.call(fn, (scalars.get(lhs) or lhs, scalars.get(rhs) or rhs), outcome)
-                self.decisions.decide(sym, outcome, "compare", site)
+                self.basics.decisions.decide(sym, outcome, "compare", site)
             return
         self.journal.site = site
-        if self.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
+        if self.basics.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             self.facts.classes.operands(site, lhs, rhs)
             return
-        self.numbers.escape_all(site, lhs, rhs)
+        self.basics.numbers.escape_all(site, lhs, rhs)
         self.facts.contents.identified(site, is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED), lhs, rhs)
         for v in (lhs, rhs):
             kind = kinds.kind_of(v)
@@ -127,7 +115,7 @@ class Operators(Tracker):
     def is_(self, site: Any, lhs: Any, rhs: Any) -> None:
         if type(lhs) in _VALUES and type(rhs) is type(lhs):
             self.journal.site = site
-            self.numbers.escape_all(site, lhs, rhs)
+            self.basics.numbers.escape_all(site, lhs, rhs)
             if not is_copying(site) and not all(self.known_identity(v, site) for v in (lhs, rhs)):
                 # whether two equal values are one object is not a function of anything a guard watches
                 self.journal.refuse("MP103", f"{HERE} compares two `{type(lhs).__name__}` values by identity.", site=site)
@@ -158,8 +146,8 @@ class Operators(Tracker):
         if is_a(container, torch.Tensor):
             return
         self.journal.site = site
-        self.arrays.memory_read(site, item, container)
-        self.numbers.escape_all(site, item, () if type(container) is dict else container)
+        self.basics.arrays.memory_read(site, item, container)
+        self.basics.numbers.escape_all(site, item, () if type(container) is dict else container)
         kind = kinds.kind_of(container)
         if kind == kinds.OBJECT or (kind in kinds.CONTAINERS and kinds.is_heap_type(type(container))):
             self.facts.classes.member(type(container), "__contains__", site)
@@ -189,10 +177,10 @@ class Operators(Tracker):
             sym = self.ledger.scalars.get(value) if self.ledger.scalars else None
             if sym is not None:
                 self.journal.site = site
-                self.decisions.decide(self.ledger.scalars.call(bool, (sym,), bool(value)), bool(value), "truth", site)
+                self.basics.decisions.decide(self.ledger.scalars.call(bool, (sym,), bool(value)), bool(value), "truth", site)
             return
         self.journal.site = site
-        self.arrays.memory_read(site, value)
+        self.basics.arrays.memory_read(site, value)
         kind = kinds.kind_of(value)
         if kind in kinds.CONTAINERS:
             node = self.facts.roots.node_for(value)

@@ -9,7 +9,7 @@ import threading
 import types
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -18,8 +18,6 @@ from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.callables import LRU_CACHE
-from magpy_core.recording.age import Age
-from magpy_core.recording.arrays import Arrays
 from magpy_core.recording.callees import DESCRIPTOR, GETTERS
 from magpy_core.recording.facts.values import Slot
 from magpy_core.recording.tracker import Tracker
@@ -28,9 +26,6 @@ from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict, odd_dict, slot_value, swap_entry
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts, Nodes
 
 WRAPPERS = (property, functools.cached_property, staticmethod, classmethod, LRU_CACHE)
 """Objects around functions that a program may give attributes, or another ``__doc__``."""
@@ -45,12 +40,6 @@ _POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # 
 @dataclass(eq=False)
 class Reads(Tracker):
     """Handlers of attribute and cell reads."""
-
-    age: Age
-    arrays: Arrays
-    facts: Facts
-    access: Access
-    nodes: Nodes
 
     def raw_attr(self, obj: Any, name: str, site: Any) -> None:
         """``object.__getattribute__(obj, name)``: the default lookup, whatever Python overrides say."""
@@ -70,7 +59,7 @@ class Reads(Tracker):
     def cell_read(self, site: Any, cell: Any) -> None:
         node = self.refgraph.node(cell)
         if node is None:
-            self.age.assume_internal(cell)  # cells from outside come with their function
+            self.basics.age.assume_internal(cell)  # cells from outside come with their function
             return
         self.journal.site = site
         value = cell_value(cell)
@@ -109,7 +98,7 @@ class Reads(Tracker):
     def attr(self, obj: Any, name: str, site: Any) -> None:
         """``obj.name`` is about to be read."""
         tp = type(obj)
-        if tp.__module__ == "numpy" and kinds.holds_memory(tp) and self.arrays.memory_read(site, obj):
+        if tp.__module__ == "numpy" and kinds.holds_memory(tp) and self.basics.arrays.memory_read(site, obj):
             return
         if tp in weakref.ProxyTypes or is_a(obj, torch.futures.Future):
             self.journal.refuse("MP111", f"{HERE} reads {a_type(obj)}, whose state other code can change.", site=site)

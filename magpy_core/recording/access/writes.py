@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import types
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -14,9 +14,6 @@ from torch import nn
 from magpy_core._compat.torch.tensor_guards import mode_depth
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.age import Age
-from magpy_core.recording.arrays import Arrays
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
@@ -26,19 +23,11 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import Snapshot
 from magpy_core.replay.ir import MadeInside
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Facts
-
 
 @dataclass(eq=False)
 class Writes(Tracker):
     """Handlers of writes and deletions."""
 
-    age: Age
-    numbers: Numbers
-    arrays: Arrays
-    facts: Facts
-    access: Access
     events: int = field(default=0, init=False)
     existing: set[int] | None = field(default=None, init=False)  # ids of what the region had made when a checkpoint began
 
@@ -148,7 +137,7 @@ class Writes(Tracker):
             kind = "class" if is_a(obj, type) else "function"
             text = f"`{name}` is set on the {kind} `{obj.__qualname__}`, which replay can't repeat yet."
             hint = "Keep the value on an instance or in a global variable."
-            self.age.only_inside.setdefault(id(obj), (obj, MadeInside("MP110", text, hint=hint), site))
+            self.basics.age.only_inside.setdefault(id(obj), (obj, MadeInside("MP110", text, hint=hint), site))
 
     def _object_attr(self, obj: Any, name: str, site: Any, value: Any, deleted: bool, native: bool) -> None:
         tp = type(obj)
@@ -222,10 +211,10 @@ class Writes(Tracker):
         self.journal.site = site
         if is_a(obj, torch.Tensor):
             return
-        self.numbers.escape_all(site, key)
+        self.basics.numbers.escape_all(site, key)
         if kinds.holds_memory(type(obj)):
-            self.numbers.escape_all(site, value)  # native memory takes the exact number
-            self.arrays.memory_read(site, obj, value)
+            self.basics.numbers.escape_all(site, value)  # native memory takes the exact number
+            self.basics.arrays.memory_read(site, obj, value)
         if kinds.kind_of(obj) == kinds.OPAQUE and self.refgraph.node(obj) is not None:
             text = f"{HERE} writes an item of {a_type(obj)} that existed before the region; replay can't repeat that."
             self.journal.refuse("MP110", text, site=site)
@@ -248,7 +237,7 @@ class Writes(Tracker):
 
     def item_delete(self, site: Any, obj: Any, key: Any) -> None:
         self.journal.site = site
-        self.numbers.escape_all(site, key)
+        self.basics.numbers.escape_all(site, key)
         node = self.before_write(obj, site)
         if node is not None and node.kind == kinds.DICT:
             self.access.items.dict_key(node, key, site)
@@ -260,7 +249,7 @@ class Writes(Tracker):
         self.counted(cell)
         node = self.refgraph.node(cell)
         if node is None:
-            self.age.assume_internal(cell)
+            self.basics.age.assume_internal(cell)
             return
         self.journal.site = site
         self.slot_written(node, "set_cell", None, value, site)

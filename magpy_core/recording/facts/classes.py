@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import types
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -17,9 +17,6 @@ from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import class_lookup
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Facts
 
 _OF_TYPES = frozenset({"__dict__", "__weakref__", "__doc__", "__module__"})
 _PLAIN_NAMES = frozenset({"__call__", "__doc__", "__module__", "__name__", "__class__", "__dict__", "__init_subclass__"})
@@ -45,7 +42,6 @@ def _belongs_elsewhere(raw: Any) -> bool:
 class Classes(Tracker):
     """Guards class lookups, special methods and metaclasses."""
 
-    facts: Facts
     _shapes: set[type] = field(default_factory=set, init=False)
     _special: set[type] = field(default_factory=set, init=False)
     _tensor_classes: set[type] = field(default_factory=set, init=False)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import hashing, kinds, natives
@@ -16,9 +15,6 @@ from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Facts
 
 _HELD = kinds.CONTAINERS - {kinds.DICT}
 _ITEM = {kinds.LIST: "list_item", kinds.DICT: "dict_item"}  # kinds of sources; "item" for others
@@ -40,8 +36,6 @@ class VaryingLength:
 class Contents(Tracker):
     """Guards the content of dicts, sets, lists, tuples and deques."""
 
-    numbers: Numbers
-    facts: Facts
     # whether a dict or a set may be looked into again, by id of its node
     _pure_keys: dict[int, bool] = field(default_factory=dict, init=False)
 
@@ -125,7 +119,7 @@ class Contents(Tracker):
         content = node.snapshot.content if node.snapshot is not None else None
         if node.contents_read and values:
             if not carry:
-                self.numbers.escape_all(site, obj if content is None else content)
+                self.basics.numbers.escape_all(site, obj if content is None else content)
             return
         if node.kind == kinds.SET:
             entry = tuple(natives.elements(obj)) if node.snapshot is None else node.snapshot.order

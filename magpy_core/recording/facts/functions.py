@@ -5,20 +5,16 @@ from __future__ import annotations
 import inspect
 import types
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magpy_core.findings import Unsupported
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.policy import module_of
-from magpy_core.recording.age import Age
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Facts
 
 _FUNCTION_TEXTS = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 _FUNCTION_PARTS = frozenset({"__defaults__", "__code__"})
@@ -30,8 +26,6 @@ _HIDDEN_PARTS = frozenset({"__closure__", "__globals__", "__dict__", "__builtins
 class Functions(Tracker):
     """Guards functions that are called or looked into."""
 
-    age: Age
-    facts: Facts
     _guarded: set[int] = field(default_factory=set, init=False)
     # of functions whose calls or guards say which they are
     known_codes: set[types.CodeType] = field(default_factory=set, init=False)
@@ -105,9 +99,9 @@ class Functions(Tracker):
             self.attributes(fn)  # what is read of it is seen
         elif name in _HIDDEN_PARTS:
             text = f"`{name}` of a function is read; the monitor can't watch what is reached through it."
-            self.age.only_inside.setdefault(id(fn), (fn, Unsupported("MP111", text), site))
+            self.basics.age.only_inside.setdefault(id(fn), (fn, Unsupported("MP111", text), site))
         elif not lookup.missing(lookup.class_lookup(types.FunctionType, name)[0]):
-            if (node := self.refgraph.node(fn)) is not None and id(fn) not in self.age.only_inside:
+            if (node := self.refgraph.node(fn)) is not None and id(fn) not in self.basics.age.only_inside:
                 self._read_field(fn, node, name, site)
         elif (table := self.attributes(fn)) is not None:
             now = fn.__dict__.get(name, ABSENT)
@@ -123,8 +117,8 @@ class Functions(Tracker):
         """The node of the attributes of a function from outside; None for one that the region made."""
         known = self._attributes.get(id(fn))
         if known is None:
-            self.age._young = None
-            known = self._attributes[id(fn)] = (fn, bool(self.age.is_made_inside(fn)))
+            self.basics.age._young = None
+            known = self._attributes[id(fn)] = (fn, bool(self.basics.age.is_made_inside(fn)))
         if known[1]:
             return None
         return self.refgraph.add(fn.__dict__, self.sources.make("dict", self.facts.roots.const_root(fn).source, None))

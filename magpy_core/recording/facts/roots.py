@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.age import Age
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
 
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Facts
-
 
 @dataclass(eq=False)
 class Roots(Tracker):
     """Nodes by identity."""
-
-    age: Age
-    facts: Facts
 
     def const_root(self, obj: Any, label: str | None = None) -> Node:
         """An external node for an object whose identity is already fixed by other guards (a class, module or function)."""
@@ -50,7 +43,7 @@ class Roots(Tracker):
             if kind == kinds.IDENTITY:
                 return self.const_root(obj)
             if kind in kinds.MUTABLE:
-                self.age.assume_internal(obj)
+                self.basics.age.assume_internal(obj)
         return node
 
     def globals_root(self, g: dict[str, Any]) -> Node:

@@ -9,21 +9,17 @@ import collections
 import sys
 import types
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.recording.facts.classes import _CLASS_NAMES
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Calls, Facts
 
 _MOST_IN_TEXT = 10_000  # containers in what becomes text
 
@@ -36,11 +32,6 @@ def numpy_print_options() -> str:
 @dataclass(eq=False)
 class Texts(Tracker):
     """Guards what `str`, `repr` and formatting read."""
-
-    numbers: Numbers
-    facts: Facts
-    access: Access
-    calls: Calls
 
     def formatted(self, value: Any, site: Any) -> None:
         """Native code makes text of ``value`` and of what is in it: the default repr of an object shows its address."""
@@ -55,7 +46,7 @@ class Texts(Tracker):
                 if is_a(obj, BaseException):
                     self.names_in_error(obj)
                 todo += (shown := obj.args if is_a(obj, BaseException) else tuple(vars(obj).values()))
-                self.numbers.escape_all(site, shown)
+                self.basics.numbers.escape_all(site, shown)
             self.fields_in_text(obj, site)
             if (type(obj).__module__ or "").partition(".")[0] == "numpy":
                 self.calls.outside.setting_read(site, numpy_print_options, (), numpy_print_options())

@@ -12,15 +12,12 @@ import gc
 import inspect
 import types
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import ABSENT, cell_value
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Facts
 
 # Made where they run, without defaults.
 _IN_PLACE = frozenset({"<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"})
@@ -39,8 +36,6 @@ def _closes_over(fn: types.FunctionType, held: dict[str, Any]) -> bool:
 @dataclass(eq=False)
 class Unseen(Tracker):
     """Finds the functions of unannounced frames, and guards them."""
-
-    facts: Facts
 
     def called(self, frame: Any) -> None:
         """A frame starts whose code no call or guard has named so far."""

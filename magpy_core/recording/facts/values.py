@@ -10,21 +10,17 @@ import types
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magpy_core._compat.cpython.layout import native_state
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import hashing, kinds
 from magpy_core.refgraph.fields import instance_dict, swap_entry
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.source import Source
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Facts
 
 
 @dataclass(frozen=True)
@@ -47,9 +43,6 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 class Values(Tracker):
     """Guards values by what they are."""
 
-    numbers: Numbers
-    facts: Facts
-
     def read(
         self, source: Source, value: Any, site: Any, store: Slot | None = None, *, to_program: bool = False,
         exact: bool = False,
@@ -70,7 +63,7 @@ class Values(Tracker):
                 sym = self.ledger.scalars.get(value)
                 if sym is not None:
                     if exact:
-                        self.numbers.escape(sym, site)
+                        self.basics.numbers.escape(sym, site)
                     return value
                 if exact or (store is None and not to_program):
                     self.ledger.learned.exact.add(source.path)
