@@ -15,7 +15,7 @@ from typing import Any
 
 from magpy_core.findings import Finding, Report
 from magpy_core.runner import bootstrap
-from magpy_core.runner.launch import Program, RunHandle
+from magpy_core.runner.handle import Program, RunHandle
 from magpy_core.runner.protocol import Message
 from magpy_core.runner.request import Kind, Outcome, RunRequest
 
