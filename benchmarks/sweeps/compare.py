@@ -104,7 +104,8 @@ def _tensors(value: Any, depth: int, seen: set[int]) -> Iterator[torch.Tensor]:
 
 def _state(module: nn.Module) -> dict[str, Any]:
     """Parameters, buffers and plain attributes of every submodule."""
-    hidden = {"_modules", "_parameters", "_buffers", "_is_torch_compile"}  # the last is torch.compile's own mark
+    # the last two are what torch.compile and we leave in a module
+    hidden = {"_modules", "_parameters", "_buffers", "_is_torch_compile", "_compiled_call_impl"}
     state: dict[str, Any] = {"state_dict": _frozen(dict(module.state_dict()))}
     for name, part in module.named_modules():
         for key, value in vars(part).items():
