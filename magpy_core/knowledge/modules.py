@@ -54,12 +54,12 @@ MODULES: dict[str, Module] = {
         Module(Verdict.PURE),
         "math", "cmath", "itertools", "_sre", "unicodedata", "binascii", "_contextvars", "enum", "copy", "copyreg",
         "_decimal", "fractions", "_statistics", "zlib", "_collections_abc", "textwrap", "difflib", "_opcode", "_ast",
-        "array", "_blake2", "_md5", "_sha1", "_sha256", "_sha512", "_sha2", "_hashlib", "_csv", "_pickle", "marshal",
+        "array", "_blake2", "_md5", "_sha1", "_sha256", "_sha512", "_sha2", "_hashlib", "_pickle", "marshal",
     ),
     **_alike(Module(Verdict.PURE, fills_arguments=True), "_heapq", "_bisect"),
     **_alike(
         Module(Verdict.PURE, stateless=True),
-        "struct", "_struct", "re", "operator", "functools", "_functools", "types", "typing", "_typing", "_abc", "_json",
+        "struct", "_struct", "re", "operator", "functools", "_functools", "types", "typing", "_typing", "_json",
         "string", "_string", "collections",
     ),
     **_alike(Module(Verdict.PURE, stateless=True, fills_arguments=True), "_operator", "_collections"),
@@ -77,6 +77,7 @@ MODULES: dict[str, Module] = {
         Module(Verdict.IO, _OF_PROCESS, host=True),
         "posix", "nt", "_socket", "socket", "select", "_ssl", "_posixsubprocess", "mmap", "fcntl",
     ),
+    "_abc": Module(Verdict.PURE, {"get_cache_token": Verdict.HOST}, stateless=True),
     "sys": Module(Verdict.HOST, _PURE_SYS),
     **_alike(Module(Verdict.IO), "io", "_io"),
 }  # fmt: skip

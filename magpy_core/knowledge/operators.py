@@ -89,6 +89,7 @@ REFUSED: dict[str, str] = {
     "register_hook": _GRADIENT, "retain_grad": _GRADIENT, "set_": _NEW_TENSOR, "resize_": _NEW_TENSOR,
     "resize_as_": _NEW_TENSOR, "share_memory_": _OUTSIDE, "pin_memory": _OUTSIDE, "register_multi_grad_hook": "",
     "register_post_accumulate_grad_hook": "", "__deepcopy__": "", "as_subclass": "", "_make_subclass": "",
+    "is_coalesced": "Call `coalesce()`: it gives the tensor itself if that is coalesced.",
     "sparse_resize_": "", "module_load": "", "_set_grad_fn": "",
 }  # fmt: skip
 
@@ -102,7 +103,7 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("nbytes", Fact.METADATA_ATTRIBUTE | Fact.LAYOUT_READ),
     ("requires_grad", Fact.METADATA_ATTRIBUTE | Fact.KEEPS_LAYOUT),
     ("""
-        __hash__ dim element_size get_device has_names is_coalesced is_complex is_conj is_contiguous is_distributed
+        __hash__ dim element_size get_device has_names is_complex is_conj is_contiguous is_distributed
         is_floating_point is_inference is_neg is_signed ndimension type_as_
      """, Fact.METADATA_CALL),
     ("is_non_overlapping_and_dense is_same_size", Fact.METADATA_CALL | Fact.LAYOUT_READ),

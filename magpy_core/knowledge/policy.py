@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any, TypeGuard
 
-from magpy_core._compat.cpython.layout import is_heap_type
+from magpy_core._compat.cpython.layout import bound_object, is_heap_type
 from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.modules import MODULES, UNKNOWN_MODULE, Module, Verdict
 
@@ -44,6 +44,8 @@ def dotted_name(fn: Any) -> str:
     if not module:
         owner = getattr(fn, "__self__", None)
         module = owner.__name__ if _is_module(owner) else type(owner).__module__
+    if type(fn) is types.BuiltinFunctionType and bound_object(fn) is None:
+        return f"{module}.{fn.__name__}"
     name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None) or type(fn).__name__
     return f"{module}.{name}"
 

@@ -7,6 +7,7 @@ Key type: Arrays.
 from __future__ import annotations
 
 import contextvars
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +29,11 @@ def memory_owner(array: Any) -> Any:
         array = under
 
 
+def numpy_errors() -> str:
+    """What NumPy does where a number is divided by zero, overflows, ..."""
+    return repr(sys.modules["numpy"].geterr())
+
+
 @dataclass(eq=False)
 class Arrays(Tracker):
     """Which memory may be used."""
@@ -40,6 +46,8 @@ class Arrays(Tracker):
         and memory that a tensor shares."""
         for value in values:
             tp, outside = type(value), self.refgraph.node(value) is not None
+            if kinds.is_numpy_value(tp):
+                self.calls.outside.setting_read(site, numpy_errors, (), numpy_errors())
             if not kinds.holds_memory(tp):
                 if tp is contextvars.Context or (outside and (tp in kinds.DICT_VIEWS or policy.keeps_state(tp))):
                     self.journal.refuse(

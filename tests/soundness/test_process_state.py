@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import abc
+import collections.abc
+import csv
 import gc
 import os
 import queue
@@ -15,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.utils._pytree as pytree
 
 import magpy_core
 
@@ -44,7 +48,58 @@ ASKED: dict[str, tuple[Callable[[], Any], Callable[[int], Any]]] = {
         lambda: torch._C._is_multithreading_enabled(),
         lambda i: torch.autograd.set_multithreading_enabled(bool(i % 2)),
     ),
+    "view tracking": (torch._C._is_view_replay_enabled, lambda i: torch._C._set_view_replay_enabled(bool(i % 2))),
+    "forward-mode": (torch._C._is_fwd_grad_enabled, lambda i: torch._C._set_fwd_grad_enabled(bool(i % 2))),
+    "the JIT's optimiser": (
+        torch._C._get_graph_executor_optimize,
+        lambda i: torch._C._set_graph_executor_optimize(bool(i % 2)),
+    ),
+    "the JIT's inlining": (
+        torch._C._jit_get_inline_everything_mode,
+        lambda i: torch._C._jit_set_inline_everything_mode(bool(i % 2)),
+    ),
+    "profiler": (torch._C._autograd._profiler_enabled, lambda i: PROFILER.step(bool(i % 2))),
+    "errors of NumPy": (np.geterr, lambda i: np.seterr(over="raise" if i % 2 else "warn")),
+    "errors of NumPy, there": (lambda: _divided(), lambda i: np.seterr(divide="raise" if i % 2 else "ignore")),
+    "fields of csv": (csv.field_size_limit, lambda i: csv.field_size_limit(1000 + i)),
+    "dialects of csv": (csv.list_dialects, lambda i: csv.register_dialect(f"own{i}", delimiter="|")),
+    "pytrees": (lambda: len(pytree.tree_leaves(Pair(1, 2))), lambda i: _register_pair(i)),
+    "subclasses": (lambda: len(type.__subclasses__(Held)), lambda i: KEPT.append(type("Sub", (Held,), {}))),
+    "classes of abc": (abc.get_cache_token, lambda i: collections.abc.Sized.register(type("Own", (), {}))),
 }
+KEPT: list[Any] = []
+
+
+class Pair:
+    def __init__(self, a: int, b: int) -> None:
+        self.a, self.b = a, b
+
+
+def _register_pair(call: int) -> None:
+    pytree.SUPPORTED_NODES.pop(Pair, None)
+    if call % 2:
+        pytree._private_register_pytree_node(Pair, lambda p: ([p.a, p.b], None), lambda parts, _: Pair(*parts))
+
+
+def _divided() -> str:
+    try:
+        return str(np.float64(1) / np.float64(0))
+    except FloatingPointError as error:
+        return str(error)
+
+
+class Profiler:
+    """Switched on and off between calls."""
+
+    running: Any = None
+
+    def step(self, on: bool) -> None:
+        if self.running is not None:
+            self.running.__exit__(None, None, None)
+        self.running = torch.autograd.profiler.profile().__enter__() if on else None
+
+
+PROFILER = Profiler()
 
 
 def _autocast_product() -> torch.Tensor:
@@ -56,6 +111,7 @@ def _autocast_product() -> torch.Tensor:
 def put_back() -> Iterator[None]:
     limit, interval, enabled = sys.getrecursionlimit(), sys.getswitchinterval(), gc.isenabled()
     thresholds, folder, options = gc.get_threshold(), os.getcwd(), np.get_printoptions()
+    errors = np.geterr()
     longest, dtype = reprlib.aRepr.maxlist, torch.get_autocast_dtype("cpu")
     yield
     sys.setrecursionlimit(limit)
@@ -70,6 +126,14 @@ def put_back() -> Iterator[None]:
     torch.autograd.set_detect_anomaly(False)
     torch.autograd.set_multithreading_enabled(True)
     torch.set_warn_always(False)
+    torch._C._set_view_replay_enabled(False)
+    torch._C._set_fwd_grad_enabled(True)
+    torch._C._set_graph_executor_optimize(True)
+    torch._C._jit_set_inline_everything_mode(False)
+    PROFILER.step(False)
+    np.seterr(**errors)
+    csv.field_size_limit(131072)
+    pytree.SUPPORTED_NODES.pop(Pair, None)
 
 
 @pytest.mark.parametrize("what", ASKED)
@@ -123,6 +187,16 @@ def test_objects_whose_state_no_attribute_shows(what: str) -> None:
         if call >= 3:
             change(thing, call)
         assert compiled(torch.ones(2), thing)[1] == ask(thing), f"call {call}"
+
+
+def _sparse(i: int) -> torch.Tensor:
+    return torch.sparse_coo_tensor(torch.tensor([[0, i % 2]]), torch.ones(2), (2,))
+
+
+def test_whether_a_sparse_tensor_is_coalesced() -> None:
+    compiled = magpy_core.compile(lambda x, s: (x * 2, s.is_coalesced()), backend="eager")
+    for s in (_sparse(0), _sparse(0), _sparse(0), _sparse(0).coalesce(), _sparse(1)._coalesced_(True)):
+        assert compiled(torch.ones(2), s)[1] == s.is_coalesced()
 
 
 def test_the_collector_stays_as_the_region_leaves_it() -> None:

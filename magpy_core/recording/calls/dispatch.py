@@ -9,13 +9,14 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.cpython.layout import bound_object
 from magpy_core._compat.torch.function_apply import applied_class
 from magpy_core._compat.torch.scripts import SCRIPTED
 from magpy_core._compat.torch.surroundings import watched
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.opgraph.functions import reads_setting
+from magpy_core.opgraph.functions import reads_state
 from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, consumer_of, number_read_from
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
@@ -41,8 +42,9 @@ class Dispatch(Tracker):
         self.dispatch(site, fn, args, kwargs or {})
         if self.ledger.ops.op_depth and self.basics.stack.torch is not None:
             self.calls.torch.inside_node(fn)
-        if self.basics.stack.torch is not None and not self.basics.stack.expects and reads_setting(fn) and not kwargs:
-            self.calls.outside.expect_setting(site, fn, args)
+        if self.basics.stack.torch is not None and not self.basics.stack.expects and reads_state(fn, args) and not kwargs:
+            self.basics.stack.torch = None
+            self.calls.outside.expect_setting(site, fn, args, refuses=True)
 
     def call_result(self, site: Any, result: Any) -> Any:
         """The call at ``site`` has returned ``result``; gives what the program gets."""
@@ -137,7 +139,7 @@ class Dispatch(Tracker):
             self.basics.arrays.mark_shared(args[0])
         elif fn.__name__ == "from_numpy" and not self.ledger.ops.op_depth:
             self.basics.arrays.refuse_outside(site)
-        elif owner is None or is_a(owner, types.ModuleType):
+        elif bound_object(fn) is None:
             self.calls.native.call(site, fn, args, kwargs)
         elif is_a(owner, torch.Tensor):
             self.basics.stack.torch = (site, fn)

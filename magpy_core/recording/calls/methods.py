@@ -30,6 +30,9 @@ class MethodCalls(Tracker):
         if name == "__getattribute__" and args and is_a(args[0], str):
             self.access.reads.raw_attr(obj, args[0], site)
             return
+        if name == "__subclasses__":
+            self.calls.outside.host_call(site, fn, Verdict.UNKNOWN)
+            return
         if name in ("__init__", "__init_subclass__", "__new__", "__class__") and kind == kinds.OBJECT:
             return
         if kind in (kinds.SCALAR, kinds.IDENTITY):

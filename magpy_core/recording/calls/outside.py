@@ -19,6 +19,7 @@ from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.opgraph.functions import opaque_hint, opaque_read
+from magpy_core.recording.arrays import numpy_errors
 from magpy_core.recording.calls.native import CALLBACKS
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
@@ -26,7 +27,7 @@ from magpy_core.refgraph.draws import is_hidden
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
 
-_SETTINGS = (bool, int, float, str, type(None), torch.dtype)
+_PLAIN_STATE = (bool, int, float, str, type(None), torch.dtype)
 _OF_LOCKS = frozenset({
     "__enter__", "__exit__", "_acquire_restore", "_is_owned", "_recursion_count", "_release_save", "acquire", "acquire_lock",
     "locked", "locked_lock", "release", "release_lock",
@@ -42,20 +43,23 @@ class Outside(Tracker):
     # context variables set, with their entry value
     _context_entry: dict[int, tuple[Any, Any, Any]] = field(default_factory=dict, init=False)
 
-    def setting_read(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> None:
-        """A setting of torch was read: the capture holds while it is the same."""
-        if type(result) not in _SETTINGS or any(type(a) not in _SETTINGS for a in args):
-            return
+    def setting_read(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> bool:
+        """A setting of torch was read: the capture holds while it is the same. Whether a guard can tell."""
+        if type(result) not in _PLAIN_STATE or any(type(a) not in _PLAIN_STATE for a in args):
+            return False
         if (fn, args) not in self._settings:
             self._settings.add((fn, args))
             root = self.facts.roots.const_root(fn, f"torch's {fn.__name__.removeprefix('_')}").source
             self.refgraph.read(self.sources.make("setting", root, args), guard.EQUAL, result, site)
+        return True
 
-    def expect_setting(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
-        """A setting is about to be read: its value is guarded."""
+    def expect_setting(self, site: Any, fn: Any, args: tuple[Any, ...], *, refuses: bool = False) -> None:
+        """A setting is about to be read: its value is guarded. ``refuses``: one that can't be ends in a refusal."""
 
         def receive(result: Any) -> Any:
-            self.setting_read(site, fn, args, result)
+            if not self.setting_read(site, fn, args, result) and refuses:
+                self.basics.stack.torch = (site, fn)
+                self.calls.torch.missed()
             return result
 
         self.basics.stack.expect(receive, self.access.callbacks.unobservable(site, fn))
@@ -85,6 +89,7 @@ class Outside(Tracker):
         if known and policy.is_pure_numpy(fn) and self._plain((*args, *kwargs.values())):
             self.basics.numbers.escape_all(site, args, kwargs)
             self.access.arguments.read(site, args, kwargs)
+            self.setting_read(site, numpy_errors, (), numpy_errors())
             self.basics.stack.expect(self._array_made)
         elif not (policy.is_pure_numpy(fn) and self.basics.arrays.memory_read(site, owner, *args, *kwargs.values())):
             self.host_call(site, fn, policy.verdict(fn))

@@ -12,13 +12,14 @@ import torch
 
 from magpy_core.findings import HERE, Value
 from magpy_core.knowledge import policy
-from magpy_core.opgraph.functions import STATE_READ_PREFIXES
+from magpy_core.opgraph.functions import COVERED_READS
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
 _QUIET_TORCH = frozenset({
     "_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic", "handle_torch_function", "Size",
-    "device", "dtype", "finfo", "iinfo", "is_storage", "_add_docstr", "unset_lazy", "_log_api_usage_once", "annotate",
+    "device", "dtype", "finfo", "iinfo", "is_storage", "_add_docstr", "unset_lazy", "_log_api_usage_once",
+    "_log_api_usage_metadata", "annotate",
     "is_scripting", "record_function", "_record_function_enter_new", "_record_function_exit", "promote_types", "result_type",
     "can_cast", "broadcast_shapes", "_disabled_torch_function_impl", "compiled_with_cxx11_abi", "_unset_dispatch_mode",
     "parse_schema", "_infer_size", "_set_grad_enabled", "_can_use_flash_attention", "_is_flash_attention_available",
@@ -37,7 +38,7 @@ class TorchCalls(Tracker):
         site, fn = self.basics.stack.torch
         self.basics.stack.torch = None
         name = getattr(fn, "__name__", type(fn).__name__)
-        if name.startswith(STATE_READ_PREFIXES) or name in _QUIET_TORCH or is_a(fn, type):
+        if name in COVERED_READS or name in _QUIET_TORCH or is_a(fn, type):
             return
         self.journal.refuse(
             "MP106",
