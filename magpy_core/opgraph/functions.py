@@ -45,8 +45,9 @@ COVERED_READS = frozenset(
     """.split()
     # what stays the same in a process
     + """
-        _get_accelerator _get_privateuse1_backend_name _get_all_dtypes _get_operation_overload _get_schema _jit_get_operation
-        _jit_get_schemas_for_operator _jit_get_all_schemas _get_custom_class_python_wrapper
+        _accelerator_getAccelerator _get_accelerator _get_all_dtypes _get_custom_class_python_wrapper
+        _get_operation_overload _get_privateuse1_backend_name _get_schema _jit_get_all_schemas _jit_get_operation
+        _jit_get_schemas_for_operator
     """.split()
 )
 

@@ -58,6 +58,9 @@ _SETTINGS = (
 _SETTERS = {name: getattr(torch._C, name, None) for name in _SETTINGS}  # not every torch has all of them
 
 
+SET_SAVED_TENSORS_HOOKS: Any = torch._C._autograd._push_saved_tensors_default_hooks
+
+
 def changes_setting(fn: Any) -> bool:
     """Whether a function changes a setting of torch's backends (``torch.backends.cudnn.flags(...)``), which no object
     shows: they are kept in C++."""

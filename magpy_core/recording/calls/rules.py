@@ -18,8 +18,10 @@ from typing import Any, Protocol
 
 import torch
 
+from magpy_core._compat.torch.state_changers import SET_SAVED_TENSORS_HOOKS
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
+from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.monitor.record import as_set
@@ -147,6 +149,12 @@ class Rules(Tracker):
     def rule_setattr(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) >= 2 and is_a(args[1], str):
             self.access.writes.attr(args[0], args[1], site, *args[2:3], deleted=fn is delattr)
+
+    @rule(SET_SAVED_TENSORS_HOOKS)
+    def rule_saved_tensors_hooks(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not args or policy.module_of(args[0]) != "torch.utils.checkpoint":  # checkpoints are recorded as such
+            text = f"{HERE} sets hooks of saved tensors, which no graph can hold."
+            self.journal.refuse("MP106", text, hint="Set them around the region.", site=site)
 
     @rule(id, hash)
     def rule_id(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:

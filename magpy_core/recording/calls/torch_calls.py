@@ -22,7 +22,9 @@ _QUIET_TORCH = frozenset({
     "_log_api_usage_metadata", "annotate",
     "is_scripting", "record_function", "_record_function_enter_new", "_record_function_exit", "promote_types", "result_type",
     "can_cast", "broadcast_shapes", "_disabled_torch_function_impl", "compiled_with_cxx11_abi", "_unset_dispatch_mode",
-    "parse_schema", "_infer_size", "_set_grad_enabled", "_can_use_flash_attention", "_is_flash_attention_available",
+    "parse_schema", "_group_tensors_by_device_and_dtype", "_pop_saved_tensors_default_hooks",
+    "_saved_tensors_hooks_get_disabled_error_message", "_saved_tensors_hooks_disable", "_saved_tensors_hooks_enable",
+    "_infer_size", "_set_grad_enabled", "_can_use_flash_attention", "_is_flash_attention_available",
 })  # fmt: skip
 
 
