@@ -33,6 +33,14 @@ def _closes_over(fn: types.FunctionType, held: dict[str, Any]) -> bool:
     return all(held.get(name, ABSENT) is cell_value(cell) for name, cell in cells)
 
 
+def _methods(first: Any, code: types.CodeType) -> list[types.FunctionType]:
+    """The functions of this code among the methods of an object's class, or of the class itself."""
+    classes = [k for cls in (type(first), first) if is_a(cls, type) for k in cls.__mro__ if kinds.is_heap_type(k)]
+    raws = [raw for k in dict.fromkeys(classes) for raw in k.__dict__.values()]
+    functions = (raw.__func__ if is_a(raw, (staticmethod, classmethod)) else raw for raw in raws)
+    return [fn for fn in functions if type(fn) is types.FunctionType and fn.__code__ is code]
+
+
 @dataclass(eq=False)
 class Unseen(Tracker):
     """Finds the functions of unannounced frames, and guards them."""
@@ -46,6 +54,8 @@ class Unseen(Tracker):
         if any(type(o) is types.FunctionType and o.__code__ is code for o in gc.get_objects(0)):
             return  # the region has made it
         found = [o for o in gc.get_referrers(code) if type(o) is types.FunctionType and o.__code__ is code]
+        if not found and code.co_argcount:
+            found = _methods(frame.f_locals.get(code.co_varnames[0]), code)
         if not found:
             self.journal.skip_call(f"native code called {code.co_name}, whose function the collector does not list")
             return  # gc.freeze hides what existed

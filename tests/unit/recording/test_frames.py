@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 import torch
 
+import magpy_core
 from magpy_core.recording import verify
 from magpy_core.recording.frames import Frames
+from magpy_core.regions.api import region_of
 from tests.unit.recording.help import World
 
 
@@ -69,3 +71,16 @@ def test_a_function_that_the_collector_does_not_list_can_not_be_guarded() -> Non
     finally:
         gc.unfreeze()
     assert world.journal.skip_reason is not None and "program" in world.journal.skip_reason
+
+
+def test_a_method_that_the_collector_does_not_list_is_found_in_its_class() -> None:
+    compiled = magpy_core.compile(
+        lambda x: x * len([v for v in (x, 1) if isinstance(v, torch.nn.Parameter)]), backend="eager"
+    )
+    gc.freeze()
+    try:
+        for _ in range(3):
+            compiled(torch.ones(2))
+    finally:
+        gc.unfreeze()
+    assert region_of(compiled).hits == 2
