@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
+from magpy_core._compat.torch.state_changers import SET_SAVED_TENSORS_HOOKS
 from magpy_core.knowledge.modules import Verdict
 
 LRU_CACHE: Any = type(functools.lru_cache(lambda: None))
@@ -125,7 +126,7 @@ CALLABLES: dict[Callable[..., Any], Entry] = {
     # the world outside
     input: _IO, open: _IO, breakpoint: _IO, exec: _HOST, eval: _HOST, compile: _HOST, globals: _HOST, __import__: _UNKNOWN,
     os.fspath: _PURE, io.text_encoding: _PURE, sys.getrecursionlimit: _RULE, sys.getswitchinterval: _RULE,
-    gc.isenabled: _RULE, gc.enable: _RULE, gc.disable: _RULE,
+    SET_SAVED_TENSORS_HOOKS: _RULE, gc.isenabled: _RULE, gc.enable: _RULE, gc.disable: _RULE,
 }  # fmt: skip
 _BY_ID = {id(fn): known for fn, known in CALLABLES.items()}
 

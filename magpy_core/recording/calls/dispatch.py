@@ -16,7 +16,7 @@ from magpy_core._compat.torch.surroundings import watched
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.opgraph.functions import reads_state
+from magpy_core.knowledge.torch_functions import reads_state
 from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, consumer_of, number_read_from
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup

@@ -12,20 +12,9 @@ import torch
 
 from magpy_core.findings import HERE, Value
 from magpy_core.knowledge import policy
-from magpy_core.opgraph.functions import COVERED_READS
+from magpy_core.knowledge.torch_functions import COVERED_READS, HARMLESS
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
-
-_QUIET_TORCH = frozenset({
-    "_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic", "handle_torch_function", "Size",
-    "device", "dtype", "finfo", "iinfo", "is_storage", "_add_docstr", "unset_lazy", "_log_api_usage_once",
-    "_log_api_usage_metadata", "annotate",
-    "is_scripting", "record_function", "_record_function_enter_new", "_record_function_exit", "promote_types", "result_type",
-    "can_cast", "broadcast_shapes", "_disabled_torch_function_impl", "compiled_with_cxx11_abi", "_unset_dispatch_mode",
-    "parse_schema", "_group_tensors_by_device_and_dtype", "_pop_saved_tensors_default_hooks",
-    "_saved_tensors_hooks_get_disabled_error_message", "_saved_tensors_hooks_disable", "_saved_tensors_hooks_enable",
-    "_infer_size", "_set_grad_enabled", "_can_use_flash_attention", "_is_flash_attention_available",
-})  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -40,7 +29,7 @@ class TorchCalls(Tracker):
         site, fn = self.basics.stack.torch
         self.basics.stack.torch = None
         name = getattr(fn, "__name__", type(fn).__name__)
-        if name in COVERED_READS or name in _QUIET_TORCH or is_a(fn, type):
+        if name in COVERED_READS or name in HARMLESS or is_a(fn, type):
             return
         self.journal.refuse(
             "MP106",
