@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import queue
@@ -52,24 +53,33 @@ def _autocast_product() -> torch.Tensor:
         return torch.ones(2, 2) @ torch.ones(2, 2)
 
 
-@pytest.fixture(autouse=True)
-def put_back() -> Iterator[None]:
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """The state that ``ASKED`` changes is put back at the end."""
     limit, interval, enabled = sys.getrecursionlimit(), sys.getswitchinterval(), gc.isenabled()
     thresholds, folder, options = gc.get_threshold(), os.getcwd(), np.get_printoptions()
     longest, dtype = reprlib.aRepr.maxlist, torch.get_autocast_dtype("cpu")
-    yield
-    sys.setrecursionlimit(limit)
-    sys.setswitchinterval(interval)
-    (gc.enable if enabled else gc.disable)()
-    gc.set_threshold(*thresholds)
-    os.chdir(folder)
-    np.set_printoptions(**options)
-    torch.set_printoptions(profile="default")
-    reprlib.aRepr.maxlist = longest
-    torch.set_autocast_dtype("cpu", dtype)
-    torch.autograd.set_detect_anomaly(False)
-    torch.autograd.set_multithreading_enabled(True)
-    torch.set_warn_always(False)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+        sys.setswitchinterval(interval)
+        (gc.enable if enabled else gc.disable)()
+        gc.set_threshold(*thresholds)
+        os.chdir(folder)
+        np.set_printoptions(**options)
+        torch.set_printoptions(profile="default")
+        reprlib.aRepr.maxlist = longest
+        torch.set_autocast_dtype("cpu", dtype)
+        torch.autograd.set_detect_anomaly(False)
+        torch.autograd.set_multithreading_enabled(True)
+        torch.set_warn_always(False)
+
+
+@pytest.fixture(autouse=True)
+def put_back() -> Iterator[None]:
+    with kept():
+        yield
 
 
 @pytest.mark.parametrize("what", ASKED)
