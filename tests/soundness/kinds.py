@@ -164,8 +164,8 @@ def lives(table: str, rng: random.Random, batch: Batch) -> None:
         if line := differs(numbers):
 
             def shorter(numbers: Numbers = numbers, line: str = line) -> str:
-                short = shortest(numbers, lambda some: differs(some) is not None)  # noqa: B023
-                return f"{text(short)}\n\n{differs(short) or line}"  # noqa: B023
+                short = shortest(numbers, lambda some: differs(some) is not None)
+                return f"{text(short)}\n\n{differs(short) or line}"
 
             batch.differs(f"{text(numbers)}\n\n{line}", shorter)
 
@@ -255,7 +255,9 @@ def module_handles(rng: random.Random, batch: Batch) -> None:
         steps = modules.drawn(rng)
         batch.case(modules.command(steps))
         if line := modules.handled(steps):
-            batch.differs(f"{modules.command(steps)}\n\n{line}", lambda steps=steps, line=line: modules.shortened(steps, line))  # type: ignore[misc]
+            batch.differs(
+                f"{modules.command(steps)}\n\n{line}", lambda steps=steps, line=line: modules.shortened(steps, line)
+            )  # type: ignore[misc]
 
 
 @quiet
