@@ -1,8 +1,8 @@
-"""The search with a bound: ``python -m tests.soundness.search --minutes M [--seed S] [--jobs N] [--kind NAME] [--results DIR]``.
+"""The search with a bound: ``python -m tests.soundness.search --minutes M [--seed S] [--jobs N] [--kind NAME]``.
 
-Every kind of case (``kinds.py``) has its turn, a batch of a few seconds, until the time is over. A batch runs in a process of
-its own: a case that crashes or hangs is a difference, and the search goes on. At the end: cases, calls and differences of each
-kind, and each difference, shortened, in a file of its own. A difference is a program to add to the corpus.
+Every kind of case (``kinds.py``) has its turn, a batch of a few seconds, until the time is over. A batch runs in a process
+of its own: a case that crashes or hangs is a difference, and the search goes on. At the end it prints the cases, calls and
+differences of each kind; each difference, shortened, is kept in a file (``--results DIR``), to be added to the corpus.
 Exit status: 0 nothing differs, 1 something does, 2 the tool broke. Key types: Worker, Count; key functions: search, main.
 """
 

@@ -211,8 +211,8 @@ OPS: dict[str, Callable[[Shared, int], None]] = {
     for op in (
         count_under_a_lock, count_in_try_and_finally, count_in_a_lock_taken_twice, count_under_a_condition,
         entry_under_a_lock, tensor_under_a_lock, append_within_a_semaphore, append, append_twice,
-        append_to_a_full_deque, append_and_pop, add_to_a_set, draw_a_number, own_entry, own_entry_removed, own_group, own_tally,
-        own_slot, own_attribute, own_object, own_part_of_a_tensor, keep_a_tensor, put_in_a_queue, put_and_get,
+        append_to_a_full_deque, append_and_pop, add_to_a_set, draw_a_number, own_entry, own_entry_removed, own_group,
+        own_tally, own_slot, own_attribute, own_object, own_part_of_a_tensor, keep_a_tensor, put_in_a_queue, put_and_get,
         local_of_the_thread, context_variable, batches_under_a_lock,
     )
 }  # fmt: skip

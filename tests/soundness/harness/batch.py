@@ -1,7 +1,7 @@
 """Batches of the search: one kind's cases for a few seconds, in a process of their own, and what they tell of themselves.
 
-A case is told before it runs, so that what the process dies of has a name. A difference is told as it was found and once more
-when it is shorter, so that a process that is stopped while it shortens has lost nothing. Key types: Batch, Kind.
+A case is told before it runs, so that what the process dies of has a name. A difference is told as it was found and once
+more when it is shorter, so that a process that is stopped while it shortens has lost nothing. Key types: Batch, Kind.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHORTENING = 10.0  # seconds
 
 @dataclass(frozen=True)
 class Kind:
-    """What the search tries in turn. ``run(rng, batch)`` begins cases until the batch is over; ``missing`` says why it can't."""
+    """What the search tries in turn. ``run(rng, batch)`` begins cases until the batch is over; ``missing``: why it can't."""
 
     name: str
     run: Callable[[random.Random, Batch], None]
@@ -39,7 +39,7 @@ class Batch:
 
     @property
     def over(self) -> bool:
-        return time.monotonic() > self.end
+        return self.cases > 0 and time.monotonic() > self.end
 
     def case(self, text: str) -> None:
         """A case begins; ``text`` repeats it."""
@@ -54,9 +54,9 @@ class Batch:
             self.tell("difference", (self.found, shorter()))
 
 
-def shortest(parts: Sequence[Part], differs: Callable[[Sequence[Part]], bool]) -> list[Part]:
+def shortest(parts: Sequence[Part], differs: Callable[[Sequence[Part]], bool], seconds: float = _SHORTENING) -> list[Part]:
     """As few of the parts, in order, as still differ, or as few as there is time to find."""
-    end = time.monotonic() + _SHORTENING
+    end = time.monotonic() + seconds
     kept = list(parts)
     i = 0
     while i < len(kept) and time.monotonic() < end:
