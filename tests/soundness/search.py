@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import gc
 import multiprocessing
 import os
 import random
@@ -26,6 +27,13 @@ from typing import Any
 
 from tests.soundness.harness.batch import Batch, Kind, count_calls, counted_calls
 
+#: Imported once, and not in each batch: the kinds, and what the first capture of a process imports, which takes seconds.
+_PRELOADED = [
+    "tests.soundness.kinds",
+    "torch.fx.experimental.symbolic_shapes",
+    "torch._functorch.aot_autograd",
+    "torch._dynamo",
+]
 _GRACE = 8.0  # seconds that batches have to finish when the time is over
 _TAIL = 4000  # characters of what a dead process has printed
 
@@ -65,6 +73,7 @@ def work(kind: Kind, seed: str, seconds: float, to: Connection, printed: str) ->
             os.environ["MAGPY_DICT_TAGS"] = "always"
         try:
             count_calls()
+            gc.freeze()  # what is loaded is not looked through with every collection of a case
             kind.run(random.Random(seed), batch)
         except Exception:
             text = traceback.format_exc()
@@ -146,7 +155,7 @@ class Worker:
 def search(kinds: Sequence[Kind], minutes: float, seed: int, jobs: int = 1) -> dict[str, Count]:
     """Batches of all kinds in turn until the time is over: what was done of each."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.soundness.kinds"])  # imported once, not for every batch
+    context.set_forkserver_preload(_PRELOADED)
     counts = {kind.name: Count() for kind in kinds}
     end = time.monotonic() + 60 * minutes
     running: list[Worker] = []

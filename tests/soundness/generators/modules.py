@@ -399,8 +399,8 @@ STEPS: dict[str, Callable[[World], Any]] = {
             last_removed, a_hook_that_removes_itself, parametrizations_removed, cached_parametrizations, class_of_its_own,
             class_and_back, forward_patched, forward_put_back, dict_copied, dict_replaced, child_replaced, child_added,
             child_compiled, wrapped_by_another, called_by_another, deep_copied, replaced_by_its_copy, shallow_copied,
-            pickled, saved, plain_again, called_in_a_thread, called_through_functional_call, trained, weight_changed_in_place,
-            weight_replaced, data_replaced, another_scale, scale_a_parameter, gradients_gone, gradients_zero,
+            pickled, saved, plain_again, called_in_a_thread, called_through_functional_call, trained,
+            weight_changed_in_place, weight_replaced, data_replaced, another_scale, scale_a_parameter, gradients_gone, gradients_zero,
         )
     },
 }  # fmt: skip
