@@ -63,7 +63,7 @@ SHARES = {
     "keys": Share(keys.FAMILY, 193, 7, 2),
     "modes": Share(modes.ENTERED, 23, 3, 3),
     "modes_left": Share(modes.LEFT, 1, 1, 0),
-    "modules": Share(modules.FAMILY, 997, 199, 2),
+    "modules": Share(modules.FAMILY, 2999, 251, 3),
     "natives": Share(natives.FAMILY, 397, 5, 2),
     "numbers": Share(numbers.FAMILY, 331, 17, 2),
     "numbers_of_data": Share(numbers_of_data.FAMILY, 47, 3, 3),

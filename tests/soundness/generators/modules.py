@@ -400,7 +400,8 @@ STEPS: dict[str, Callable[[World], Any]] = {
             class_and_back, forward_patched, forward_put_back, dict_copied, dict_replaced, child_replaced, child_added,
             child_compiled, wrapped_by_another, called_by_another, deep_copied, replaced_by_its_copy, shallow_copied,
             pickled, saved, plain_again, called_in_a_thread, called_through_functional_call, trained,
-            weight_changed_in_place, weight_replaced, data_replaced, another_scale, scale_a_parameter, gradients_gone, gradients_zero,
+            weight_changed_in_place, weight_replaced, data_replaced, another_scale, scale_a_parameter, gradients_gone,
+            gradients_zero,
         )
     },
 }  # fmt: skip
