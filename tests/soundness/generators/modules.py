@@ -387,7 +387,6 @@ STEPS: dict[str, Callable[[World], Any]] = {
     "one parameter requires no grad": lambda w: w.linear().weight.requires_grad_(False) and None,
     "compiled again": lambda w: w.compile(w.net) is w.net,
     "compiled again with a name": lambda w: w.compile(w.net, name="another") is w.net,
-    "compiled again whole": lambda w: w.compile(w.net, fullgraph=True) is w.net,
     "forgotten": lambda w: magpy_core.reset(),
     "under no_grad": called_in(torch.no_grad),
     "under inference mode": called_in(torch.inference_mode),
