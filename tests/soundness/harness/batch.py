@@ -82,7 +82,7 @@ def count_calls() -> None:
         _calls += number > 0
         region.__dict__["calls"] = number
 
-    Region.calls = property(get, put)  # type: ignore[assignment,method-assign]
+    Region.calls = property(get, put)  # type: ignore[assignment]
 
 
 def counted_calls() -> int:
