@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
-import gc
 import multiprocessing
 import os
 import random
@@ -73,7 +72,6 @@ def work(kind: Kind, seed: str, seconds: float, to: Connection, printed: str) ->
             os.environ["MAGPY_DICT_TAGS"] = "always"
         try:
             count_calls()
-            gc.freeze()  # what is loaded is not looked through with every collection of a case
             kind.run(random.Random(seed), batch)
         except Exception:
             text = traceback.format_exc()
