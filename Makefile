@@ -9,6 +9,8 @@ BIN    := $(VENV)/bin
 # The version of CI and of the published figures; any supported one works: make demo TORCH=torch==2.12.0
 TORCH  ?= torch==2.13.0
 JOBS   ?= 2
+# Of the search for differences.
+MINUTES ?= 20
 PYTEST_ARGS ?=
 
 # Tests and examples are measured on two cores; more threads would only compete.
@@ -16,7 +18,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help compiler demo test test-slow test-engine test-version test-stdlib test-gpu lint types format docs bench findings e2e vsix extension clean
+.PHONY: help compiler demo test test-slow test-engine test-version test-stdlib test-gpu soundness lint types format docs bench findings e2e vsix extension clean
 
 help:
 	@echo "make demo       check the character GPT example, then train it compiled"
@@ -24,6 +26,7 @@ help:
 	@echo "make test-gpu   tests on a CUDA device  make e2e       the extension in a real VS Code"
 	@echo "make test-version PYTHON=python3.13 TORCH=torch==2.15.0  the engine's tests on another pair (docs/compatibility.md)"
 	@echo "make test-stdlib    CPython's own tests, with every frame instrumented"
+	@echo "make soundness MINUTES=20   search for differences with a fresh seed (tests/soundness/README.md)"
 	@echo "make lint       ruff, imports, deps     make types     mypy --strict"
 	@echo "make findings   precision and recall of the findings over their corpus"
 	@echo "make bench      speed table and JSON    make docs      run the tour, check the generated pages"
@@ -89,6 +92,10 @@ test-engine: $(VENV)/.dev-ready compiler
 
 test-stdlib: $(VENV)/.dev-ready
 	$(BIN)/python -m tests.soundness.stdlib_fuzz
+
+# Exit status 1: something differs, and is kept in artifacts/soundness; 2: the search itself failed.
+soundness: $(VENV)/.dev-ready
+	$(BIN)/python -m tests.soundness.search --minutes $(MINUTES) --jobs $(JOBS)
 
 test-gpu: $(VENV)/.dev-ready
 	$(BIN)/python -m pytest tests/gpu $(PYTEST_ARGS)

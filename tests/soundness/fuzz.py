@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import sys
 import time
@@ -21,6 +22,7 @@ from typing import Any
 
 import torch
 
+from tests.soundness.harness.batch import shortest
 from tests.soundness.harness.changes import generic_changes
 from tests.soundness.harness.module_changes import ambient_changes
 from tests.soundness.harness.run import Report, Step, run
@@ -61,22 +63,9 @@ def random_schedule(program: Program, rng: random.Random, changes: Changes | Non
     return steps
 
 
-def shortest(steps: Sequence[Step], differs: Callable[[Sequence[Step]], bool]) -> list[Step]:
-    """As few of the steps, in order, as still differ."""
-    kept = list(steps)
-    i = 0
-    while i < len(kept):
-        shorter = kept[:i] + kept[i + 1 :]
-        if shorter and differs(shorter):
-            kept = shorter
-        else:
-            i += 1
-    return kept
-
-
 def tell(report: Report, number: int, steps: Sequence[Step], again: Callable[[Sequence[Step]], Report]) -> None:
     print(f"{report.program.name} (--repeat {report.program.name}:{number}):")
-    short = again(shortest(steps, lambda s: bool(again(s).differences)))
+    short = again(shortest(steps, lambda s: bool(again(s).differences), math.inf))
     for line in [*short.trail, *(short.differences or report.differences)[:5]]:
         print("    " + line[:300])
     print(f"    hits {short.hits_by_call}", flush=True)

@@ -23,7 +23,8 @@ import torch
 from benchmarks.paritybench.stand_ins import import_case_file
 from benchmarks.paritybench.sweep import public_files
 from benchmarks.sweeps.child import Verdict, forked, limit
-from tests.soundness.fuzz import Changes, possible_changes, random_schedule, shortest
+from tests.soundness.fuzz import Changes, possible_changes, random_schedule
+from tests.soundness.harness.batch import shortest
 from tests.soundness.harness.run import Report, Step, run
 from tests.soundness.harness.world import Program, World
 

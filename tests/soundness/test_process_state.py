@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import collections.abc
+import contextlib
 import csv
 import gc
 import os
@@ -107,33 +108,42 @@ def _autocast_product() -> torch.Tensor:
         return torch.ones(2, 2) @ torch.ones(2, 2)
 
 
-@pytest.fixture(autouse=True)
-def put_back() -> Iterator[None]:
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """The state that ``ASKED`` changes is put back at the end."""
     limit, interval, enabled = sys.getrecursionlimit(), sys.getswitchinterval(), gc.isenabled()
     thresholds, folder, options = gc.get_threshold(), os.getcwd(), np.get_printoptions()
     errors = np.geterr()
     longest, dtype = reprlib.aRepr.maxlist, torch.get_autocast_dtype("cpu")
-    yield
-    sys.setrecursionlimit(limit)
-    sys.setswitchinterval(interval)
-    (gc.enable if enabled else gc.disable)()
-    gc.set_threshold(*thresholds)
-    os.chdir(folder)
-    np.set_printoptions(**options)
-    torch.set_printoptions(profile="default")
-    reprlib.aRepr.maxlist = longest
-    torch.set_autocast_dtype("cpu", dtype)
-    torch.autograd.set_detect_anomaly(False)
-    torch.autograd.set_multithreading_enabled(True)
-    torch.set_warn_always(False)
-    torch._C._set_view_replay_enabled(False)
-    torch._C._set_fwd_grad_enabled(True)
-    torch._C._set_graph_executor_optimize(True)
-    torch._C._jit_set_inline_everything_mode(False)
-    PROFILER.step(False)
-    np.seterr(**errors)
-    csv.field_size_limit(131072)
-    pytree.SUPPORTED_NODES.pop(Pair, None)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+        sys.setswitchinterval(interval)
+        (gc.enable if enabled else gc.disable)()
+        gc.set_threshold(*thresholds)
+        os.chdir(folder)
+        np.set_printoptions(**options)
+        torch.set_printoptions(profile="default")
+        reprlib.aRepr.maxlist = longest
+        torch.set_autocast_dtype("cpu", dtype)
+        torch.autograd.set_detect_anomaly(False)
+        torch.autograd.set_multithreading_enabled(True)
+        torch.set_warn_always(False)
+        torch._C._set_view_replay_enabled(False)
+        torch._C._set_fwd_grad_enabled(True)
+        torch._C._set_graph_executor_optimize(True)
+        torch._C._jit_set_inline_everything_mode(False)
+        PROFILER.step(False)
+        np.seterr(**errors)
+        csv.field_size_limit(131072)
+        pytree.SUPPORTED_NODES.pop(Pair, None)
+
+
+@pytest.fixture(autouse=True)
+def put_back() -> Iterator[None]:
+    with kept():
+        yield
 
 
 @pytest.mark.parametrize("what", ASKED)
