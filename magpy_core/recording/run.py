@@ -46,6 +46,7 @@ def run(
     ledger, journal = recording.ledger, recording.journal
     trace, live = None, Live()
     with ExitStack() as at_the_end:
+        at_the_end.callback(_strip, outcome)
         know_accelerator()
         call_args, call_kwargs = enter(ledger, recording.facts, target, args, kwargs)
         at_the_end.callback(_undo, ledger)
@@ -77,8 +78,6 @@ def run(
                 journal.internal_error(error)
             else:
                 outcome.error = error
-        if outcome.error is not None:
-            _strip(outcome.error)
         journal.places.finished()
         ledger.ops.drew_random = not same_streams(random, random_streams())
         if monitor.observer_failure is not None and not journal.aborted:
@@ -124,9 +123,10 @@ def _check(recording: Recording, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         recording.journal.skip_call(f"another thread may have written to {recording.basics.interference.unexplained[0]}")
 
 
-def _strip(error: BaseException) -> None:
-    """Take our own frames off the head of a traceback that goes back to the program."""
-    tb = error.__traceback__
-    while tb is not None and tb.tb_frame.f_code.co_filename == __file__:
-        tb = tb.tb_next
-    error.__traceback__ = tb
+def _strip(outcome: Outcome) -> None:
+    """Take our own frames off the head of the traceback that goes back to the program."""
+    if outcome.error is not None:
+        tb = outcome.error.__traceback__
+        while tb is not None and tb.tb_frame.f_code.co_filename == __file__:
+            tb = tb.tb_next
+        outcome.error.__traceback__ = tb
