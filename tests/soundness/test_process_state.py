@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import abc
-import collections.abc
 import contextlib
 import csv
 import gc
@@ -66,7 +64,6 @@ ASKED: dict[str, tuple[Callable[[], Any], Callable[[int], Any]]] = {
     "dialects of csv": (csv.list_dialects, lambda i: csv.register_dialect(f"own{i}", delimiter="|")),
     "pytrees": (lambda: len(pytree.tree_leaves(Pair(1, 2))), lambda i: _register_pair(i)),
     "subclasses": (lambda: len(type.__subclasses__(Held)), lambda i: KEPT.append(type("Sub", (Held,), {}))),
-    "classes of abc": (abc.get_cache_token, lambda i: collections.abc.Sized.register(type("Own", (), {}))),
 }
 KEPT: list[Any] = []
 
