@@ -211,8 +211,8 @@ def _sequence_changes(old: list[Any], obj: Any) -> list[Change]:
 
 
 def slot_name(key: Any) -> Any:
-    """What stands for a key in a table of slots."""
-    return key if is_a(key, (str, int)) else id(key)
+    """What stands for a key in a table of slots; the table must not run a ``__hash__`` of the program's."""
+    return key if is_a(key, (str, int)) and quiet(key) else id(key)
 
 
 def _by_written_keys(changes: list[Change], forced: Sequence[tuple[str, Any]]) -> None:

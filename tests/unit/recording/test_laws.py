@@ -160,3 +160,30 @@ def test_methods_of_a_metaclass_run_while_recording() -> None:
     recorded, _ = _runs(magpy_core.compile(region, backend="eager"), value)
     assert not plain
     assert recorded["Meta.__hash__"] > 0
+
+
+class CountedNumber(int):
+    hashed = 0
+
+    def __hash__(self) -> int:
+        CountedNumber.hashed += 1
+        return int.__hash__(self)
+
+    __eq__ = int.__eq__
+
+
+@pytest.mark.parametrize(
+    "use", [lambda d, k: d.pop(k), lambda d, k: d.setdefault(k, 3), lambda d, k: d[k], lambda d, k: d.__delitem__(k)]
+)
+def test_a_written_slot_is_noted_without_the_hash_of_its_key(use: Any) -> None:
+    key, counts = CountedNumber(1), []
+    for compiles in (False, True):
+        table = {"a": 1, key: 2}
+
+        def region(x: torch.Tensor, table: Any = table) -> Any:
+            return x * 2, use(table, key)
+
+        CountedNumber.hashed = 0
+        (magpy_core.compile(region, backend="eager") if compiles else region)(torch.ones(1))
+        counts.append(CountedNumber.hashed)
+    assert counts[0] == counts[1]
