@@ -47,9 +47,9 @@ def run(
     trace, live = None, Live()
     with ExitStack() as at_the_end:
         at_the_end.callback(_strip, outcome)
+        at_the_end.callback(_undo, ledger)
         know_accelerator()
         call_args, call_kwargs = enter(ledger, recording.facts, target, args, kwargs)
-        at_the_end.callback(_undo, ledger)
         globals_hold = global_check()
         random = random_streams()
         shadow = ShadowRecorder(ledger.ops, recording.basics.host.unrecorded)

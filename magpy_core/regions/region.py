@@ -245,8 +245,8 @@ class Region:
             if isinstance(error, UnsupportedVersion) or belongs_to_user(error):
                 raise
             self._monitor_failed(error)
-            if not outcome.done:
-                return self.target(*args, **kwargs)
+        if not outcome.done:  # not from in there: what the program raises must have no context of ours
+            return self.target(*args, **kwargs)
         exception, result = outcome.take()
         if exception is not None:
             context = exception.__context__
