@@ -8,6 +8,7 @@ Key type: FastGuard.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,8 @@ class FastGuard:
         self._reads = capture.trace.refgraph.reads
         self._full, self._matches = capture.run, capture.matches
         self._volatile: frozenset[str] = frozenset()
-        self._wait = self._left = 0 if dict_tags.eagerly() else 2
+        self._wait = 0 if dict_tags.eagerly() else 2  # calls before it is armed, and how many of them are left
+        self._left: float = self._wait
         self._level: FirstLevel | None = None
         self._watch: Watch | None = None
         self._hits_before = 0
@@ -51,7 +53,7 @@ class FastGuard:
             try:
                 run = self._arm(args, kwargs)
             except Exception:  # it only saves time: the full guard goes on alone
-                self._disarm(for_good=True)
+                self._left = math.inf
             if run is not None:
                 return run(args, kwargs)
         result = self._full(args, kwargs)
@@ -66,8 +68,9 @@ class FastGuard:
         try:
             if capture is not None and level is not None and watch is not None and not dict_tags.profiling():
                 moved = set() if watch.dead else level.moved(watch, args, kwargs)
+                self._disarm()  # before anything of the program runs: an error of ours is not one of its exceptions
         except Exception:
-            self._disarm(for_good=True)
+            moved, self._left = None, math.inf
         if capture is None or moved is None:
             return self._full(args, kwargs)
         served = capture.hits - self._hits_before >= _SERVED
@@ -78,7 +81,7 @@ class FastGuard:
             self._wait = min(2 * self._wait or 1, _LONGEST) if not dict_tags.eagerly() else 0
             if len(moved) <= _MOST_MOVED:
                 self._volatile |= moved
-        self._disarm()
+        self._left = self._wait
         return result
 
     # -- arming ------------------------------------------------------------------------------------
