@@ -116,7 +116,9 @@ def opaque_read(name: str) -> str:
 
 def opaque_hint(name: str) -> str:
     """What to do instead of one of OPAQUE_READS."""
-    return "Compute with torch, or move what NumPy does out of the region." if name in GIVES_ARRAY else ""
+    if name in GIVES_ARRAY:
+        return "Compute with torch, or move what NumPy does out of the region."
+    return "Read it outside the region, and pass in what follows from it."
 
 
 OUTSIDE_ARRAY = f"{HERE} uses an array from outside, whose memory can change without a trace."

@@ -196,7 +196,8 @@ def _attribute(ops: OperatorGraph, func: Callable[..., Any], name: str, args: tu
     if attr in fns.FIELDS:
         return partial(reads.field, ops, args[0], attr)
     if attr in fns.OPAQUE_READS:
-        raise Unsupported("MP102", f"{HERE} shows Python something of a tensor (`.{attr}`) that no guard can watch.")
+        text = f"{HERE} shows Python something of a tensor (`.{attr}`) that no guard can watch."
+        raise Unsupported("MP102", text, hint=fns.opaque_hint(attr))
     return Operation(ops, func, name, (ops.inputs.node(args[0]), attr), {}, [args[0]])
 
 

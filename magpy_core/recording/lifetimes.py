@@ -23,7 +23,8 @@ class Lifetimes(Tracker):
     def constructed(self, cls: type, args: tuple[Any, ...], site: Any) -> None:
         """What is to happen when an object dies can't be replayed: a replay makes and drops other objects than the run."""
         if kinds.has_finalizer(cls) and not policy.is_host_module(cls.__module__):  # what that does is refused as it does it
-            self.journal.abort(f"A {cls.__name__} is created here; replay can't repeat when its `__del__` runs.", site)
+            text = f"A {cls.__name__} is created here; replay can't repeat when its `__del__` runs."
+            self.journal.abort(text, site, hint="Make it outside the region, or compile what uses it piece by piece.")
         elif issubclass(cls, weakref.ref) and len(args) > 1 and args[1] is not None:
             text = "A weak reference with a callback is created here; replay can't repeat when the callback runs."
             self.journal.abort(text, site)

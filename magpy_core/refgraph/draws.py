@@ -47,6 +47,11 @@ def is_hidden(stream: Any) -> bool:
     return stream is random._inst or (mtrand is not None and stream is mtrand._rand)
 
 
+def is_seed(args: tuple[Any, ...]) -> bool:
+    """Whether a ``random.Random`` made with these, or given them as its seed, draws what follows from them alone."""
+    return len(args) == 1 and type(args[0]) in (int, float, str, bytes)
+
+
 def draw(stream: Any, key: tuple[int, str, tuple[Any, ...], dict[str, Any]], before: list[tuple[Any, Any]]) -> Any:
     """Draw as recorded: ``key`` is (which draw, method, arguments, keyword arguments). ``before`` gets the stream's state
     before its first draw. Raises LookupError when ``stream`` is not such a stream."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 import threading
 import types
 from typing import Any
@@ -15,6 +16,7 @@ from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
+from magpy_core.refgraph.draws import is_seed
 from magpy_core.refgraph.kinds import is_a
 
 _TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and the like
@@ -49,7 +51,8 @@ class ClassCalls(Tracker):
             return
         if kinds.is_heap_type(cls):
             base = policy.native_base(cls)
-            if base is not None and policy.verdict(base) != Verdict.PURE:
+            seeded = cls is random.Random and is_seed(args)  # every call makes it anew
+            if base is not None and policy.verdict(base) != Verdict.PURE and not seeded:
                 self.calls.outside.host_call(site, base, policy.verdict(base))
                 return
             self.facts.classes.shape(cls, site)

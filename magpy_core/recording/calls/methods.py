@@ -61,6 +61,9 @@ class MethodCalls(Tracker):
             self._opaque(site, obj, name, args, kwargs, fn)
         elif not self.basics.arrays.memory_read(site, obj):
             owner = lookup.class_lookup(type(obj), name)[1]
+            if self.calls.outside.own_stream(obj, name, args):
+                self.basics.numbers.escape_all(site, args, kwargs)
+                return
             if owner is not None and policy.is_host_module(owner.__module__):  # random.random, of a hidden generator
                 self.calls.outside.host_call(site, fn, Verdict.HOST)
                 return

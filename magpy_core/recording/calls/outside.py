@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextvars
 import copy
+import random
 import types
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +24,7 @@ from magpy_core.recording.arrays import numpy_errors
 from magpy_core.recording.calls.native import CALLBACKS
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
-from magpy_core.refgraph.draws import is_hidden
+from magpy_core.refgraph.draws import is_hidden, is_seed
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
 
@@ -40,6 +41,9 @@ class Outside(Tracker):
 
     collecting: bool = field(default=True, init=False)  # whether the program has the garbage collector on
     _settings: set[Any] = field(default_factory=set, init=False)  # those that have been read
+    _seeded: dict[int, Any] = field(
+        default_factory=dict, init=False
+    )  # random.Randoms that the region made and seeded, by id
     # context variables set, with their entry value
     _context_entry: dict[int, tuple[Any, Any, Any]] = field(default_factory=dict, init=False)
 
@@ -104,6 +108,14 @@ class Outside(Tracker):
             or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v))
             for v in items
         )
+
+    def own_stream(self, obj: Any, name: str, args: tuple[Any, ...]) -> bool:
+        """Whether this is a random stream that the region made and gave a seed of its own: the same draws at every call."""
+        if type(obj) is random.Random and name == "seed":
+            self._seeded.pop(id(obj), None)
+            if is_seed(args) and self.basics.age.is_made_inside(obj):
+                self._seeded[id(obj)] = obj
+        return id(obj) in self._seeded
 
     def draw(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Numbers are drawn from a random stream; False when it is one of the region's own, or their number is not plain."""

@@ -257,3 +257,73 @@ def region(x):
         if x.sum() > 12:
             raise ValueError("too large")
     return x * torch.rand(3)
+
+
+# === draw_made_inside: calls=6
+seed = 3
+
+
+def region(x):
+    rng = random.Random(seed)
+    picked = rng.sample(range(10), 3)
+    rng.shuffle(picked)
+    return x * rng.random() + picked[0] + rng.gauss(0, 1) + rng.choice("ab").count("a")
+
+
+def change_seed():
+    global seed
+    seed = "four"
+
+
+def change_seed_kind():
+    global seed
+    seed = 2.5
+
+
+# === draw_made_inside_kept: calls=6
+kept = []
+
+
+def region(x):
+    rng = random.Random(5)
+    y = x * rng.random()
+    kept.append(rng)
+    return y, rng.getrandbits(8), [k.random() for k in kept[-1:]]
+
+
+def change_reader():
+    kept.append(kept[0].random())
+    kept.pop()
+
+
+# === draw_made_inside_returned: calls=6
+def region(x):
+    rng = random.Random(5)
+    return x * rng.random(), rng
+
+
+# === draw_seeded_by_the_clock: calls=4
+def region(x):
+    rng = random.Random(5)
+    rng.seed(None)
+    unseeded = random.Random()
+    return x * (0 < rng.random() < 1) + unseeded.random() * 0
+
+
+# === draw_seeded_by_a_varying_number: calls=6
+def region(x, i=[0]):
+    i[0] += 1
+    rng = random.Random(i[0])
+    return x * rng.random()
+
+
+# === draw_of_a_class_of_its_own: calls=4
+class Counting(random.Random):
+    def random(self):
+        self.drawn = getattr(self, "drawn", 0) + 1
+        return super().random()
+
+
+def region(x):
+    rng = Counting(5)
+    return x * rng.random() + rng.drawn
