@@ -13,7 +13,7 @@ import torch.fx
 
 from magpy_core._compat.torch.fx_targets import device_constructors, printable_targets
 from magpy_core._compat.torch.operators import is_recurrent, wrong_here
-from magpy_core.backends.sharing import may_overlap, split_views, written_again
+from magpy_core.backends.sharing import may_overlap, repeated_write, split_views
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph.functions import argument, operator_name
 
@@ -48,7 +48,7 @@ def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
     inputs = dict(zip(gm.graph.find_nodes(op="placeholder"), fakes, strict=True))
     reasons = [_compiled_wrongly(node, inputs) for node in gm.graph.nodes] + [split_views(gm.graph, inputs)]
     if torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in fakes):
-        reasons.append(written_again(gm.graph))
+        reasons.append(repeated_write(gm.graph))
     for reason in filter(None, reasons):
         raise Unsupported("MP902", reason)
 

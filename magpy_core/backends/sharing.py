@@ -9,7 +9,7 @@ Eager saves inputs themselves for the backward pass: that raises if one was writ
 one, and takes the new values where the write isn't counted (running statistics, `.data`). A compiled graph saves the values
 as they were. Results of earlier operations that take part in autograd are left out: they are new at each call.
 
-Key functions: `may_overlap`, `split_views`, `written_again`, `saved_and_written`.
+Key functions: `may_overlap`, `split_views`, `repeated_write`, `saved_and_written`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def split_views(graph: torch.fx.Graph, inputs: dict[torch.fx.Node, Any]) -> str 
     return None
 
 
-def written_again(graph: torch.fx.Graph) -> str | None:
+def repeated_write(graph: torch.fx.Graph) -> str | None:
     """Why a checkpointed part would not write to a tensor from outside it as in eager mode; None if none does."""
     for node in graph.nodes:
         number = node.meta.get(CHECKPOINT)

@@ -149,7 +149,7 @@ class Operation:
         ops.host.annotate(node, result)
         if self.writes_view:
             node.meta[fns.MAY_RAISE] = True
-        ops.values.note_made(result)
+        ops.values.note_result(result)
         self._guard_numbers()
         self._guard_identity(node, result)
         if name in fns.PARTS:
@@ -205,7 +205,7 @@ class Operation:
         """Python sees how many parts there are: not as many as a size that only the graph knows."""
         host, first = self.ops.host, self.tensors[:1]
         if (self.takes_number or self.ops.values.is_shaped_by_data(first)) and type(result) in (tuple, list):
-            text = f"{HERE} gives as many parts as a shape that depends on tensor data says."
+            text = f"{HERE} returns as many parts as a shape says that depends on tensor data."
             host.refuse("MP109", text, site=host.site)
         self.ops.shapes.hold(first)
 

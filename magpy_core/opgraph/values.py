@@ -43,7 +43,7 @@ class Values:
         self._known: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}
         self._shaped_by_data: set[int] = set()
         self._containers: list[Any] = []
-        self._made_bytes = 0  # since the last search for unreachable values
+        self._unsearched = 0  # since the last search for unreachable values
 
     def __contains__(self, tensor: Any) -> bool:
         return id(tensor) in self._known
@@ -70,7 +70,7 @@ class Values:
         for what can't be part of a graph."""
         if is_a(result, torch.Tensor):
             if kinds.kind_of(result) == kinds.TENSOR and type(result) not in (torch.Tensor, torch.nn.Parameter):
-                raise Unsupported("MP106", f"An operation gives a {type(result).__name__}, a tensor subclass.")
+                raise Unsupported("MP106", f"An operation returns a {type(result).__name__}, a tensor subclass.")
             if id(result) not in outside:  # an operation that returns its own input leaves the input's node in force
                 self.add(result, node)
             if from_data:
@@ -87,7 +87,7 @@ class Values:
             or is_a(result, (torch.dtype, torch.device, torch.layout))
             or (is_a(result, (bool, int, float, complex)) and not node.all_input_nodes)
         ):
-            text = f"An operation gives a {type(result).__name__}, which can't be part of an operator graph."
+            text = f"An operation returns a {type(result).__name__}, which can't be part of an operator graph."
             raise Unsupported("MP106", text)
 
     def _bind_parts(
@@ -97,15 +97,15 @@ class Values:
             if is_a(part, _PARTS):
                 self.bind(part, self.graph.call_function(operator.getitem, (node, key)), outside, from_data)
 
-    def note_made(self, result: Any) -> None:
-        self._made_bytes += _made_bytes(result)
+    def note_result(self, result: Any) -> None:
+        self._unsearched += _bytes_of(result)
 
     def release_unreachable(self, outside: Container[int]) -> None:
         """Free the memory of values that the program no longer has, once enough has been made. Eager would have freed it,
         and a model that fits would not fit while it is recorded. What only this table refers to can't be seen again: its
         storage is emptied, and the tensor stays, so that no other object gets its identity. ``outside``: ids to leave alone.
         """
-        if self._made_bytes <= _EVERY and not self.reshaped_leaf:
+        if self._unsearched <= _EVERY and not self.reshaped_leaf:
             return
         unseen = {key for key, count in _references(self._known).items() if count == _OURS and key not in outside}
         in_storage: dict[int, list[torch.Tensor]] = {}
@@ -115,7 +115,7 @@ class Values:
                     tensor.detach_()  # autograd's graph keeps the old shape of a leaf
             if type(tensor) is torch.Tensor and tensor.layout is torch.strided:
                 in_storage.setdefault(tensor.untyped_storage()._cdata, []).append(tensor)
-        self._made_bytes, self.reshaped_leaf = 0, False
+        self._unsearched, self.reshaped_leaf = 0, False
         for tensors in in_storage.values():
             freed = all(id(t) in unseen and tensor_users(t) == 1 for t in tensors)
             if freed and tensors_in_storage(tensors[0]) == len(tensors):
@@ -139,8 +139,8 @@ def _references(values: Mapping[int, tuple[torch.Tensor, Any]]) -> dict[int, int
 _OURS = _references({0: (torch.empty(0), None)})[0]  # of a tensor that is only in such a table
 
 
-def _made_bytes(result: Any) -> int:
+def _bytes_of(result: Any) -> int:
     """Bytes of an operation's result. Views count too: at worst, a search comes too early."""
     if type(result) is torch.Tensor:
         return result.nbytes if result.layout is torch.strided else 0
-    return sum(map(_made_bytes, result)) if type(result) in (tuple, list) else 0
+    return sum(map(_bytes_of, result)) if type(result) in (tuple, list) else 0

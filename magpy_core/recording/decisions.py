@@ -19,7 +19,7 @@ from magpy_core.refgraph.kinds import is_a
 class Decisions(Tracker):
     """Each decision cuts the graph, runs ahead of it as a condition, or is checked after it."""
 
-    _settled: dict[int, Sym] = field(default_factory=dict, init=False)  # numbers that branches made so far have fixed, by id
+    _fixed: dict[int, Sym] = field(default_factory=dict, init=False)  # numbers that branches made so far have fixed, by id
 
     def decide(self, sym: Any, outcome: Any, what: str, site: Any) -> None:
         """The program's path from here on depends on ``sym`` having this outcome."""
@@ -29,7 +29,7 @@ class Decisions(Tracker):
                     self.ledger.learned.exact.add(leaf.payload.path)
             self.refgraph.read(self.sources.const(sym, "outcome of " + sym.describe()), guard.OUTCOME, (sym, outcome), site)
             return
-        if self._is_settled(sym):
+        if self._is_fixed(sym):
             return  # it follows from an earlier decision: the graph is cut there
         last = next(iter(reversed(self.ledger.ops.graph.nodes)), None)
         number = what in ("value", "__index__", "item", "parts")
@@ -40,7 +40,7 @@ class Decisions(Tracker):
         place = self.journal.places.now(site, self.journal.site).location if cut else None
         self.ledger.decisions.append(Decision(sym, outcome, last, site, asserted or self.ledger.fullgraph, condition, place))
         if not asserted or self.ledger.fullgraph:  # an assertion is looked at after the branches behind it
-            self._settled[id(sym)] = sym
+            self._fixed[id(sym)] = sym
         if what == "type":
             return  # nobody needs to know that a number stays one
         read = self.describe_use(sym) if number else self.describe_read(sym)
@@ -69,11 +69,11 @@ class Decisions(Tracker):
             hint, severity = "Use torch.where, or move the decision out of the region.", None
         self.journal.note(code, text, hint=hint, values=values, site=site, severity=severity)
 
-    def _is_settled(self, sym: Any) -> bool:
+    def _is_fixed(self, sym: Any) -> bool:
         """Whether this capture holds for one value of ``sym`` only, by the branches made so far."""
-        if id(sym) in self._settled:
+        if id(sym) in self._fixed:
             return True
-        return sym.kind == "call" and all(self._is_settled(a) for a in sym.args if is_a(a, Sym))
+        return sym.kind == "call" and all(self._is_fixed(a) for a in sym.args if is_a(a, Sym))
 
     def branch(self, sym: Any, outcome: Any, what: str) -> None:
         """From the operator recorder: a tensor's own truth or value decided."""

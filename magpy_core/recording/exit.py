@@ -29,8 +29,8 @@ class Exit(Tracker):
         planner = Planner(self.refgraph, self.ledger.ops, self.ledger.scalars, self.basics.age.is_made_inside)
         planner.constants = self.facts.functions.code_constants()
         planner.error_leaves = self._error_kept
-        planner.change_found = self.basics.interference.look_at
-        plan = planner.plan(result, self.facts.contents.whole_again, self.ledger.outputs, self.ledger.field_writes)
+        planner.change_found = self.basics.interference.check
+        plan = planner.plan(result, self.facts.contents.reread_all, self.ledger.outputs, self.ledger.field_writes)
         self.basics.numbers.restore_shared_ints()
         return plan
 

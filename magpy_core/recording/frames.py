@@ -92,7 +92,7 @@ class Frames(Tracker):
                 called = cls if is_a(raw, property) else raw
                 self.calls.outside.host_call(self.journal.site, called, Verdict.UNKNOWN)
         elif code.co_name == "__enter__" or (is_a(raw, property) and getattr(raw.fget, "__code__", None) is code):
-            self.calls.python.whole_state(first, self.journal.site)
+            self.calls.python.read_state(first, self.journal.site)
 
     def _called_by_library(self) -> bool:
         """contextlib is monitored for the user's context managers, not for those of the torch files that are left alone."""

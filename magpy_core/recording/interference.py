@@ -27,9 +27,9 @@ class Interference:
         now = processor_times()
         return now is None or now != self._before
 
-    def look_at(self, node: Node, change: Change) -> None:
+    def check(self, node: Node, change: Change) -> None:
         """Note ``node`` unless events have shown that the region made this change."""
-        if not any(teller.explains(change) for teller in (node, *self._same_table(node))):
+        if not any(written.explains(change) for written in (node, *self._same_table(node))):
             self.unexplained.append(node.source.describe())
 
     def _same_table(self, node: Node) -> list[Node]:

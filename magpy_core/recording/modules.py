@@ -93,11 +93,11 @@ class ModuleCalls(Tracker):
         name = frame.f_locals.get("name")
         if is_a(module, nn.Module) and is_a(name, str):
             value = frame.f_locals.get("value")
-            self._tables_asked(module, name, self.journal.site)
+            self._guard_absent_names(module, name, self.journal.site)
             self.access.writes.attr(module, name, self.journal.site, value, native=True)
         return False
 
-    def _tables_asked(self, module: nn.Module, name: str, site: Any) -> None:
+    def _guard_absent_names(self, module: nn.Module, name: str, site: Any) -> None:
         """A name that stands for a parameter, a module or a buffer is set in another way, or not at all."""
         node = self.refgraph.node(module)
         if node is not None:

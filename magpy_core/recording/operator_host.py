@@ -146,7 +146,7 @@ class OperatorHost:
     def guard_contents(self, value: Any) -> None:
         node = self.ledger.refgraph.node(value)
         if node is not None:
-            self.facts.contents.whole(node, self.journal.site)
+            self.facts.contents.read_all(node, self.journal.site)
 
     def guard_offset(self, source: Source, value: int) -> None:
         self.facts.values.read(self.sources.make("offset", source, None), value, self.journal.site)

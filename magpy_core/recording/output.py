@@ -89,14 +89,14 @@ class OutputCalls(Tracker):
             self.journal.refuse("MP114", "This log record can't be repeated by replay.")
             return False
         self.basics.numbers.escape_all(self.journal.site, (level,))
-        root = self._asked(logger)
+        root = self._logger_node(logger)
         if frame.f_code is not _LOG and not logger.isEnabledFor(level):
             self.refgraph.read(self.sources.make("logs", root.source, int(level)), guard.EQUAL, False, self.journal.site)
             return False
         self._log_record(logger, level, loc)
         return False
 
-    def _asked(self, logger: logging.Logger) -> Any:
+    def _logger_node(self, logger: logging.Logger) -> Any:
         """The node of a logger whose settings decide what happens: guards check their values at entry."""
         self._loggers.append(logger)
         return self.refgraph.node(logger) or self.facts.roots.const_root(logger, f"logging.getLogger({logger.name!r})")
@@ -111,14 +111,14 @@ class OutputCalls(Tracker):
                     self.journal.refuse("MP114", f"The region logs to `{logger.name}` and changes how that logs.")
                 above = above.parent
 
-    def log_asked(self, frame: Any) -> bool:
+    def is_enabled_for(self, frame: Any) -> bool:
         """``Logger.isEnabledFor``: the answer is guarded, not the cache that holds it."""
         logger, level = frame.f_locals.get("self"), frame.f_locals.get("level")
         if not is_a(logger, logging.Logger) or type(level) is not int:
             return True
         self.basics.pauses.code = frame.f_code
         self.basics.numbers.escape_all(self.journal.site, (level,))
-        node = self._asked(logger)
+        node = self._logger_node(logger)
         self.refgraph.read(
             self.sources.make("logs", node.source, level), guard.EQUAL, logger.isEnabledFor(level), self.journal.site
         )
@@ -221,7 +221,7 @@ class OutputCalls(Tracker):
 FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {
     **{getattr(owner, name): OutputCalls.log_call for owner in (logging.Logger, logging) for name in _LEVELS},
     logging.Logger.log: OutputCalls.log_call, logging.log: OutputCalls.log_call, logging.Logger._log: OutputCalls.log_call,
-    logging.Logger.isEnabledFor: OutputCalls.log_asked, logging.getLogger: OutputCalls.get_logger,
+    logging.Logger.isEnabledFor: OutputCalls.is_enabled_for, logging.getLogger: OutputCalls.get_logger,
     warnings._showwarnmsg: OutputCalls.warning_shown, warnings._add_filter: OutputCalls.filter_added,  # type: ignore[attr-defined]
     warnings.resetwarnings: OutputCalls.filter_added, warnings.catch_warnings.__enter__: OutputCalls.filters_entered,
     warnings.catch_warnings.__exit__: OutputCalls.filters_left,

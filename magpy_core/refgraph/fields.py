@@ -20,7 +20,7 @@ def instance_dict(obj: Any) -> dict[str, Any] | None:
     return d if type(d) is dict else None
 
 
-def odd_dict(obj: Any) -> dict[Any, Any] | None:
+def custom_dict(obj: Any) -> dict[Any, Any] | None:
     """The instance ``__dict__`` that is a dict of another class: the object itself, after ``self.__dict__ = self``."""
     d = _own_dict(obj)
     return d if is_a(d, dict) and type(d) is not dict else None

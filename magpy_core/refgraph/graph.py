@@ -45,24 +45,24 @@ class Node:
     # slots written by name: part of the effect even when the write left them as they were: a later call may
     # start from another value that nothing guards
     forced: list[tuple[str, Any]] = field(default_factory=list)
-    # what events told of the writes: what was appended, and the last value of each slot (ABSENT: it was deleted)
+    # what events showed of the writes: what was appended, and the last value of each slot (ABSENT: it was deleted)
     appended: list[Any] = field(default_factory=list)
-    told: dict[Any, Any] = field(default_factory=dict)
+    noted: dict[Any, Any] = field(default_factory=dict)
 
-    def tell(self, key: Any, value: Any) -> None:
+    def note_write(self, key: Any, value: Any) -> None:
         """An event shows that the region writes ``value`` to slot ``key``."""
-        self.told[slot_name(key)] = value
+        self.noted[slot_name(key)] = value
 
     def explains(self, change: Change) -> bool:
         """Whether events have shown that the region made this change, which is its last."""
         if change.op == "extend":
             return len(change.value) == len(self.appended) and all(map(operator.is_, change.value, self.appended))
         if change.op in ("add", "discard"):
-            return self.told.get(id(change.value)) is (change.value if change.op == "add" else ABSENT)
+            return self.noted.get(id(change.value)) is (change.value if change.op == "add" else ABSENT)
         if change.op == "replace":
             return False
         value = ABSENT if change.op.startswith("del_") else change.value
-        return self.told.get(slot_name(change.key), self) is value
+        return self.noted.get(slot_name(change.key), self) is value
 
     def release(self) -> None:
         """Drop the object, its snapshot, and the values and keys written to it; names of slots stay, for the printer."""
@@ -70,7 +70,7 @@ class Node:
         if self.kind != kinds.IDENTITY:
             self.obj = None
         self.snapshot = None
-        self.appended, self.told = [], {}
+        self.appended, self.noted = [], {}
         self.forced = [(op, k) for op, k in self.forced if op.startswith(("set_", "maybe_")) and type(k) is str]
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class RefGraph:
     _seen: set[tuple[int, str]] = field(default_factory=set)
     assumed_internal: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     errors: list[tuple[Node, Any]] = field(default_factory=list)  # exceptions from outside, their tracebacks
-    watch: Callable[[Snapshot], None] | None = None  # is told of each snapshot, and may refuse that it is kept
+    watch: Callable[[Snapshot], None] | None = None  # is called with each snapshot, and may refuse that it is kept
 
     def node(self, obj: Any) -> Node | None:
         return self.nodes.get(id(obj))

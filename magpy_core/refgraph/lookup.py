@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import nn
 
-from magpy_core.refgraph.fields import instance_dict, odd_dict, slot_value
+from magpy_core.refgraph.fields import custom_dict, instance_dict, slot_value
 from magpy_core.refgraph.kinds import is_a, is_heap_type
 
 _MISSING = object()
@@ -81,7 +81,7 @@ def resolve(obj: Any, name: str, *, plain: bool = False) -> Found:
     d = instance_dict(obj)
     if d is not None and name in d:
         return Found("instance", value=d[name], owner=owner, class_value=raw)
-    if d is None and (odd := odd_dict(obj)) is not None and dict.__contains__(odd, name):
+    if d is None and (odd := custom_dict(obj)) is not None and dict.__contains__(odd, name):
         return Found("odd", value=dict.__getitem__(odd, name), owner=owner, class_value=raw)
     if owner is not None:
         return Found("class", value=raw, owner=owner, class_value=raw)

@@ -14,7 +14,7 @@ from typing import Any
 
 from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict, slot_names, slot_value
-from magpy_core.refgraph.hashing import hashable, quiet, quiet_keys, same_key
+from magpy_core.refgraph.hashing import has_pure_hash, hashable, keys_have_pure_hash, same_key
 from magpy_core.refgraph.kinds import is_a
 
 
@@ -51,7 +51,7 @@ class Snapshot:
             self.content = list(natives.elements(obj))
         elif kind == kinds.DICT:
             # an OrderedDict looks its keys up to tell their order: never mind it where the changes are not told either
-            self.content = natives.entries(obj) if quiet_keys(obj) else list(dict.items(obj))
+            self.content = natives.entries(obj) if keys_have_pure_hash(obj) else list(dict.items(obj))
         elif kind == kinds.SET:
             self.content = set(obj)  # not of its elements: that would hash them once more
             self.order = tuple(natives.elements(obj))
@@ -82,15 +82,15 @@ class Snapshot:
         return ABSENT
 
     def entry(self, key: Any) -> Any:
-        """What a dict held for a quiet key, or ABSENT."""
+        """What a dict held for a key with a pure hash, or ABSENT."""
         return dict(self.content).get(key, ABSENT)
 
-    def quiet(self, forced: Sequence[tuple[str, Any]] = ()) -> bool:
-        """Whether the changes can be told, and made again, without asking keys for what the program would notice."""
+    def can_probe_unobserved(self, forced: Sequence[tuple[str, Any]] = ()) -> bool:
+        """Whether the changes can be found, and repeated, without running code of the program's in its keys."""
         if self.kind not in (kinds.DICT, kinds.SET):
             return True
         before = [key for key, _ in self.content] if self.kind == kinds.DICT else self.content
-        return quiet_keys(self.obj) and all(quiet(key) for key in (*before, *(key for _, key in forced)))
+        return keys_have_pure_hash(self.obj) and all(has_pure_hash(key) for key in (*before, *(key for _, key in forced)))
 
     def changes(self, forced: Sequence[tuple[str, Any]] = ()) -> list[Change]:
         """Entry state to state now; ``forced`` (op, key) writes are included even where they changed nothing."""
@@ -212,7 +212,7 @@ def _sequence_changes(old: list[Any], obj: Any) -> list[Change]:
 
 def slot_name(key: Any) -> Any:
     """What stands for a key in a table of slots; the table must not run a ``__hash__`` of the program's."""
-    return key if is_a(key, (str, int)) and quiet(key) else id(key)
+    return key if is_a(key, (str, int)) and has_pure_hash(key) else id(key)
 
 
 def _by_written_keys(changes: list[Change], forced: Sequence[tuple[str, Any]]) -> None:

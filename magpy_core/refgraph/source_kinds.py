@@ -57,7 +57,7 @@ def _not_twice(key: Any) -> Any:
     raise LookupError(f"a number that {key[1]}() drew can't be read again")
 
 
-def _no_step(base: Any, key: Any) -> Any:
+def _root_has_no_base(base: Any, key: Any) -> Any:
     raise TypeError("a root is reached from nothing")
 
 
@@ -133,7 +133,7 @@ class Root(SourceKind):
     watchable = True
 
     def __init__(self, get: Callable[[Any, Any, Any], Any], template: str) -> None:
-        super().__init__(_no_step, template, _base)
+        super().__init__(_root_has_no_base, template, _base)
         self.get = get
 
     def path(self, source: Source) -> str:

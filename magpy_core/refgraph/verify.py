@@ -31,7 +31,7 @@ class RefGraphError(AssertionError):
         self.problems = problems
 
 
-class _CannotTell(Exception):
+class _Unknown(Exception):
     """The region has written what is on the way, or going there would run code of the program's."""
 
 
@@ -43,12 +43,12 @@ def _now(graph: RefGraph, args: tuple[Any, ...], kwargs: dict[str, Any], source:
         base = _now(graph, args, kwargs, source.base)
         key = _now(graph, args, kwargs, source.key) if isinstance(source.key, Source) else source.key
         if not source.step_kind.may_follow(base, key):
-            raise _CannotTell
+            raise _Unknown
         value = source.step_kind.read(base, key)
     for state in (value, value.__dict__ if is_a(value, types.FunctionType) else instance_dict(value)):
         node = graph.node(state)
         if node is not None and node.snapshot is not None:
-            raise _CannotTell
+            raise _Unknown
     return value
 
 
@@ -89,7 +89,7 @@ def _node_problems(key: int, node: Node, now: Callable[[Source], Any], is_young:
         try:
             if now(node.source) is not node.obj:
                 out.append(f"`{name}` leads to another object than the one it stands for")
-        except (_CannotTell, LookupError, AttributeError, ValueError):
+        except (_Unknown, LookupError, AttributeError, ValueError):
             pass
     # A native field's object may be young: the Python side of a gradient is made when it is first read.
     # An empty dict is not tracked by the collector until it holds a container, so a dict's age can't be told.
@@ -112,7 +112,7 @@ def _read_problems(read: Read, now: Callable[[Source], Any]) -> list[str]:
         return [f"the read of `{name}` does not start at a root"]
     try:
         failure = read.kind.failure(read, now)
-    except _CannotTell:
+    except _Unknown:
         return []
     except (LookupError, AttributeError, ValueError):
         return [f"`{name}` was read, but there was nothing at entry"]

@@ -20,7 +20,7 @@ from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.fields import ABSENT, instance_dict, slot_names, slot_value
 from magpy_core.refgraph.graph import Node, RefGraph
-from magpy_core.refgraph.hashing import quiet_keys
+from magpy_core.refgraph.hashing import keys_have_pure_hash
 from magpy_core.refgraph.lookup import MODULE_TABLES
 from magpy_core.refgraph.snapshot import Change, slot_name
 from magpy_core.refgraph.source import Source
@@ -135,7 +135,7 @@ class Planner:
             raise Unsupported("MP110", _not_rebuildable(f"A `{tp.__name__}`"))
         slots = {name: slot_value(value, name) for name in slot_names(tp)}
         build.slots = [(name, self.expression(held)) for name, held in slots.items() if held is not ABSENT]
-        if kind in (kinds.DICT, kinds.SET) and not quiet_keys(value):
+        if kind in (kinds.DICT, kinds.SET) and not keys_have_pure_hash(value):
             raise Unsupported("MP110", _LOUD)
         if kind == kinds.DICT:
             build.how = "dict"
@@ -166,7 +166,7 @@ class Planner:
             assert node.snapshot is not None
             if node.source.kind == "dict" and not _of_function(node):
                 continue  # an object's own __dict__: the object's node has the same changes
-            if not node.snapshot.quiet(node.forced):
+            if not node.snapshot.can_probe_unobserved(node.forced):
                 raise Unsupported("MP110", _LOUD)
             for change in node.snapshot.changes(node.forced):
                 self.change_found(node, change)

@@ -182,7 +182,7 @@ def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
     setattr(owner, name, wrapper)
 
 
-def _tell(listener: Listener, event: Callable[[], None]) -> None:
+def _notify(listener: Listener, event: Callable[[], None]) -> None:
     """Dynamo is in the middle of its work: nothing of ours may end it."""
     try:
         event()
@@ -194,7 +194,7 @@ def _around_break(listener: Listener, original: Callable[..., Any], args: tuple[
     exc = kwargs.get("exc", args[3] if len(args) > 3 else None)
     if exc is not None and not getattr(exc, "logged", False):
         # A break in a function that is being inlined has its own kind first; the outer ones say how it was handled.
-        _tell(listener, lambda: listener.broke(Break(_kind(exc), str(exc), _spots(exc, args[0]))))
+        _notify(listener, lambda: listener.broke(Break(_kind(exc), str(exc), _spots(exc, args[0]))))
     return original(*args, **kwargs)
 
 
@@ -224,7 +224,7 @@ def _around_reasons(listener: Listener, original: Callable[..., Any], args: tupl
     reasons = original(*args, **kwargs)
     if not kwargs.get("skip_logging", False):
         frame = args[1]
-        _tell(listener, lambda: listener.recompiled(Recompile(frame.f_code, tuple(map(str, reasons)), frame.f_locals)))
+        _notify(listener, lambda: listener.recompiled(Recompile(frame.f_code, tuple(map(str, reasons)), frame.f_locals)))
     return reasons
 
 
@@ -238,7 +238,7 @@ def _around_frame(listener: Listener, original: Callable[..., Any], args: tuple[
         result = original(*args, **kwargs)
     except Exception as exc:
         failure = exc
-        _tell(listener, lambda: listener.gave_up(_given_up(frame.f_code, failure)))
+        _notify(listener, lambda: listener.gave_up(_given_up(frame.f_code, failure)))
         raise
     seconds = time.perf_counter() - start
 
@@ -250,7 +250,7 @@ def _around_frame(listener: Listener, original: Callable[..., Any], args: tuple[
             count = len(getattr(manager, "code_parts", ()))
             listener.compiled(Compiled(frame.f_code, made, count, _check_time(manager, frame.f_locals), seconds))
 
-    _tell(listener, compiled)
+    _notify(listener, compiled)
     return result
 
 

@@ -13,7 +13,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._inductor.custom_graph_pass import CustomGraphPass, CustomPartitionerFn
 from torch._inductor.lowering import clone, register_lowering
 
-from magpy_core._compat.torch.partition import settled
+from magpy_core._compat.torch.partition import partitioned
 
 aten = torch.ops.aten
 
@@ -26,7 +26,7 @@ class MinCut(CustomPartitionerFn):
         self.place_draws = place_draws
 
     def __call__(self, gm: torch.fx.GraphModule, joint_inputs: Any, **options: Any) -> Any:
-        return settled(min_cut_rematerialization_partition, gm, joint_inputs, place_draws=self.place_draws, **options)
+        return partitioned(min_cut_rematerialization_partition, gm, joint_inputs, place_draws=self.place_draws, **options)
 
     def uuid(self) -> str:
         """Part of the key of Inductor's cache."""

@@ -2,7 +2,7 @@
 
 torch keeps a draw wherever its inputs are at hand: in the backward graph again, whose results nobody uses, or in the forward
 graph one that a custom ``backward`` makes. And what the backward graph takes from the forward one stays as it was: torch may
-pass on an input that the forward graph writes. Key functions: `default_partition`, `settled`.
+pass on an input that the forward graph writes. Key functions: `default_partition`, `partitioned`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _is_assertion(node: torch.fx.Node) -> bool:
     return node.op == "call_function" and getattr(packet, "__name__", "").startswith("_assert_")
 
 
-def settled(
+def partitioned(
     partition: Callable[..., Any], joint: torch.fx.GraphModule, inputs: Any, *, place_draws: bool = True, **options: Any
 ) -> Any:
     """``partition``'s forward and backward. With ``place_draws``, each draw is in the half that it was traced in and only
@@ -81,4 +81,4 @@ def default_partition(joint: torch.fx.GraphModule, inputs: Any, **options: Any) 
             with joint.graph.inserting_after(node):
                 first = joint.graph.call_function(operator.getitem, (node, 0))
             first.meta.update({k: v for k, v in node.meta.items() if k != "tensor_meta"}, val=value[0])
-    return settled(partitioners.default_partition, joint, inputs, **options)
+    return partitioned(partitioners.default_partition, joint, inputs, **options)

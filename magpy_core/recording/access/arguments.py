@@ -55,7 +55,7 @@ class Arguments(Tracker):
             node = nodes.get(id(v))
             if node is not None:
                 node.addressed |= kind == kinds.TUPLE
-                self.facts.contents.whole(node, site, carry=carry)
+                self.facts.contents.read_all(node, site, carry=carry)
             budget -= natives.length(v)
             if budget < 0:
                 text = f"{HERE} passes a very large container to native code: too many elements for guards."

@@ -52,7 +52,7 @@ class Flow(Tracker):
                 self.facts.classes.member(type(obj), name, site)
         node = self.facts.roots.node_for(obj)
         if node is not None and kind in kinds.CONTAINERS:
-            self.facts.contents.whole(node, site, values=node.kind != kinds.DICT, carry=carry)
+            self.facts.contents.read_all(node, site, values=node.kind != kinds.DICT, carry=carry)
         elif not self.basics.arrays.memory_read(site, obj) and kind == kinds.OPAQUE and node is not None:
             self.calls.container_calls.read_iterator(obj, site)
 
@@ -104,7 +104,7 @@ class Flow(Tracker):
                 self.basics.numbers.escape_all(site, iterable)
             self.iterate_value(iterable, site, carry=site.opname != "SET_UPDATE")
         elif (node := self.facts.roots.node_for(iterable)) is not None:
-            self.facts.contents.whole(node, site, carry=True)
+            self.facts.contents.read_all(node, site, carry=True)
 
     def hashed(self, site: Any, key: Any) -> None:
         self.journal.site = site
@@ -117,7 +117,7 @@ class Flow(Tracker):
         self.basics.arrays.memory_read(site, subject)
         self.basics.numbers.escape_all(site, subject)
         if (node := self.facts.roots.node_for(subject)) is not None:
-            self.facts.contents.whole(node, site)
+            self.facts.contents.read_all(node, site)
         if kinds.kind_of(subject) == kinds.OBJECT:
             self.facts.classes.special_methods(subject, site)
 

@@ -97,7 +97,7 @@ class Items(Tracker):
         if lookup.overrides(type(obj), "__getitem__"):
             return  # its own reads are seen
         if node.snapshot is not None or type(key) is not int:
-            self.facts.contents.whole(node, site)
+            self.facts.contents.read_all(node, site)
         elif -size <= key < size:
             slot = self.facts.values.item_slot(node, key)
             self.facts.values.read(self.facts.contents.item_source(node, key), natives.item(obj, key), site, slot)

@@ -20,7 +20,7 @@ from magpy_core.guards import kinds as guard
 from magpy_core.recording.printing import printable
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
-from magpy_core.refgraph.fields import instance_dict, odd_dict, slot_names
+from magpy_core.refgraph.fields import custom_dict, instance_dict, slot_names
 from magpy_core.refgraph.kinds import is_a
 
 _DEEP_FIELD = re.compile(r"\{[^{}:!]*[.[]")  # of a format string: a field by its path, also one inside a specification
@@ -41,10 +41,10 @@ class Natives(Tracker):
         if node is None:
             return
         d = instance_dict(obj)
-        if d is None and (odd := odd_dict(obj)) is not None:
+        if d is None and (custom := custom_dict(obj)) is not None:
             self.access.reads.getset(node, obj, "__dict__", site)
-            if (held := self.refgraph.node(odd)) is not None:
-                self.facts.contents.whole(held, site)
+            if (held := self.refgraph.node(custom)) is not None:
+                self.facts.contents.read_all(held, site)
         if d is not None:
             self.access.reads.getset(node, obj, "__dict__", site)  # the program may be given this very dict
             names = tuple(dict(d) if node.snapshot is None or node.snapshot.attrs is None else node.snapshot.attrs)

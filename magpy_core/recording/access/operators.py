@@ -63,7 +63,7 @@ class Operators(Tracker):
                 if method is not None and self.access.writes.blind_write(node, method, (rhs,), {}):
                     continue
                 node.forced.append((site.name, None))
-            self.facts.contents.whole(node, site)
+            self.facts.contents.read_all(node, site)
         if into_text:
             self.access.arguments.read(site, (rhs,), {})
             for v in rhs if is_a(rhs, tuple) else (rhs,):
@@ -166,7 +166,7 @@ class Operators(Tracker):
         elif node.kind == kinds.DICT:
             self.access.items.dict_key(node, item, site)
         elif node.kind in kinds.CONTAINERS:
-            self.facts.contents.whole(node, site)
+            self.facts.contents.read_all(node, site)
             self.access.arguments.read(site, (container, item), {})  # it is compared with each element, whatever is in it
 
     def truth(self, site: Any, value: Any) -> None:

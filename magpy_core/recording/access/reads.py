@@ -23,7 +23,7 @@ from magpy_core.recording.facts.values import Slot
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
-from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict, odd_dict, slot_value, swap_entry
+from magpy_core.refgraph.fields import ABSENT, cell_value, custom_dict, instance_dict, slot_value, swap_entry
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 
@@ -105,7 +105,7 @@ class Reads(Tracker):
         elif issubclass(tp, threading.local):
             self.thread_local(site)
         if (name in _POINTERS and kinds.holds_memory(tp)) or tp in _STORAGES:
-            text = f"{HERE} gives an array's memory to Python, where the graph can't follow."
+            text = f"{HERE} exposes an array's memory to Python, where the graph can't follow."
             self.journal.refuse("MP102", text, site=site)
         kind = kinds.kind_of_type(tp)
         if kind == kinds.TENSOR:
@@ -165,7 +165,7 @@ class Reads(Tracker):
             self.facts.classes.guard_shadowed_class_attr(type(obj), name, site)
             slot = self.facts.values.attr_slot(node, name)
             self.facts.values.read(self.sources.attr(node.source, name), found.value, site, slot)
-        elif where == "odd":
+        elif where == "custom":
             self.facts.classes.shape(type(obj), site)
             self.custom_dict_attr(node, obj, name, site)
         elif where == "module":
@@ -227,7 +227,7 @@ class Reads(Tracker):
 
     def custom_dict_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
         """An attribute, or that there is none, of an object whose ``__dict__`` is a dict of another class: of itself."""
-        if odd_dict(obj) is not obj:
+        if custom_dict(obj) is not obj:
             self._refuse_custom_dict(obj, site)
         elif dict.__contains__(node.obj, name):
             self.access.items.dict_item(node, name, site)
@@ -241,7 +241,7 @@ class Reads(Tracker):
 
     def absent_attr(self, node: Node, obj: Any, name: str, site: Any) -> None:
         """The instance itself has no attribute ``name`` (unless the region removed it)."""
-        if odd_dict(obj) is not None:
+        if custom_dict(obj) is not None:
             self.custom_dict_attr(node, obj, name, site)
         elif node.snapshot is not None and node.snapshot.attr(name) is not ABSENT:
             return
@@ -260,10 +260,10 @@ class Reads(Tracker):
         """An attribute implemented in C: of a built-in object (bound method, partial, slice, range, exception)."""
         if name == "__dict__":
             d = instance_dict(obj)
-            if d is None and (odd := odd_dict(obj)) is not None:
-                if odd is not obj:
+            if d is None and (custom := custom_dict(obj)) is not None:
+                if custom is not obj:
                     self._refuse_custom_dict(obj, site)
-                self.facts.values.read(self.sources.make("dict", node.source, None), odd, site)
+                self.facts.values.read(self.sources.make("dict", node.source, None), custom, site)
             elif d is not None and self.refgraph.node(d) is None:
                 snapshot = self.refgraph.snapshot(node)
                 dict_node = self.refgraph.add(d, self.sources.make("dict", node.source, None))

@@ -17,7 +17,7 @@ from magpy_core.guards import kinds as guard
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
-from magpy_core.refgraph.fields import ABSENT, instance_dict, odd_dict
+from magpy_core.refgraph.fields import ABSENT, custom_dict, instance_dict
 from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.snapshot import Snapshot
@@ -54,10 +54,10 @@ class Writes(Tracker):
             node.forced.extend(("add", v) for a in args for v in a)
         elif node.kind == kinds.SET and name in ("add", "discard"):
             node.forced.append((name, args[0]))
-            node.told[id(args[0])] = args[0] if name == "add" else ABSENT
+            node.noted[id(args[0])] = args[0] if name == "add" else ABSENT
         elif node.kind == kinds.DICT and name == "__setitem__":
             node.forced.append(("set_item", args[0]))
-            node.tell(*args)
+            node.note_write(*args)
         elif node.kind == kinds.DICT and name == "update" and all(is_a(a, dict) for a in args):
             node.forced.extend(("set_item", k) for keys in (*args, kwargs) for k in keys)
         else:
@@ -75,7 +75,7 @@ class Writes(Tracker):
     def slot_written(self, node: Node, op: str, key: Any, value: Any, site: Any) -> Snapshot:
         """An event shows which slot of ``node`` is about to be set or deleted, and to what."""
         node.forced.append((op, key))
-        node.tell(key, value)
+        node.note_write(key, value)
         return self.mark_written(node, site)
 
     def before_write(self, obj: Any, site: Any) -> Node | None:
@@ -149,7 +149,7 @@ class Writes(Tracker):
         node = self.before_write(obj, site)
         if node is None:
             return
-        if (odd := odd_dict(obj)) is not None and odd is not obj:
+        if (custom := custom_dict(obj)) is not None and custom is not obj:
             text = f"{HERE} is set on {a_type(obj)}, whose `__dict__` is no plain dict."
             self.journal.refuse("MP110", text, site=site)
         if name == "__dict__":
@@ -233,7 +233,7 @@ class Writes(Tracker):
                 self.refgraph.read(self.sources.make("len", node.source, None), guard.EQUAL, size, site)
             self.slot_written(node, "set_item", key, value, site)
         else:
-            self.facts.contents.whole(node, site)
+            self.facts.contents.read_all(node, site)
 
     def item_delete(self, site: Any, obj: Any, key: Any) -> None:
         self.journal.site = site
@@ -243,7 +243,7 @@ class Writes(Tracker):
             self.access.items.dict_key(node, key, site)
             self.slot_written(node, "del_item", key, ABSENT, site)
         elif node is not None:
-            self.facts.contents.whole(node, site)
+            self.facts.contents.read_all(node, site)
 
     def cell_write(self, site: Any, cell: Any, value: Any = ABSENT) -> None:
         self.counted(cell)

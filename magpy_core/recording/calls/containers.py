@@ -59,18 +59,18 @@ class ContainerCalls(Tracker):
             self.access.items.dict_key(node, args[0], site)
             if name == "pop":
                 node.forced.append(("del_item", args[0]))
-                node.tell(args[0], ABSENT)
+                node.note_write(args[0], ABSENT)
             self.refgraph.snapshot(node)
             self.access.writes.mark_written(node, site)
             return
         if known.reads:
             keys_only = node.kind == kinds.DICT and name in ("keys", "__iter__")
-            self.facts.contents.whole(node, site, values=not keys_only, carry=known.moves_elements)
+            self.facts.contents.read_all(node, site, values=not keys_only, carry=known.moves_elements)
             return
         self.refgraph.snapshot(node)
         self.access.writes.mark_written(node, site)
         if not self.access.writes.blind_write(node, name, args, kwargs):
-            self.facts.contents.whole(node, site)
+            self.facts.contents.read_all(node, site)
 
     def read_iterator(self, obj: Any, site: Any) -> None:
         node = self.refgraph.node(obj)

@@ -71,7 +71,7 @@ class PythonCalls(Tracker):
         if fn.__module__ == "torch" and fn.__name__.startswith(("is_", "get_")) and not kwargs:
             self.calls.outside.expect_setting(site, fn, args)
         elif not fn.__code__.co_filename.startswith(TORCH_FOLDER) and args and self.refgraph.node(args[0]) is not None:
-            self.whole_state(args[0], site)  # a method of an object from outside
+            self.read_state(args[0], site)  # a method of an object from outside
         if fn.__module__ == "inspect" and args:
             self._inspected(args[0], site)
         if fn is typing.get_type_hints:
@@ -93,7 +93,7 @@ class PythonCalls(Tracker):
                 self.access.arguments.read(site, (getattr(obj, name, None),), {})
             obj = obj.__dict__.get("__wrapped__")
 
-    def whole_state(self, obj: Any, site: Any) -> None:
+    def read_state(self, obj: Any, site: Any) -> None:
         """Python that is not monitored may read all that an object holds."""
         self.access.natives.state_read(obj, site)
         held = tuple((instance_dict(obj) or {}).values())

@@ -57,7 +57,7 @@ class Contents(Tracker):
     def _sizes_of_writes(self, node: Node, site: Any) -> None:
         """What was written has made a container longer or shorter only where the key or element was not there, or was."""
         if node.kind == kinds.SET:
-            self.whole(node, site)
+            self.read_all(node, site)
         elif node.kind == kinds.DICT:
             assert node.snapshot is not None
             for key in [key for op, key in node.forced if op.endswith("_item")]:
@@ -78,10 +78,10 @@ class Contents(Tracker):
         if node.kind not in (kinds.DICT, kinds.SET):
             return True
         if id(node) not in self._pure_keys:
-            self._pure_keys[id(node)] = hashing.quiet_keys(node.obj)
-        if self._pure_keys[id(node)] and hashing.quiet(key):
+            self._pure_keys[id(node)] = hashing.keys_have_pure_hash(node.obj)
+        if self._pure_keys[id(node)] and hashing.has_pure_hash(key):
             return True
-        impure = next((k for k in (key, *natives.keys(node.obj)) if not hashing.quiet(k)), key)
+        impure = next((k for k in (key, *natives.keys(node.obj)) if not hashing.has_pure_hash(k)), key)
         kind, of = a_type(node.obj), a_type(impure)
         text = f"{HERE} looks into {kind} with a key whose `__hash__` or `__eq__` is user code ({of}), which a guard "
         text += "would run more often than the program does."
@@ -107,7 +107,7 @@ class Contents(Tracker):
             else:
                 node.addressed = True
 
-    def whole(self, node: Node, site: Any, values: bool = True, *, carry: bool = False) -> None:
+    def read_all(self, node: Node, site: Any, values: bool = True, *, carry: bool = False) -> None:
         """The whole (entry) content of an external container is read: length, order, keys and elements.
 
         ``carry``: the elements reach the program one by one (iteration, unpacking, a copy), so numbers among them may be
@@ -156,6 +156,6 @@ class Contents(Tracker):
             key = self.sources.const(key, kinds.bounded_repr(key)) if held is None else held.source
         return self.sources.make(_ITEM.get(node.kind, "item"), node.source, key)
 
-    def whole_again(self, node: Node) -> None:
+    def reread_all(self, node: Node) -> None:
         node.contents_read = False
-        self.whole(node, None)
+        self.read_all(node, None)

@@ -162,4 +162,4 @@ class Values(Tracker):
             part = getattr(value, name)
             self.read(self.sources.make("field", source, name), part, site, exact=True)
             if kinds.kind_of(part) in (kinds.TUPLE, kinds.DICT) and (node := self.refgraph.node(part)) is not None:
-                self.facts.contents.whole(node, site)
+                self.facts.contents.read_all(node, site)

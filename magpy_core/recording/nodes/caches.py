@@ -14,7 +14,7 @@ from magpy_core.guards import kinds as guard
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds
-from magpy_core.refgraph.hashing import quiet
+from magpy_core.refgraph.hashing import has_pure_hash
 from magpy_core.refgraph.kinds import is_a
 
 
@@ -33,7 +33,7 @@ class Caches(Tracker):
         if self.ledger.ops.op_depth:
             self.calls.torch.alone = True
             return  # part of the node that is being made
-        impure = next((a for a in (*args, *kwargs.values()) if not quiet(a)), None)
+        impure = next((a for a in (*args, *kwargs.values()) if not has_pure_hash(a)), None)
         if impure is not None:
             text = f"{HERE} passes {a_type(impure)} to a cache with its own `__hash__` or `__eq__`, which guards would run."
             self.journal.refuse("MP111", text, site=site)

@@ -41,7 +41,7 @@ class Modes(Tracker):
     def autocast_enter(self, frame: Any) -> bool:
         ctx = frame.f_locals.get("self")
         if self.refgraph.node(ctx) is not None:
-            self.calls.python.whole_state(ctx, self.journal.site)
+            self.calls.python.read_state(ctx, self.journal.site)
         elif not self._autocast:  # arguments that were not given are read from torch
             for getter, about in ((torch.get_autocast_dtype, (ctx.device,)), (torch.is_autocast_cache_enabled, ())):
                 self.calls.outside.setting_read(self.journal.site, getter, about, getter(*about))

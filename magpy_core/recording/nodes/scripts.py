@@ -45,7 +45,7 @@ class Scripts(Tracker):
     def compiles_itself(self, frame: Any) -> NoReturn:
         """torch.cond and its like give their arguments to a torch.compile of their own, in this frame. That works only
         where our modes are off the stack and no frame is intercepted: the recording ends here."""
-        text = "This operator (torch.cond or its kin) gives functions to torch.compile: the region can't be captured."
+        text = "This operator (torch.cond or its kin) passes functions to torch.compile: the region can't be captured."
         self._leave_alone(text, "Make the call outside of the region, or leave this region to torch.compile.")
 
     def traces_itself(self, frame: Any) -> NoReturn:

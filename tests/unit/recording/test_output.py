@@ -49,7 +49,7 @@ def test_records_with_more_than_text_are_refused(options: dict[str, Any]) -> Non
 def test_whether_a_level_is_enabled_is_guarded() -> None:
     world = World()
     LOGGER.setLevel(logging.INFO)
-    world.build(OutputCalls).log_asked(frame(logging.Logger.isEnabledFor, self=LOGGER, level=logging.INFO))
+    world.build(OutputCalls).is_enabled_for(frame(logging.Logger.isEnabledFor, self=LOGGER, level=logging.INFO))
     assert [read.expected for read in world.ledger.refgraph.reads] == [True]
 
 
