@@ -81,8 +81,8 @@ def resolve(obj: Any, name: str, *, plain: bool = False) -> Found:
     d = instance_dict(obj)
     if d is not None and name in d:
         return Found("instance", value=d[name], owner=owner, class_value=raw)
-    if d is None and (odd := custom_dict(obj)) is not None and dict.__contains__(odd, name):
-        return Found("odd", value=dict.__getitem__(odd, name), owner=owner, class_value=raw)
+    if d is None and (custom := custom_dict(obj)) is not None and dict.__contains__(custom, name):
+        return Found("custom", value=dict.__getitem__(custom, name), owner=owner, class_value=raw)
     if owner is not None:
         return Found("class", value=raw, owner=owner, class_value=raw)
     fallback, fb_owner = class_lookup(tp, "__getattr__")

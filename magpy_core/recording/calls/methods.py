@@ -63,6 +63,7 @@ class MethodCalls(Tracker):
             owner = lookup.class_lookup(type(obj), name)[1]
             if self.calls.outside.own_stream(obj, name, args):
                 self.basics.numbers.escape_all(site, args, kwargs)
+                self.access.arguments.read(site, args, kwargs)
                 return
             if owner is not None and policy.is_host_module(owner.__module__):  # random.random, of a hidden generator
                 self.calls.outside.host_call(site, fn, Verdict.HOST)

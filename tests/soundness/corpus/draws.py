@@ -327,3 +327,24 @@ class Counting(random.Random):
 def region(x):
     rng = Counting(5)
     return x * rng.random() + rng.drawn
+
+
+# === draw_made_inside_state_from_outside: calls=6
+state = random.Random(1).getstate()
+
+
+def region(x):
+    rng = random.Random(5)
+    rng.setstate(state)
+    return x * rng.random()
+
+
+def change_state():
+    global state
+    state = random.Random(9).getstate()
+
+
+def change_inner_state():
+    global state
+    version, words, gauss = state
+    state = version, (*words[:3], words[3] ^ 255, *words[4:]), gauss
