@@ -27,7 +27,7 @@ LIBRARIES = ("torch.", "collections", "enum", "typing", "abc")
 class Found:
     """Result of ``resolve``.
 
-    ``where``: ``instance`` (in ``obj.__dict__``), ``odd`` (likewise, where that is no plain dict), ``slot``, ``class``
+    ``where``: ``instance`` (in ``obj.__dict__``), ``custom`` (likewise, where that is no plain dict), ``slot``, ``class``
     (``owner.__dict__``; ``value`` is the raw class attribute), ``data`` (a data descriptor on the class), ``getset`` (a
     C-level attribute), ``module`` (a parameter, buffer or submodule: ``table`` names the dict), ``python`` (a
     ``__getattr__``/``__getattribute__`` decides), ``absent``.

@@ -299,3 +299,32 @@ def change_inner():
 
 def change_back():
     rows[0][0] = 1
+
+
+# === state_in_a_dict_of_another_class: calls=6
+class Table(dict):
+    pass
+
+
+class Holder:
+    pass
+
+
+holder = Holder()
+holder.__dict__ = Table(scale=2.0, name="a")
+
+
+def region(x):
+    return x * holder.scale + len(holder.name)
+
+
+def change_scale():
+    holder.scale = 3.5
+
+
+def change_name():
+    holder.name = "abc"
+
+
+def change_table():
+    holder.__dict__ = Table(scale=7.0, name="")
