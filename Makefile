@@ -18,11 +18,12 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help compiler demo test test-slow test-engine test-version test-stdlib test-gpu soundness lint types format docs bench findings e2e vsix extension clean
+.PHONY: help compiler demo test test-slow test-exhaustive test-engine test-version test-stdlib test-gpu soundness lint types format docs bench findings e2e vsix extension clean
 
 help:
 	@echo "make demo       check the character GPT example, then train it compiled"
 	@echo "make test       Python tests            make test-slow what takes long (Inductor)"
+	@echo "make test-exhaustive  large parts of what the search draws from, 15 minutes"
 	@echo "make test-gpu   tests on a CUDA device  make e2e       the extension in a real VS Code"
 	@echo "make test-version PYTHON=python3.13 TORCH=torch==2.15.0  the engine's tests on another pair (docs/compatibility.md)"
 	@echo "make test-stdlib    CPython's own tests, with every frame instrumented"
@@ -79,7 +80,12 @@ test: $(VENV)/.dev-ready compiler
 
 # Tests that compile whole training runs with Inductor, or take long for another reason.
 test-slow: $(VENV)/.dev-ready compiler
-	$(BIN)/python -m pytest -n $(JOBS) -m "slow and not e2e" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m "slow and not e2e and not exhaustive" $(PYTEST_ARGS)
+
+# Large parts of the families and samples that the search draws from, always the same: before a release, and after a change to
+# what records or guards.
+test-exhaustive: $(VENV)/.dev-ready compiler
+	$(BIN)/python -m pytest -n $(JOBS) -m exhaustive $(PYTEST_ARGS)
 
 # The engine's tests with other versions, in a separate environment (a CUDA build of torch takes 5 GB).
 test-version: PAIR = $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-$(subst =,,$(TORCH))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from statistics import median
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,17 @@ if TYPE_CHECKING:
 _WARM_UP_STEPS = 3
 
 
+@dataclass
+class DynamoLog:
+    """What torch.compile did with a region. ``late``: its recompiles after the warm-up."""
+
+    breaks: set[tuple[str, Location]] = field(default_factory=set)
+    given_up: set[CodeType] = field(default_factory=set)
+    recompiles: list[Recompile] = field(default_factory=list)
+    compiled: list[watch.Compiled] = field(default_factory=list)
+    late: int = 0
+
+
 class DynamoRegion:
     """Calls ``target`` compiled by torch.compile. A module that the program compiles itself is called directly."""
 
@@ -32,11 +44,7 @@ class DynamoRegion:
         self.options = Options(mode="compiled", backend=session.backend, measure=True)
         self.calls = 0
         self.recordings = 0  # how often the compiler ran
-        self.breaks: set[tuple[str, Location]] = set()
-        self.given_up: set[CodeType] = set()
-        self._recompiles: list[Recompile] = []
-        self._compiled: list[watch.Compiled] = []
-        self._late = 0
+        self.log = DynamoLog()
         self._call_seconds: list[float] = []
         self._changes: set[tuple[str, str, str]] = set()
         self._compiled_target: Callable[..., Any] | None = None
@@ -80,23 +88,23 @@ class DynamoRegion:
         return new
 
     def recompiled(self, change: Change, place: Location) -> None:
-        self._recompiles.append(
+        self.log.recompiles.append(
             Recompile(self.calls, change.name, change.old, change.new, place.file, place.range.start.line + 1)
         )
         if self.session.current_step > _WARM_UP_STEPS:
-            self._late += 1
+            self.log.late += 1
 
     def compiled(self, event: watch.Compiled) -> None:
         self.recordings += 1
-        self._compiled.append(event)
+        self.log.compiled.append(event)
 
     # -- summary
 
     def summary(self) -> RegionSummary:
-        newest: dict[CodeType, watch.Compiled] = {event.code: event for event in self._compiled}
+        newest: dict[CodeType, watch.Compiled] = {event.code: event for event in self.log.compiled}
         graphs = sum(1 for event in newest.values() if event.graphs)
         times = [event.guard_seconds for event in newest.values() if event.guard_seconds is not None]
-        breaks = len(self.breaks)
+        breaks = len(self.log.breaks)
         return RegionSummary(
             id=self.id,
             kind=self.kind,
@@ -104,21 +112,21 @@ class DynamoRegion:
             file=self.location.file,
             line=self.location.range.start.line + 1,
             calls=self.calls,
-            captures=sum(event.graphs for event in self._compiled),
-            complete=graphs == 1 and not breaks and not self.given_up,
+            captures=sum(event.graphs for event in self.log.compiled),
+            complete=graphs == 1 and not breaks and not self.log.given_up,
             graph_breaks=breaks,
             guards=sum(event.guards for event in newest.values()),
             guard_ms=round(sum(times) * 1e3, 4) if times else None,
             compiled_ms=round(median(self._call_seconds) * 1e3, 4) if self._call_seconds else None,
-            compile_s=round(sum(event.seconds for event in self._compiled), 3) if self._compiled else None,
+            compile_s=round(sum(event.seconds for event in self.log.compiled), 3) if self.log.compiled else None,
             hits=self.hits,
-            captures_after_step_3=self._late,
+            captures_after_step_3=self.log.late,
             engine="dynamo",
             graphs=graphs,
-            recompiles=list(self._recompiles),
+            recompiles=list(self.log.recompiles),
             per_capture=[
                 CaptureSummary(e.guards, round(e.guard_seconds * 1e3, 4) if e.guard_seconds is not None else None, 0,
                                not breaks, round(e.seconds, 4))
-                for e in reversed(self._compiled)
+                for e in reversed(self.log.compiled)
             ],
         )  # fmt: skip

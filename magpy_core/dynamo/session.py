@@ -117,7 +117,7 @@ class DynamoSession:
         finding = explain.graph_break(event, *self._around(event.spots[0].code))
         region = self._local.region
         if region is not None and finding.code == "MPD101":
-            region.breaks.add((event.kind, finding.location))
+            region.log.breaks.add((event.kind, finding.location))
         self._add(finding)
 
     def recompiled(self, event: watch.Recompile) -> None:
@@ -147,7 +147,7 @@ class DynamoSession:
             region.recordings += 1
             if event.kind and explain.of_torch(event.code.co_filename):
                 return  # torch skips it deliberately, or its graph break has been reported
-            region.given_up.add(event.code)
+            region.log.given_up.add(event.code)
         self._add(explain.skipped_function(event, *self._around(event.code)))
 
     def trouble(self, exc: Exception) -> None:

@@ -139,7 +139,11 @@ def state() -> Any:
     return gc.isenabled(), len(_get_current_function_mode_stack()), get_eval_frame_callback(), sys.gettrace()
 
 
-@pytest.mark.parametrize("share", [0, *(pytest.param(share, marks=pytest.mark.slow) for share in range(1, SHARES))])
+def _tier(share: int) -> list[pytest.MarkDecorator]:
+    return [] if share == 0 else [pytest.mark.slow] if share < 4 else [pytest.mark.slow, pytest.mark.exhaustive]
+
+
+@pytest.mark.parametrize("share", [pytest.param(share, marks=_tier(share)) for share in range(SHARES)])
 def test_an_error_anywhere(share: int) -> None:
     """In a process of its own: what puts the monitor's own marks back is made to fail, too."""
     with multiprocessing.get_context("fork").Pool(1) as pool:

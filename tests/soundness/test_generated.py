@@ -1,4 +1,5 @@
-"""Programs written at random, under random changes: a few in every run of the tests, more of them when ``slow``."""
+"""Programs written at random, under random changes: a few in every run of the tests, more of them when
+``exhaustive``."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ def test_a_few(seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_more_and_how_many_are_captured() -> None:
     total: Counter[str] = Counter()
     assert [seed for seed in range(100, 250) if not try_program(seed, 2, total)] == []

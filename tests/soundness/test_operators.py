@@ -1,4 +1,5 @@
-"""torch's own samples of its operators: some in every run of the tests, a part of all of them when ``slow``."""
+"""torch's own samples of its operators: some in every run of the tests, a part of all of them when
+``exhaustive``."""
 
 from __future__ import annotations
 
@@ -37,6 +38,7 @@ def test_what_differed(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_part_of_all(kind: str) -> None:
     step = STEPS[kind]

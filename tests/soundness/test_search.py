@@ -81,7 +81,7 @@ def test_a_difference_is_found_and_shortened(tmp_path: Path, capsys: pytest.Capt
     ids=lambda value: getattr(value, "name", None),
 )
 def test_a_case_that_does_not_end_well_is_a_difference(tmp_path: Path, kind: Kind, text: str) -> None:
-    status, kept = searched(tmp_path, kind, minutes="0.12")
+    status, kept = searched(tmp_path, kind, minutes="0.06")
     assert status == 1 and kept and kept[0].startswith(text)
 
 

@@ -46,6 +46,12 @@ def word(address: int) -> int:
     return int(ctypes.c_int64.from_address(address).value)
 
 
+def version_view(table: dict[str, Any]) -> ctypes.c_uint64 | None:
+    """The version tag of ``table``, a dict that is never freed: its ``value`` is another one after each write to the dict.
+    None where there are no tags."""
+    return ctypes.c_uint64.from_address(id(table) + _TAG) if supported() else None
+
+
 def supported() -> bool:
     """Whether this interpreter has the tags, where we look for them, and every kind of write changes them.
     ``MAGPY_DICT_TAGS=0`` in the environment switches them off."""

@@ -1,4 +1,4 @@
-"""Objects stay small: no class of the engine's stages holds more than fifteen fields, those of its base classes included."""
+"""Objects stay small: no class of the engine holds more than fifteen fields, those of its base classes included."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 import magpy_core
 
 ROOT = Path(magpy_core.__file__).parent
-STAGES = ("recording", "capture", "regions", "guards", "replay", "refgraph", "opgraph")
 MOST = 15
+#: Flat because they are documents: a line of the report's schema, and the options of a run as they go to its process.
+RECORDS = {"RegionSummary", "RunRequest"}
 
 
 def _fields(cls: ast.ClassDef) -> set[str]:
@@ -24,12 +25,11 @@ def _fields(cls: ast.ClassDef) -> set[str]:
 def _classes() -> dict[str, list[tuple[set[str], list[str]]]]:
     """Own fields and names of base classes, by name of class."""
     found: dict[str, list[tuple[set[str], list[str]]]] = {}
-    for stage in STAGES:
-        for file in sorted((ROOT / stage).rglob("*.py")):
-            for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-                if isinstance(node, ast.ClassDef):
-                    bases = [ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases]
-                    found.setdefault(node.name, []).append((_fields(node), bases))
+    for file in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                bases = [ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases]
+                found.setdefault(node.name, []).append((_fields(node), bases))
     return found
 
 
@@ -42,7 +42,7 @@ def test_no_class_has_too_many_fields() -> None:
         return own.union(*inherited)
 
     sizes = {name: max(len(fields(*one)) for one in defined) for name, defined in classes.items()}
-    assert {name: size for name, size in sizes.items() if size > MOST} == {}
+    assert {name: size for name, size in sizes.items() if size > MOST and name not in RECORDS} == {}
 
 
 def test_every_tracker_has_tests_that_build_it_alone() -> None:
