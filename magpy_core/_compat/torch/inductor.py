@@ -9,12 +9,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MethodDescriptorType
 from typing import Any
 
 import torch
 from torch._guards import TracingContext, tracing
 
 from magpy_core._compat.torch.partition import default_partition
+from magpy_core._compat.torch.torch_state import get_modes
 
 Compiled = tuple[Callable[..., Sequence[Any]], Callable[[list[Any]], Sequence[Any]] | None, list[str]]
 """What the compiler stack returned: a function that takes the inputs one by one; one (or None) that takes them as a list,
@@ -67,6 +69,28 @@ def _unmarked_outputs(context: TracingContext) -> Iterator[None]:
         metadata.dynamic_saved_tensors_idxs.clear()
 
 
+@contextmanager
+def _methods_are_cached() -> Iterator[None]:
+    """Lets AOTAutograd's cache take graphs with methods of tensors. It takes TorchDynamo's, where a node's ``meta`` has an
+    example of its value; ours have none, since Inductor's early passes would transform the graph by it. A graph of ours has
+    no other objects: its inputs are tensors and numbers, and the cache's key has its code and what these are."""
+    from torch._functorch._aot_autograd import autograd_cache
+
+    original = autograd_cache.check_node_safe
+
+    def check(node: torch.fx.Node) -> None:
+        target = node.target
+        of_tensors = isinstance(target, MethodDescriptorType) and target.__objclass__ is torch._C.TensorBase
+        if node.op != "call_method" and not of_tensors:
+            original(node)
+
+    autograd_cache.check_node_safe = check
+    try:
+        yield
+    finally:
+        autograd_cache.check_node_safe = original
+
+
 def _unwrap(forward: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[list[Any]], Any] | None]:
     """Takes off `torch._dynamo.disable` (it costs microseconds a call and there is nothing of ours to trace here).
 
@@ -96,6 +120,7 @@ def _run(compile_it: Callable[[], Any], fake_mode: Any, options: dict[str, Any],
         inductor_config.patch(options),
         _collect_sources(sources),
         _unmarked_outputs(context),
+        _methods_are_cached(),
     ):
         forward = compile_it()
         if context.fw_metadata is not None and context.fw_metadata.bw_donated_idxs is None:
@@ -128,13 +153,14 @@ def hoist() -> Any:
     return hoist
 
 
-def _missed_by_cache(fakes: Sequence[Any]) -> bool:
-    """Whether there is what AOTAutograd's cache does not look at: it would find a graph that was made for inputs apart, or
-    (before torch 2.12) for another dtype. With none of this it is asked, and nothing made with any of it is kept there."""
+def _key_tag(fakes: Sequence[Any]) -> str:
+    """What a graph is compiled for that the key of torch's caches does not have: which inputs share memory, which are
+    leaves, and (before torch 2.12) the dtypes that are in force."""
     tensors = [t for t in fakes if isinstance(t, torch.Tensor)]
-    strided = [t.untyped_storage()._cdata for t in tensors if t.layout is torch.strided]
-    share_memory = len(strided) < len(tensors) or len(set(strided)) < len(strided)
-    return share_memory or torch.get_default_dtype() is not torch.float32 or bool(torch._C._is_any_autocast_enabled())
+    storages = [t.untyped_storage()._cdata if t.layout is torch.strided else id(t) for t in tensors]
+    shared = [storages.index(storage) for storage in storages]
+    leaves = "".join("1" if t.is_leaf else "0" for t in tensors)
+    return f"magpy {shared} {leaves} {torch.get_default_dtype()} {get_modes()}"
 
 
 def inductor_compile(
@@ -142,7 +168,6 @@ def inductor_compile(
 ) -> Compiled:
     """Forward and backward kernels by Inductor. Takes ownership of ``graph``."""
     from torch._dynamo.convert_frame import compile_lock
-    from torch._functorch import config as functorch_config
     from torch._inductor import config as inductor_config
     from torch._inductor.compile_fx import compile_fx
 
@@ -156,5 +181,5 @@ def inductor_compile(
             "custom_partitioner_fn": MinCut(fallback_random),
             "post_grad_custom_pre_pass": ScaledProducts(inductor_config.post_grad_custom_pre_pass),
         }
-        cached = functorch_config.enable_autograd_cache and not _missed_by_cache(fakes)
-        return _run(lambda: compile_fx(graph, fakes), fake_mode, options, enable_autograd_cache=cached)
+        with torch.compiler.config.patch(cache_key_tag=_key_tag(fakes)):  # type: ignore[attr-defined]
+            return _run(lambda: compile_fx(graph, fakes), fake_mode, options)

@@ -1,0 +1,122 @@
+"""What was compiled once is found in torch's caches on disk: graphs with methods too, and never one made for another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch._dynamo.utils import counters
+
+import magpy_core
+from magpy_core._compat.torch.inductor import _key_tag
+
+FOUND = "autograd_cache_hit"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    counters.clear()
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = nn.Linear(4, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        a, b = self.lin(x).view(-1, 2, 3).split(1, dim=1)  # methods of tensors, also of what a method gave
+        return a.transpose(1, 2).contiguous() * b.sum().relu()
+
+
+def gradients() -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    net = Net()
+    magpy_core.compile(net, backend="inductor")
+    for _ in range(3):
+        net.zero_grad()
+        net(torch.ones(2, 4)).sum().backward()
+    (capture,) = magpy_core.captures(net)
+    assert capture.is_compiled
+    return [p.grad for p in net.parameters() if p.grad is not None]
+
+
+def test_the_second_time_it_is_found() -> None:
+    first = gradients()
+    assert not counters["aot_autograd"][FOUND]
+    assert all(map(torch.equal, first, gradients()))
+    assert counters["aot_autograd"][FOUND] == 1
+
+
+def test_an_optimizers_step_is_found() -> None:
+    def step() -> torch.Tensor:
+        weight = nn.Parameter(torch.ones(3))
+        optimizer = torch.optim.AdamW([weight], lr=0.1)
+        compiled = magpy_core.compile(optimizer.step, backend="inductor")
+        for _ in range(4):
+            weight.grad = torch.ones(3)
+            compiled()
+        assert magpy_core.captures(compiled)[0].is_compiled
+        return weight.detach()
+
+    first = step()
+    assert not counters["aot_autograd"][FOUND]
+    assert torch.equal(first, step())
+    assert counters["aot_autograd"][FOUND] == 1
+
+
+def add_in_place(x: torch.Tensor) -> torch.Tensor:
+    x.detach().add_(1)
+    return x * 2
+
+
+def shared(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    one.add_(1)
+    return one * other
+
+
+@pytest.mark.parametrize("leaf_first", [True, False])
+def test_a_leaf_and_a_result_are_two_things(leaf_first: bool) -> None:
+    def call(leaf: bool) -> list[float]:
+        compiled = magpy_core.compile(lambda x: add_in_place(x), backend="inductor")
+        for _ in range(3):
+            weight = torch.ones(3, requires_grad=True)
+            compiled(weight if leaf else weight * 1).sum().backward()
+            assert weight.grad is not None
+        return weight.grad.tolist()
+
+    assert call(leaf_first) == call(not leaf_first) == [2.0] * 3
+
+
+def test_one_memory_and_two() -> None:
+    def call(other: Callable[[torch.Tensor], torch.Tensor]) -> list[float]:
+        compiled = magpy_core.compile(lambda a, b: shared(a, b), backend="inductor")
+        for _ in range(3):
+            t = torch.ones(3)
+            result = compiled(t, other(t))
+        return result.tolist()
+
+    assert call(lambda t: torch.ones(3)) == [2.0] * 3
+    assert call(lambda t: t.view(3)) == [4.0] * 3
+    assert call(lambda t: torch.ones(3)) == [2.0] * 3
+
+
+def test_what_the_key_has_besides_torchs() -> None:
+    x, y = torch.ones(3), torch.ones(3)
+    leaf = torch.ones(3, requires_grad=True)
+    tags = [_key_tag([x, y]), _key_tag([x, x.view(3)]), _key_tag([leaf, y]), _key_tag([leaf * 1, y])]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        tags.append(_key_tag([x, y]))
+    with torch.autocast("cpu", dtype=torch.float16):
+        tags.append(_key_tag([x, y]))
+    torch.set_default_dtype(torch.float64)
+    try:
+        tags.append(_key_tag([x, y]))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert len(set(tags)) == len(tags) - 1  # a leaf that needs gradients is a leaf, as one that doesn't
+    assert tags[0] == tags[2]
+    assert _key_tag([y, x]) == tags[0]
