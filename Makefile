@@ -143,7 +143,7 @@ vsix: vscode-extension/node_modules/.stamp
 	cd vscode-extension && npm run package
 
 e2e: $(VENV)/.dev-ready vsix
-	cd vscode-extension && MAGPY_PYTHON="$(abspath $(BIN)/python)" npm run e2e
+	cd vscode-extension && MAGPY_COMPILE=foreground MAGPY_PYTHON="$(abspath $(BIN)/python)" npm run e2e
 
 clean:
 	rm -rf build dist artifacts *.egg-info vscode-extension/dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

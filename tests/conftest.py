@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 os.environ.setdefault("MAGPY_VERIFY", "1")  # in the programs that tests start, too
+os.environ.setdefault("MAGPY_COMPILE", "foreground")  # which call is compiled does not depend on the machine's speed
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # some CI images have it: each of those programs would compile all of MagPy
 
 

@@ -17,6 +17,7 @@ from lsp_server.cli.options import (
     SEVERITIES,
     ProgramCommand,
     color_option,
+    compile_option,
     engine_option,
     fail_on_option,
     program_options,
@@ -55,6 +56,7 @@ def check(**options: Any) -> None:
 @cli.command(cls=ProgramCommand, epilog=EPILOG)
 @program_options
 @steps_option("0")
+@compile_option
 @fail_on_option("error")
 def run(**options: Any) -> None:
     """Run a program with its regions compiled and print the speed-up.

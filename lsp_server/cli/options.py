@@ -166,6 +166,15 @@ def steps_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., A
     )
 
 
+def compile_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--compile",
+        type=click.Choice(("background", "foreground")),
+        help="background: the program runs as plain Python while Inductor compiles beside it; foreground: it waits. "
+        "[default: background; with --steps: foreground]",
+    )(command)
+
+
 def engine_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--engine",

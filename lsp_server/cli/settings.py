@@ -48,6 +48,7 @@ class ResolvedSettings:
     steps: int
     timeout: float | None
     backend: str
+    compile: Literal["background", "foreground"]
     regions: list[str]
     call_policy: dict[str, str]
     selection: Selection
@@ -100,6 +101,7 @@ class ResolvedSettings:
             steps=self.steps,
             timeout=self.timeout,
             backend=self.backend,
+            compile=self.compile,
             regions=self.regions,
             call_policy=self.call_policy,
             details=self.html is not None,
@@ -209,6 +211,7 @@ def _resolve_target(mode: str, target: Target, options: Mapping[str, Any], loade
         steps=steps,
         timeout=timeout,
         backend=_backend(backend),
+        compile=options.get("compile") or ("foreground" if steps else "background"),
         regions=list(chooser.pick("regions", None, config.regions, ())),
         call_policy=dict(chooser.pick("call-policy", None, config.call_policy, {})),
         selection=selection,

@@ -75,6 +75,7 @@ class Worker:
         untimed = options.engine == "dynamo" and options.mode == "check"
         timeouts = (options.timeout, settings.timeout, config.timeout)
         timeout = next((t for t in timeouts if t is not None), None)
+        steps = _steps(options, settings, config.steps)
         return RunRequest(
             mode="run" if untimed else options.mode,
             script=options.script,
@@ -83,7 +84,8 @@ class Worker:
             python=_interpreter(options, settings),
             cwd=options.cwd,
             env={**os.environ, **settings.env, **options.env},
-            steps=_steps(options, settings, config.steps),
+            steps=steps,
+            compile="foreground" if steps else "background",  # a few steps are run to see what compiled code does
             timeout=timeout or None,
             backend="eager" if untimed else settings.backend or config.backend or "inductor",
             session_factory=SESSIONS[options.engine],

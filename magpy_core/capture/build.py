@@ -18,6 +18,7 @@ from magpy_core._compat.torch.tensor_guards import tensor_check
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.fast_guard import FastGuard
 from magpy_core.capture.graphs import CompiledGraphs
+from magpy_core.capture.outcome import MISS, RERUN_PLAIN
 from magpy_core.capture.parts import Guards, Replay
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure
@@ -27,12 +28,18 @@ from magpy_core.recording.trace import Live, Trace
 from magpy_core.refgraph.graph import RefGraph
 
 
+def _always_plain(args: Any, kwargs: Any) -> Any:
+    return RERUN_PLAIN
+
+
 class Capture:
     """One capture of a region. ``run(args, kwargs)`` gives the call's result, or MISS when the guards do not hold."""
 
     def __init__(self, trace: Trace, live: Live, settings: Settings) -> None:
         self.trace = trace
         self.hits = 0
+        self.is_retired = False
+        self.plain_calls = 0  # that it fits, while its graphs were being compiled
         self.guard_seconds: deque[float] = deque(maxlen=64)  # of checks that held, while a region measures
         self.title = f"magpy capture of {settings.region_id}"
         self._structure = Structure.of(trace)
@@ -52,6 +59,15 @@ class Capture:
         take("run_drawing", None)
         take("gather_drawing", None)
         self.fast_guard = FastGuard(self, write, may_specialise=bool(code.lines.shapes))
+
+    def retire(self, *, looks_at_guards: bool) -> None:
+        """From now on the calls that it fits run as plain Python; without a look at its guards, all calls."""
+        self.fast_guard.retire()
+        matches = self.matches
+        self.run = (
+            (lambda args, kwargs: RERUN_PLAIN if matches(args, kwargs) else MISS) if looks_at_guards else _always_plain
+        )
+        self.is_retired = True
 
     # -- the operator graph ------------------------------------------------------------------------------------
 
@@ -118,6 +134,16 @@ class Capture:
     def is_ready(self) -> bool:
         """Whether every segment has been compiled."""
         return self._graphs.is_ready
+
+    def ran_plain(self, seconds: float) -> None:
+        """A call that the capture fits ran as plain Python, because its graphs are being compiled beside the program."""
+        self.plain_calls += 1
+        self._graphs.ran_plain(seconds)
+
+    @property
+    def is_compiling(self) -> bool:
+        """Whether a graph is being compiled, or waits for its turn."""
+        return self._graphs.is_compiling
 
     @property
     def generated_code(self) -> list[str]:

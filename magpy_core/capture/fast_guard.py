@@ -28,12 +28,16 @@ _LONGEST = 1024  # calls to wait at most before the next attempt
 _MOST_MOVED = 64  # more namespaces than this at once are a switch (``model.eval()``), not a counter
 
 
+def _nothing() -> None:
+    """In the place of a weak reference to what is not there."""
+
+
 class FastGuard:
     """The fast guard of one capture. Holds no reference to the capture, nor to what the user's objects hold."""
 
     def __init__(self, capture: Capture, write: Callable[[FirstLevel], CodeWriter], *, may_specialise: bool) -> None:
         self._write, self._may_specialise = write, may_specialise
-        self._capture = weakref.ref(capture)
+        self._capture: Callable[[], Capture | None] = weakref.ref(capture)
         self._reads = capture.trace.refgraph.reads
         self._full, self._matches = capture.run, capture.matches
         self._volatile: frozenset[str] = frozenset()
@@ -85,6 +89,11 @@ class FastGuard:
         return result
 
     # -- arming ------------------------------------------------------------------------------------
+
+    def retire(self) -> None:
+        """The capture is called without it from now on, with its full guard."""
+        self._disarm(for_good=True)
+        self._capture = _nothing
 
     def _disarm(self, *, for_good: bool = False) -> None:
         capture = self._capture()

@@ -15,11 +15,11 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch.fake import guard_namespace
-from magpy_core.backends import get_backend
+from magpy_core.backends import background, get_backend
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.capture.compilers import compiled_wrongly
-from magpy_core.capture.outcome import CaptureFailed
+from magpy_core.capture.outcome import CaptureFailed, NotReady
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure
 from magpy_core.capture.undo import restore_input
@@ -56,6 +56,7 @@ class CompiledGraphs:
         self._names = names
         self._bare: dict[int, Callable[..., Any]] = {}
         self._checks: list[tuple[Sequence[Any], list[int]]] = []
+        self._beside: dict[int, background.Compilation] = {}
         self.compile_seconds: float | None = None
         self.generated_code: list[str] = []
         names.update(
@@ -78,16 +79,46 @@ class CompiledGraphs:
         with _COMPILING:
             fn = self._names[name]
             if isinstance(fn, _Stub):
+                if self._settings.background and not self._is_compiled_beside(index, tuple(inputs)):
+                    raise NotReady
                 fn = self._names[name] = self._compile(index, tuple(inputs))
         written = [value for node, value in zip(segment.inputs, inputs, strict=True) if node in self._kept]
         return first_run(fn, inputs, written) if written else fn(inputs)
+
+    def _is_compiled_beside(self, index: int, inputs: tuple[Any, ...]) -> bool:
+        """Whether segment ``index`` is in the compilers' caches by now, so that compiling it takes little time. Raises
+        CaptureFailed."""
+        segment = self._structure.segments[index]
+        self._refuse(segment, inputs)
+        if (beside := self._beside.get(index)) is None:
+            beside = self._beside[index] = background.QUEUE.add()
+            weakref.finalize(self, beside.cancel).atexit = False
+        if not background.QUEUE.ask(beside, lambda: self._run_backend(segment, inputs)):
+            return False
+        if beside.result.code:
+            raise CaptureFailed(beside.result.code, beside.result.message)
+        self.compile_seconds = (self.compile_seconds or 0.0) + beside.result.seconds
+        return True
+
+    @property
+    def is_compiling(self) -> bool:
+        """Whether a segment is being compiled beside the program, or waits for its turn."""
+        return any(beside.state in ("waiting", "running") for beside in self._beside.values())
+
+    def ran_plain(self, seconds: float) -> None:
+        """A call that these graphs would have served ran as plain Python, because they are not ready."""
+        for beside in self._beside.values():
+            beside.seconds += seconds
+
+    def _refuse(self, segment: Segment, inputs: tuple[Any, ...]) -> None:
+        if (reason := compiled_wrongly(self._settings.backend, inputs, segment.outputs, self._trace)) is not None:
+            raise CaptureFailed("MP902", reason)
 
     def _compile(self, index: int, inputs: tuple[Any, ...]) -> Callable[..., Any]:
         """The callable of one segment: takes its inputs as one list (and may empty it). Raises CaptureFailed."""
         start = time.perf_counter()
         segment = self._structure.segments[index]
-        if (reason := compiled_wrongly(self._settings.backend, inputs, segment.outputs, self._trace)) is not None:
-            raise CaptureFailed("MP902", reason)
+        self._refuse(segment, inputs)
         compiled = self._run_backend(segment, inputs)
         if compiled.generated_code:
             self.generated_code.append(compiled.generated_code)

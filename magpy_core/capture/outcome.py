@@ -10,6 +10,10 @@ RERUN_PLAIN: Any = type("RERUN_PLAIN", (), {"__repr__": lambda self: "RERUN_PLAI
 """The graph raised and has left no trace: the call has to run as plain Python."""
 
 
+class NotReady(Exception):
+    """A graph of the capture is being compiled beside the program: the call has to run as plain Python."""
+
+
 class CaptureFailed(Exception):
     """A capture can't run (its backend failed, or its graph raised in its first run); carries the finding's text."""
 

@@ -16,6 +16,7 @@ from magpy_core._compat.torch.eval_frame import hide
 from magpy_core._compat.torch.module_calls import CALL
 from magpy_core._compat.versions import UnsupportedVersion, check_versions
 from magpy_core.backends import UnknownBackend, get_backend
+from magpy_core.backends.background import waits_by_default
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Finding, Location, Position, Range
 from magpy_core.regions import module_call, provider
@@ -121,11 +122,23 @@ def _region(target: Callable[..., Any], options: Options, name: str | None, func
 
 @overload
 def compile(
-    target: F, *, backend: str = ..., fullgraph: bool = ..., name: str | None = ..., same_random: bool = ...
+    target: F,
+    *,
+    backend: str = ...,
+    fullgraph: bool = ...,
+    name: str | None = ...,
+    same_random: bool = ...,
+    wait: bool | None = ...,
 ) -> F: ...
 @overload
 def compile(
-    target: None = ..., *, backend: str = ..., fullgraph: bool = ..., name: str | None = ..., same_random: bool = ...
+    target: None = ...,
+    *,
+    backend: str = ...,
+    fullgraph: bool = ...,
+    name: str | None = ...,
+    same_random: bool = ...,
+    wait: bool | None = ...,
 ) -> Callable[[F], F]: ...
 def compile(
     target: Any = None,
@@ -134,22 +147,28 @@ def compile(
     fullgraph: bool = False,
     name: str | None = None,
     same_random: bool = False,
+    wait: bool | None = None,
 ) -> Any:
     """Compile a function or bound method, which gives another function, or an nn.Module, in place, which gives that module.
 
     The first call runs under the monitor; later calls whose guards hold run the compiled graph and replay. ``backend``:
     ``eager``, ``aot_eager`` or ``inductor``. ``fullgraph``: raise GraphBreak instead of falling back to plain Python;
     decisions on tensors' data are tested after the graph of their path, which is undone if it took another path.
-    ``same_random``: draw random numbers from the same stream as eager. What is compiled already is compiled anew, with these
+    ``same_random``: draw random numbers from the same stream as eager. ``wait``: whether a call that needs a graph compiled
+    by Inductor waits for it. If not, the program goes on in plain Python while the graph is compiled beside it: the default,
+    unless MAGPY_COMPILE is ``foreground`` in the environment. What is compiled already is compiled anew, with these
     options. With no target, a decorator. Raises UnknownBackend, UnsupportedVersion, TypeError.
     """
     if target is None:
-        return functools.partial(compile, backend=backend, fullgraph=fullgraph, name=name, same_random=same_random)
+        return functools.partial(
+            compile, backend=backend, fullgraph=fullgraph, name=name, same_random=same_random, wait=wait
+        )
     if not callable(target):
         raise TypeError(f"magpy_core.compile takes a function, a method or an nn.Module, not a {type(target).__name__}")
     if isinstance(target, type):
         raise TypeError("magpy_core.compile takes an instance of a module, not its class")
-    options = Options("compiled", backend, fullgraph=fullgraph, same_random=same_random)
+    beside = not waits_by_default() if wait is None else not wait
+    options = Options("compiled", backend, fullgraph=fullgraph, same_random=same_random, background=beside)
     if isinstance(target, nn.Module):
         module = module_call.inner(target)
         module_call.install(module, _region(module, options, name, CALL))

@@ -11,6 +11,7 @@ import traceback
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from torch import nn
@@ -19,6 +20,7 @@ from torch.nn.parameter import is_lazy
 from magpy_core._compat.torch.eval_frame import hide, never_intercept
 from magpy_core._compat.torch.surroundings import foreign
 from magpy_core._compat.versions import UnsupportedVersion
+from magpy_core.backends import background
 from magpy_core.capture.build import Capture
 from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed
 from magpy_core.capture.settings import Settings
@@ -31,11 +33,13 @@ from magpy_core.recording.run import Outcome, run
 from magpy_core.recording.trace import Recorded
 from magpy_core.regions.log import Listeners, RegionLog
 from magpy_core.regions.misses import closest_failures, generalise
+from magpy_core.regions.overhead import Overhead
 from magpy_core.regions.reporting import capture_findings, performance_findings, recompile_finding
 from magpy_core.regions.summary import summarise
 from magpy_core.regions.times import RegionTimes
 from magpy_core.regions.twice import HINTS, watch
 
+_CHEAP = 0.03  # of a call
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
 _thread = threading.local()
 
@@ -58,7 +62,8 @@ def disabled() -> Iterator[None]:
 
 @dataclass
 class Options:
-    """How regions run. ``mode``: ``observe`` (results always come from plain Python) or ``compiled``."""
+    """How regions run. ``mode``: ``observe`` (results always come from plain Python) or ``compiled``. ``background``: what
+    Inductor compiles is compiled beside the program. ``overhead``: bounds what recordings cost."""
 
     mode: str = "compiled"
     backend: str = "inductor"
@@ -66,6 +71,8 @@ class Options:
     fullgraph: bool = False
     measure: bool = False
     same_random: bool = False
+    background: bool = False
+    overhead: Overhead | None = None
 
 
 class Region:
@@ -141,7 +148,7 @@ class Region:
                     self._drop(capture, failure)
                     result = RERUN_PLAIN  # not from here: what the program raises must have no context of ours
                 if result is RERUN_PLAIN:
-                    return self.target(*args, **kwargs)
+                    return self._rerun(capture, args, kwargs)
                 if result is not MISS:
                     self.hits += 1
                     capture.hits += 1
@@ -156,6 +163,15 @@ class Region:
                 self.times.costs.usual(time.perf_counter() - start)
                 return result
         return self._miss(args, kwargs)
+
+    def _rerun(self, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The call that ``capture`` fits, as plain Python."""
+        if capture.is_ready or not self.options.background:
+            return self.target(*args, **kwargs)
+        start = time.perf_counter()
+        result = self.target(*args, **kwargs)
+        capture.ran_plain(time.perf_counter() - start)
+        return result
 
     def fitting(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
         """The capture whose guards hold; how long they took to check is kept with it."""
@@ -199,6 +215,8 @@ class Region:
         if self.recordings >= self.options.cache_limit:
             self._give_up()
             return False
+        if self.options.overhead is not None and not self.options.overhead.allows_more():
+            return False
         self._learn(args, kwargs)
         return True
 
@@ -237,8 +255,11 @@ class Region:
         outcome = Outcome()
         try:
             capture = self.build_capture(self._run(args, kwargs, outcome), args, kwargs)
+            seconds = time.perf_counter() - start
+            if self.options.overhead is not None:
+                self.options.overhead.add(seconds)
             if causes:
-                self.times.costs.recaptured(causes, time.perf_counter() - start, capture)
+                self.times.costs.recaptured(causes, seconds, capture)
             if capture is not None and self._backend != "eager":
                 watch(outcome.result, weakref.WeakMethod(self._differentiated_twice))
         except Exception as error:  # the monitor must never take the program down
@@ -265,7 +286,8 @@ class Region:
         """Turn a monitored run into a capture and findings."""
         capture = None
         if recorded.trace is not None:
-            settings = Settings(self.id, len(args), tuple(kwargs), self._backend, self.options.same_random)
+            beside = self.options.background and self._backend == "inductor" and background.available()
+            settings = Settings(self.id, len(args), tuple(kwargs), self._backend, self.options.same_random, beside)
             try:
                 capture = Capture(recorded.trace, recorded.live, settings)
             except Unsupported as error:
@@ -284,6 +306,13 @@ class Region:
     @property
     def _backend(self) -> str:
         return "eager" if self.learned.twice else self.options.backend
+
+    def retire(self) -> None:
+        """Captures that were measured to be slower than plain Python serve no more: calls that they fit run as plain Python.
+        Others are captured as before, if finding that out takes little of such a call."""
+        looks = not self.times.guard or median(self.times.guard) < _CHEAP * median(self.times.eager)
+        for capture in self.captures:
+            capture.retire(looks_at_guards=looks)
 
     def _differentiated_twice(self, how: str) -> None:
         """No compiled graph can be: the region is recorded again, and its graphs run as recorded."""

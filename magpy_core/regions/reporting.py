@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -201,6 +201,8 @@ _LONG_COMPILE_SECONDS = 1.0
 def performance_findings(region: Region, steps: int) -> list[Finding]:
     """What the side-by-side timings of a region's steady calls show; nothing where there are too few."""
     times = region.times
+    if unready := [capture for capture in region.captures if capture.is_compiling]:
+        return [_still_compiling(region, unready)]
     if min(len(times.eager), len(times.compiled)) < _SAMPLES:
         return []
     eager, compiled = median(times.eager), median(times.compiled)
@@ -217,7 +219,8 @@ def performance_findings(region: Region, steps: int) -> list[Finding]:
         note(
             "MP401",
             f"A compiled call of {region.name} takes {ratio:.2g} times as long as plain Python "
-            f"({_ms(compiled)}, not {_ms(eager)}).",
+            f"({_ms(compiled)}, not {_ms(eager)})"
+            + (": it runs as plain Python again." if any(c.is_retired for c in region.captures) else "."),
             compiled - eager,
             eager=_ms(eager),
             compiled=_ms(compiled),
@@ -242,6 +245,13 @@ def performance_findings(region: Region, steps: int) -> list[Finding]:
             saved=f"{saved:.2g} s",
         )
     return out
+
+
+def _still_compiling(region: Region, captures: Sequence[Capture]) -> Finding:
+    plain = sum(capture.plain_calls for capture in captures)
+    text = f"{region.name} was still being compiled when the program ended: {plain} calls ran as plain Python meanwhile."
+    hint = "A program that runs for longer gets the compiled code; `--compile foreground` waits for it."
+    return Finding("MP404", text, region.location, hint=hint, region=region.id, values=(Value("calls", str(plain)),))
 
 
 def _ms(seconds: float) -> str:

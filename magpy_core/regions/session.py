@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from magpy_core.backends import get_backend
+from magpy_core.backends.background import waits_by_default
 from magpy_core.findings import Finding
 from magpy_core.regions.log import Listeners
+from magpy_core.regions.overhead import Overhead
 from magpy_core.regions.region import Options, Region, busy, line_location
 
 if TYPE_CHECKING:
@@ -28,9 +30,12 @@ class Session:
         on_finding: Callable[[Finding], None] | None = None,
         on_region: Callable[[Region], None] | None = None,
         measure: bool = False,
+        background: bool = False,
     ) -> None:
         get_backend(backend)
-        self.options = Options(mode=mode, backend=backend, cache_limit=cache_limit, measure=measure)
+        background = background and not waits_by_default()
+        overhead = Overhead() if background else None
+        self.options = Options(mode, backend, cache_limit, measure=measure, background=background, overhead=overhead)
         self.current_step = 0
         self._listeners = Listeners(on_finding, on_region, lambda: self.current_step)
         self._regions: dict[Hashable, Region] = {}

@@ -1,20 +1,17 @@
-"""A region in figures, for reports. Key functions: summarise, speedup_interval."""
+"""A region in figures, for reports. Key function: summarise."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from math import comb
+from collections.abc import Collection
 from statistics import median
 from typing import TYPE_CHECKING
 
 from magpy_core.findings import CaptureSummary, RegionSummary
+from magpy_core.regions.intervals import speedup_interval
 from magpy_core.regions.reporting import host_reads
 
 if TYPE_CHECKING:
     from magpy_core.regions.region import Region
-
-_CONFIDENCE = 0.95
-_MAX_PAIRS = 200  # the binomial sums stay exact and quick
 
 
 def summarise(region: Region) -> RegionSummary:
@@ -53,21 +50,3 @@ def summarise(region: Region) -> RegionSummary:
 
 def _ms(seconds: Collection[float]) -> float | None:
     return round(median(seconds) * 1e3, 4) if seconds else None
-
-
-def speedup_interval(eager: Sequence[float], compiled: Sequence[float]) -> tuple[float, float] | None:
-    """An interval that holds the median of eager / compiled with a confidence of at least 95 %.
-
-    The n-th timings of either kind were taken right after each other, so their ratio is free of slow drifts. The interval
-    is the sign test's, between two of the sorted ratios: it assumes nothing about how timings are distributed and draws
-    no random number (the program's own streams stay untouched). None where there are fewer than six pairs.
-    """
-    ratios = sorted(e / c for e, c in list(zip(eager, compiled, strict=False))[:_MAX_PAIRS] if c > 0)
-    n = len(ratios)
-    tail, rank = 0.0, 0  # how many ratios may be left out on either side
-    for k in range(n // 2):
-        tail += comb(n, k) / 2**n
-        if 2 * tail > 1 - _CONFIDENCE:
-            break
-        rank = k + 1
-    return (ratios[rank - 1], ratios[n - rank]) if rank else None

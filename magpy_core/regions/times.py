@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.regions.costs import Costs, timed
+from magpy_core.regions.intervals import speedup_interval
+from magpy_core.regions.twice import has_history
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
@@ -24,7 +26,9 @@ class RegionTimes:
         self.eager: list[float] = []
         self.compiled: list[float] = []
         self.guard: list[float] = []
+        self.has_history = False  # whether results take part in autograd: their backward passes are not in the times
         self.turn = 0
+        self._ready = 0
         self.retired: list[Capture] = []
         self.costs = Costs()
 
@@ -32,6 +36,8 @@ class RegionTimes:
         """Call ``region``. The two kinds of steady calls alternate, so that they are timed side by side."""
         hits, recordings = region.hits, region.recordings
         compiles = region.options.mode == "compiled"
+        if (ready := sum(capture.is_ready for capture in region.captures)) != self._ready:
+            self._ready, self.turn = ready, 0  # graphs that were compiled beside the program are there
         self.turn += 1
         turn = self.turn
         steady = turn in _STEADY and compiles and bool(region.captures) and not region.disabled
@@ -49,7 +55,16 @@ class RegionTimes:
         result = region.dispatch(args, kwargs)
         if region.hits > hits and region.recordings == recordings and turn >= _STEADY.start:
             self.compiled.append(time.perf_counter() - start)
+            if turn in _STEADY:
+                self.has_history = self.has_history or has_history(result)
+                if turn == _STEADY[-1] and region.options.overhead is not None and self.is_slower():
+                    region.retire()
         return result
+
+    def is_slower(self) -> bool:
+        """Whether a compiled call certainly takes longer than the same in plain Python, and there is no backward pass."""
+        interval = speedup_interval(self.eager, self.compiled)
+        return interval is not None and interval[1] < 1.0 and not self.has_history
 
     def compile_seconds(self, captures: Sequence[Capture]) -> float | None:
         """What compiling took in all; None if nothing was compiled."""

@@ -51,6 +51,12 @@ def watch(result: Any, callback: weakref.WeakMethod[Callable[[str], None]]) -> N
                 node.register_prehook(before_backward)
 
 
+def has_history(result: Any) -> bool:
+    """Whether a tensor of ``result`` takes part in autograd."""
+    with no_torch_function():
+        return any(tensor.requires_grad for tensor in _tensors(result, _DEPTH))
+
+
 def _tensors(value: Any, depth: int) -> Iterator[torch.Tensor]:
     if is_a(value, torch.Tensor):
         yield value

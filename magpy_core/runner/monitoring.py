@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from magpy_core.regions import provider
 from magpy_core.runner.channel import Channel, Forwarder
 from magpy_core.runner.protocol import error_message
-from magpy_core.runner.request import COMPILER_SESSION
+from magpy_core.runner.request import COMPILER_SESSION, SESSIONS
 from magpy_core.runner.steps import StepClock
 from magpy_core.runner.timeline import Timeline
 
@@ -84,6 +84,8 @@ class Monitoring:
         module, _, attribute = self._request["session_factory"].partition(":")
         factory = getattr(importlib.import_module(module), attribute)
         compiled = {"mode": "compiled", "backend": self._request["backend"], "measure": True}
+        if self._request["session_factory"] == SESSIONS["magpy"]:
+            compiled["background"] = self._request["compile"] == "background"
         return factory(
             cache_limit=self._request["cache_limit"],
             on_finding=self._forward.finding,

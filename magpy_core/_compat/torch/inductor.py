@@ -163,6 +163,15 @@ def _key_tag(fakes: Sequence[Any]) -> str:
     return f"magpy {shared} {leaves} {torch.get_default_dtype()} {get_modes()}"
 
 
+@contextmanager
+def compile_alone() -> Iterator[None]:
+    """In a forked process: no pool of threads or processes is used, as those of the program do not run there."""
+    from torch._inductor import config
+
+    with config.patch({"compile_threads": 1}):
+        yield
+
+
 def inductor_compile(
     graph: torch.fx.GraphModule, fakes: Sequence[Any], fake_mode: Any, *, fallback_random: bool = False
 ) -> Compiled:

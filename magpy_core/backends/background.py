@@ -1,0 +1,236 @@
+"""Compiles beside the program: a forked process fills the compilers' caches on disk, and the program compiles from these.
+
+The process is a copy of the program, so that the graph, its inputs and the program's own operators are there, and nothing
+has to be sent. It runs at the lowest priority, has no descriptor of the program's, runs no code of it, and ends with it.
+What the two share is one page of memory; the program never waits for it, and no child of the program's is left to wait for.
+
+No process is forked where an accelerator is in use (it does not survive a fork): there, graphs are compiled in place.
+Key types: Compilation, Queue.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import mmap
+import os
+import signal
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from magpy_core._compat.torch.inductor import compile_alone
+from magpy_core._compat.torch.warning_filters import no_warnings
+from magpy_core.findings import Unsupported
+
+State = Literal["waiting", "running", "done", "failed"]
+
+_PAGE = 8192
+_STATE, _CANCELLED, _BEAT, _TEXT = 0, 1, slice(8, 16), 16  # where they are in the page
+_RUNNING, _DONE, _FAILED = 1, 2, 3
+_WATCH_S = 0.2  # how often the process looks whether it is still wanted
+_SILENT_S = 120.0  # after so long without a sign the process has died
+_LONGEST_S = 1800.0
+_FORGOTTEN_S = 10.0  # who has not asked for so long does not hold up others
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a process reports: the seconds it took, or what the compiler refused."""
+
+    seconds: float
+    code: str = ""
+    message: str = ""
+
+
+def waits_by_default() -> bool:
+    """Whether the environment says that a program waits for what is compiled (tests and benchmarks do)."""
+    return os.environ.get("MAGPY_COMPILE") == "foreground"
+
+
+def available() -> bool:
+    """Whether graphs can be compiled in a forked process here."""
+    accelerator = torch.accelerator.current_accelerator()
+    in_use = accelerator is not None and torch.get_device_module(accelerator).is_initialized()
+    return hasattr(os, "fork") and sys.platform == "linux" and not in_use
+
+
+class Compilation:
+    """One piece of work in a process of its own. ``seconds``: time of the program's that it could save, so far."""
+
+    def __init__(self) -> None:
+        self._page: mmap.mmap | None = None
+        self._result: Result | None = None
+        self.seconds = 0.0
+        self.asked = time.monotonic()
+
+    @property
+    def state(self) -> State:
+        if self._result is not None:
+            return "failed" if self._result.code else "done"
+        return "waiting" if self._page is None else "running"
+
+    @property
+    def result(self) -> Result:
+        assert self._result is not None, "it has not ended"
+        return self._result
+
+    def start(self, work: Callable[[], object]) -> None:
+        """Forks. The work is done there."""
+        assert self._page is None
+        page = self._page = mmap.mmap(-1, _PAGE)
+        _beat(page)
+        page[_STATE] = _RUNNING
+        me = Path(f"/proc/{os.getpid()}/stat")
+        born = _born(me)
+        with no_warnings():  # of a fork while other threads run: they do not run there, and what it shares it does not lock
+            between = os.fork()
+        if between == 0:
+            _leave(page, work, me, born)
+        with suppress(ChildProcessError):  # reaped by a handler of the program's
+            os.waitpid(between, 0)
+
+    def ended(self) -> bool:
+        """Whether there is a result."""
+        page = self._page
+        if self._result is None and page is not None:
+            if page[_STATE] != _RUNNING:
+                self._result = Result(**json.loads(page[_TEXT:].split(b"\0", 1)[0]))
+            elif time.monotonic() - _beaten(page) > _SILENT_S:
+                self._result = Result(0.0, "MP902", "The process that compiled the graph has died.")
+            if self._result is not None:
+                self._page = None
+        return self._result is not None
+
+    def cancel(self) -> None:
+        """Nobody needs it any more."""
+        if self._page is not None:
+            self._page[_CANCELLED] = 1
+            self._page, self._result = None, Result(0.0, "MP902", "The compilation was cancelled.")
+
+
+class Queue:
+    """Which compilations run: as many at once as there are cores to spare, what could save most first."""
+
+    def __init__(self, most: int = 0) -> None:
+        self._most = most or max(1, len(os.sched_getaffinity(0)) - 1)
+        self._all: weakref.WeakSet[Compilation] = weakref.WeakSet()
+        self._lock = threading.Lock()
+
+    def add(self) -> Compilation:
+        made = Compilation()
+        self._all.add(made)
+        return made
+
+    def ask(self, one: Compilation, work: Callable[[], object]) -> bool:
+        """Whether ``one`` has ended. If it waits and it is its turn, it is started with ``work``, which is not kept."""
+        one.asked = time.monotonic()
+        if one.state == "waiting" and self._lock.acquire(blocking=False):
+            try:
+                if self._is_next(one):
+                    one.start(work)
+            finally:
+                self._lock.release()
+        return one.ended()
+
+    def _is_next(self, one: Compilation) -> bool:
+        others = [other for other in self._all if other is not one]
+        running = sum(1 for other in others if other.state == "running" and not other.ended())
+        waiting = [other for other in others if other.state == "waiting" and one.asked - other.asked < _FORGOTTEN_S]
+        return running < self._most and all(other.seconds <= one.seconds for other in waiting)
+
+    def running(self) -> int:
+        return sum(1 for one in self._all if one.state == "running" and not one.ended())
+
+
+QUEUE = Queue()
+
+
+# -- the page ------------------------------------------------------------------------------------------------------------
+
+
+def _beat(page: mmap.mmap) -> None:
+    page[_BEAT] = int(time.monotonic() * 1000).to_bytes(8, "little")
+
+
+def _beaten(page: mmap.mmap) -> float:
+    return int.from_bytes(page[_BEAT], "little") / 1000
+
+
+def _write(page: mmap.mmap, result: Result) -> None:
+    fields = dict(vars(result))
+    while len(text := json.dumps(fields).encode()) > _PAGE - _TEXT - 1:
+        fields["message"] = fields["message"][: len(fields["message"]) // 2]
+    page[_TEXT : _TEXT + len(text)] = text
+    page[_STATE] = _FAILED if result.code else _DONE  # last: now it may be read
+
+
+# -- the process ---------------------------------------------------------------------------------------------------------
+
+
+def _born(stat: Path) -> str:
+    """When a process started, which tells it from a later one of the same number; empty if it has ended."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def _leave(page: mmap.mmap, work: Callable[[], object], parent: Path, born: str) -> Any:
+    """Does the work in a process that is nobody's child, and ends it; never returns."""
+    try:
+        if os.fork() == 0:
+            _alone()
+            threading.Thread(target=_watch, args=(page, parent, born), daemon=True).start()
+            _write(page, _done(work))
+    except BaseException as error:
+        _write(page, Result(0.0, "MP902", f"Compiling beside the program failed: {type(error).__name__}: {error}"))
+    finally:
+        os._exit(0)
+
+
+def _alone() -> None:
+    """Part from all that is the program's: terminal, descriptors, priority, handlers, and garbage that has finalisers."""
+    os.setsid()
+    with suppress(OSError):
+        os.nice(19)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for fd in range(3):
+        os.dup2(nowhere, fd)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    sys.stdout = sys.stderr = open(os.devnull, "w")  # until the process ends
+    logging.disable(logging.CRITICAL)
+    gc.freeze()
+
+
+def _watch(page: mmap.mmap, parent: Path, born: str) -> None:
+    """Ends the process and what it has started when the program has ended, or the work is not wanted any more."""
+    start = time.monotonic()
+    while not page[_CANCELLED] and _born(parent) == born and time.monotonic() - start < _LONGEST_S:
+        _beat(page)
+        time.sleep(_WATCH_S)
+    os.killpg(0, signal.SIGKILL)
+
+
+def _done(work: Callable[[], object]) -> Result:
+    start = time.perf_counter()
+    try:
+        with compile_alone():
+            work()
+    except Unsupported as error:
+        return Result(time.perf_counter() - start, error.code, error.message)
+    except Exception as error:
+        message = f"{type(error).__name__}: {str(error)[:300]}"
+        return Result(time.perf_counter() - start, getattr(error, "code", "MP902"), getattr(error, "message", message))
+    return Result(time.perf_counter() - start)

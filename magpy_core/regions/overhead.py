@@ -1,0 +1,30 @@
+"""What capturing costs a program: recordings and the loading of compiled graphs, which its calls wait for.
+
+Key type: Overhead.
+
+The cost stays in proportion to the time that the program has run, so that a program that keeps changing (another path or
+value in most calls) is hardly slower than in plain Python.
+"""
+
+from __future__ import annotations
+
+import time
+
+_FREE_S = 10.0  # of the run: a program has to begin somehow
+_SHARE = 0.05  # of the time it has run, after that
+
+
+class Overhead:
+    """The seconds spent, of all regions of a session."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self.spent = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.spent += seconds
+
+    def allows_more(self) -> bool:
+        """Whether more may be spent now; later it may be, if not."""
+        ran = time.monotonic() - self._began
+        return ran < _FREE_S or self.spent <= _SHARE * ran

@@ -1,0 +1,180 @@
+"""Work in a forked process: what it reports, that it is cut off from the program, and that it ends with it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from magpy_core.backends import background
+from magpy_core.backends.background import Compilation, Queue
+from magpy_core.findings import Unsupported
+
+
+def until(condition: Callable[[], object], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+
+
+def started(work: Callable[[], object]) -> Compilation:
+    one = Compilation()
+    assert one.state == "waiting" and not one.ended()
+    one.start(work)
+    return one
+
+
+def test_it_is_done() -> None:
+    one = started(lambda: time.sleep(0.3))
+    assert one.state == "running" and not one.ended()
+    until(one.ended)
+    assert one.state == "done" and 0.2 < one.result.seconds < 20
+
+
+def refuse() -> None:
+    raise Unsupported("MP902", "The backend can't compile it.")
+
+
+def fail() -> None:
+    raise ValueError("x" * 20_000)
+
+
+def test_what_it_raises_is_reported() -> None:
+    one, other = started(refuse), started(fail)
+    until(one.ended)
+    until(other.ended)
+    assert (one.state, one.result.code, one.result.message) == ("failed", "MP902", "The backend can't compile it.")
+    assert other.state == "failed" and other.result.message.startswith("ValueError: xxx")
+
+
+def test_a_death_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "_SILENT_S", 1.0)
+    one = started(os.abort)
+    until(one.ended)
+    assert one.state == "failed" and "has died" in one.result.message
+
+
+def test_it_is_cut_off_from_the_program(tmp_path: Path) -> None:
+    """No descriptor, no child of the program's, no output, and no finaliser of its garbage."""
+    kept = (tmp_path / "written by the program").open("w")
+    kept.write("once")
+
+    class Cycle:
+        def __del__(self) -> None:
+            (tmp_path / f"finalised in {os.getpid()}").touch()
+
+    gc.collect()
+    gc.disable()
+    try:
+        cycle = Cycle()
+        cycle.me = cycle  # type: ignore[attr-defined]
+        del cycle
+
+        def work() -> None:
+            print("not to be seen")
+            gc.collect()
+            kept.flush()
+
+        one = started(work)
+        with pytest.raises(ChildProcessError):
+            os.wait()
+        until(one.ended)
+    finally:
+        gc.enable()
+    assert "Bad file descriptor" in one.result.message
+    gc.collect()
+    kept.close()
+    assert (tmp_path / "written by the program").read_text() == "once"
+    assert [path.name for path in tmp_path.glob("finalised*")] == [f"finalised in {os.getpid()}"]
+
+
+def test_it_has_the_lowest_priority_and_a_session_of_its_own(tmp_path: Path) -> None:
+    found = tmp_path / "found"
+    one = started(lambda: found.write_text(f"{os.nice(0)} {os.getsid(0) == os.getpid()}"))
+    until(one.ended)
+    assert found.read_text() == "19 True"
+
+
+def test_it_ends_when_it_is_cancelled(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+
+    def work() -> None:
+        pid.write_text(str(os.getpid()))
+        time.sleep(1000)
+
+    one = started(work)
+    until(lambda: pid.exists() and pid.read_text())
+    one.cancel()
+    assert one.state == "failed"
+    until(lambda: not Path(f"/proc/{pid.read_text()}").exists())
+
+
+PROGRAM = """
+import os, sys, time
+from magpy_core.backends.background import Compilation
+
+def work():
+    child = os.fork()  # as a compiler is
+    with open(sys.argv[1] + ".part", "a") as file:
+        file.write(f"{os.getpid()} ")
+    time.sleep(1) if child else None
+    os.replace(sys.argv[1] + ".part", sys.argv[1]) if child else None
+    time.sleep(1000)
+
+one = Compilation()
+one.start(work)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.02)
+if sys.argv[2] == "killed":
+    os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("how", ["ends", "killed"])
+def test_it_ends_with_the_program_and_does_not_hold_it_up(tmp_path: Path, how: str) -> None:
+    pids = tmp_path / "pids"
+    start = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", PROGRAM, str(pids), how], timeout=60)
+    assert done.returncode == (-9 if how == "killed" else 0)
+    assert time.monotonic() - start < 40
+    processes = pids.read_text().split()
+    assert len(processes) == 2
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in processes))
+
+
+def test_the_queue_starts_what_saves_most_first(tmp_path: Path) -> None:
+    queue = Queue(most=1)
+    first, small, large = queue.add(), queue.add(), queue.add()
+    go_on = tmp_path / "go on"
+
+    def work() -> None:
+        while not go_on.exists():
+            time.sleep(0.02)
+
+    assert not queue.ask(first, work) and first.state == "running"
+    small.seconds, large.seconds = 1.0, 2.0
+    assert not queue.ask(small, work) and not queue.ask(large, work)
+    assert small.state == large.state == "waiting" and queue.running() == 1
+    go_on.touch()
+    until(first.ended)
+    assert not queue.ask(small, work) and small.state == "waiting"  # the other one has asked just now
+    assert not queue.ask(large, work) and large.state == "running"
+    until(lambda: queue.ask(large, work))
+    until(lambda: queue.ask(small, work))
+
+
+def test_who_asks_no_more_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "_FORGOTTEN_S", 0.05)
+    queue = Queue(most=1)
+    gone, one = queue.add(), queue.add()
+    gone.seconds = 100.0
+    time.sleep(0.1)
+    until(lambda: queue.ask(one, lambda: None))
+    assert gone.state == "waiting"
