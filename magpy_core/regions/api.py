@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
+import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -171,6 +172,12 @@ def compile(
     options = Options("compiled", backend, fullgraph=fullgraph, same_random=same_random, background=beside)
     if isinstance(target, nn.Module):
         module = module_call.inner(target)
+        if module_call.is_bypassed(module):
+            name = type(module).__name__
+            text = (
+                f"compile has no effect on a {name}: its class defines `__call__` itself, and calls don't reach `forward`."
+            )
+            warnings.warn(f"{text} Compile the method: `call = magpy_core.compile(module.__call__)`.", stacklevel=2)
         module_call.install(module, _region(module, options, name, CALL))
         return target
     target = uncompile(target)

@@ -38,6 +38,14 @@ class ModuleCall:
         return type(None), ()  # copies and pickles that contain the whole __dict__ are those of a plain module
 
 
+def is_bypassed(module: nn.Module) -> bool:
+    """Whether the class has a ``__call__`` of its own that does not go on to ``nn.Module.__call__``."""
+    call = type(module).__call__
+    code = getattr(call, "__code__", None)
+    of_program = code is not None and not call.__module__.startswith("torch.")
+    return call is not nn.Module.__call__ and of_program and "__call__" not in code.co_names
+
+
 def install(module: nn.Module, region: Region) -> None:
     """Send the calls of ``module`` to ``region``, whose target is torch's ``CALL``."""
     vars(module)[COMPILED_CALL] = ModuleCall(module, region)

@@ -48,6 +48,8 @@ class RegionTimes:
             result = region.target(*args, **kwargs)
             self.eager.append(time.perf_counter() - start)
             return result
+        if turn == _STEADY.stop and compiles and region.options.overhead is not None and self.is_slower():
+            region.retire()
         if turn in _BETWEEN_GRAPHS and compiles:
             with timed(region.captures, self.costs):
                 return region.dispatch(args, kwargs)
@@ -57,8 +59,6 @@ class RegionTimes:
             self.compiled.append(time.perf_counter() - start)
             if turn in _STEADY:
                 self.has_history = self.has_history or has_history(result)
-                if turn == _STEADY[-1] and region.options.overhead is not None and self.is_slower():
-                    region.retire()
         return result
 
     def is_slower(self) -> bool:

@@ -1,0 +1,124 @@
+"""What is slower compiled goes back to plain Python, and what capturing costs stays in proportion to the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from magpy_core.regions import overhead
+from magpy_core.regions.overhead import Overhead
+from magpy_core.regions.region import Region
+from magpy_core.regions.session import Session
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Session:
+    monkeypatch.delenv("MAGPY_COMPILE", raising=False)
+    return Session(mode="compiled", backend="eager", measure=True, background=True)
+
+
+def region_of(session: Session, target: Callable[..., Any]) -> Region:
+    return session.region(target, kind="function", name="f", file=__file__, line=1, target=target)
+
+
+def timed(region: Region, eager: float, compiled: float) -> None:
+    """As if each of the calls that are timed had taken so long."""
+    region.times.eager = [eager] * 10
+    region.times.compiled = [compiled] * 10
+    region.times.guard = [eager / 1000] * 10
+
+
+def steady(region: Region, x: torch.Tensor, eager: float, compiled: float) -> None:
+    """All the calls in which the two are timed by turns, and some more."""
+    for _ in range(34):
+        timed(region, eager, compiled)
+        region(x)
+
+
+def test_a_slower_region_runs_as_plain_python_again(session: Session) -> None:
+    calls: list[int] = []
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return x * 2
+
+    region = region_of(session, f)
+    x = torch.ones(3)
+    steady(region, x, eager=1.0, compiled=2.0)
+    (capture,) = region.captures
+    assert capture.is_retired
+    hits = region.hits
+    for _ in range(5):
+        assert torch.equal(region(x), x * 2)
+    assert region.hits == hits and len(calls) == region.calls
+    assert region(torch.ones(4)).shape == (4,) and len(region.captures) == 2  # another shape is another question
+    session.finish()
+    (found,) = [finding for finding in session.findings if finding.code == "MP401"]
+    assert found.message.endswith("it runs as plain Python again.")
+
+
+@pytest.mark.parametrize(
+    ("compiled", "learns"), [(0.5, False), (2.0, True)], ids=["a faster one", "one with a backward pass"]
+)
+def test_others_stay_compiled(session: Session, compiled: float, learns: bool) -> None:
+    region = region_of(session, lambda x: x * 2)
+    steady(region, torch.ones(3, requires_grad=learns), 1.0, compiled)
+    assert not any(capture.is_retired for capture in region.captures)
+
+
+def test_where_guards_are_expensive_they_are_not_looked_at(session: Session) -> None:
+    region = region_of(session, lambda x: x * 2)
+    for _ in range(4):
+        region(torch.ones(3))
+    timed(region, 1.0, 2.0)
+    region.times.guard = [0.5] * 10
+    region.retire()
+    region(torch.ones(4))
+    assert len(region.captures) == 1
+
+
+def test_a_retired_capture_stays_so_when_what_its_fast_guard_watches_dies(session: Session) -> None:
+    region = region_of(session, lambda m, x: m.weight * x)
+    module = torch.nn.Linear(2, 2)
+    x = torch.ones(2)
+    with torch.no_grad():
+        for _ in range(6):
+            region(module, x)
+        timed(region, 1.0, 2.0)
+        region.retire()
+        (capture,) = region.captures
+        retired = capture.run
+        del module
+        assert capture.run is retired
+        region(torch.nn.Linear(2, 2), x)
+    assert capture.run is retired
+
+
+def test_what_recordings_may_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
+    spent = Overhead()
+    spent.add(5.0)
+    now[0] += 9.0
+    assert spent.allows_more()  # a program has to begin somehow
+    now[0] += 2.0
+    assert not spent.allows_more()
+    now[0] += 95.0
+    assert spent.allows_more()
+
+
+def test_a_region_that_needs_a_capture_at_most_calls_runs_plain_in_between(session: Session) -> None:
+    budget = session.options.overhead
+    assert budget is not None
+    region = region_of(session, lambda x, n: x * 2 if n == "a" else x * 3)
+    assert region(torch.ones(1), "a").item() == 2.0
+    monkey = budget.allows_more
+    budget.allows_more = lambda: False  # type: ignore[method-assign]
+    assert region(torch.ones(1), "b").item() == 3.0
+    assert region.recordings == 1 and not region.disabled
+    budget.allows_more = monkey  # type: ignore[method-assign]
+    assert region(torch.ones(1), "b").item() == 3.0
+    assert region.recordings == 2
