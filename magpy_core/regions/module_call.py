@@ -42,8 +42,9 @@ def is_bypassed(module: nn.Module) -> bool:
     """Whether the class has a ``__call__`` of its own that does not go on to ``nn.Module.__call__``."""
     call = type(module).__call__
     code = getattr(call, "__code__", None)
-    of_program = code is not None and not call.__module__.startswith("torch.")
-    return call is not nn.Module.__call__ and of_program and "__call__" not in code.co_names
+    if call is nn.Module.__call__ or code is None or call.__module__.startswith("torch."):
+        return False
+    return "__call__" not in code.co_names
 
 
 def install(module: nn.Module, region: Region) -> None:
