@@ -4,16 +4,24 @@ After torch.compile has run in a process, each recording there has to look throu
 Tests that use it are marked ``torch_compile`` and run at the end, so that the thousands of recordings before them don't.
 """
 
+import compileall
 import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("MAGPY_VERIFY", "1")  # in the programs that tests start, too
 os.environ.setdefault("MAGPY_COMPILE", "foreground")  # which call is compiled does not depend on the machine's speed
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # some CI images have it: each of those programs would compile all of MagPy
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The programs that tests start find MagPy compiled to bytecode, although many of them may not write any."""
+    if not hasattr(config, "workerinput"):
+        for package in ("magpy_core", "lsp_server"):
+            compileall.compile_dir(Path(__file__).parents[1] / package, quiet=2)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

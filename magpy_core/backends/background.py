@@ -28,7 +28,6 @@ from typing import Any, Literal
 
 import torch
 
-from magpy_core._compat.torch.inductor import compile_alone
 from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.findings import Unsupported
 
@@ -226,8 +225,7 @@ def _watch(page: mmap.mmap, parent: Path, born: str) -> None:
 def _done(work: Callable[[], object]) -> Result:
     start = time.perf_counter()
     try:
-        with compile_alone():
-            work()
+        work()
     except Unsupported as error:
         return Result(time.perf_counter() - start, error.code, error.message)
     except Exception as error:

@@ -39,7 +39,6 @@ class Capture:
         self.trace = trace
         self.hits = 0
         self.is_retired = False
-        self.plain_calls = 0  # that it fits, while its graphs were being compiled
         self.guard_seconds: deque[float] = deque(maxlen=64)  # of checks that held, while a region measures
         self.title = f"magpy capture of {settings.region_id}"
         self._structure = Structure.of(trace)
@@ -137,8 +136,12 @@ class Capture:
 
     def ran_plain(self, seconds: float) -> None:
         """A call that the capture fits ran as plain Python, because its graphs are being compiled beside the program."""
-        self.plain_calls += 1
         self._graphs.ran_plain(seconds)
+
+    @property
+    def plain_calls(self) -> int:
+        """How many such calls there were."""
+        return self._graphs.plain_calls
 
     @property
     def is_compiling(self) -> bool:

@@ -15,6 +15,7 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch.fake import guard_namespace
+from magpy_core._compat.torch.inductor import compile_alone
 from magpy_core.backends import background, get_backend
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.fakes import make_fake_inputs
@@ -57,6 +58,7 @@ class CompiledGraphs:
         self._bare: dict[int, Callable[..., Any]] = {}
         self._checks: list[tuple[Sequence[Any], list[int]]] = []
         self._beside: dict[int, background.Compilation] = {}
+        self.plain_calls = 0
         self.compile_seconds: float | None = None
         self.generated_code: list[str] = []
         names.update(
@@ -93,7 +95,12 @@ class CompiledGraphs:
         if (beside := self._beside.get(index)) is None:
             beside = self._beside[index] = background.QUEUE.add()
             weakref.finalize(self, beside.cancel).atexit = False
-        if not background.QUEUE.ask(beside, lambda: self._run_backend(segment, inputs)):
+
+        def work() -> None:
+            with compile_alone():
+                self._run_backend(segment, inputs)
+
+        if not background.QUEUE.ask(beside, work):
             return False
         if beside.result.code:
             raise CaptureFailed(beside.result.code, beside.result.message)
@@ -107,6 +114,7 @@ class CompiledGraphs:
 
     def ran_plain(self, seconds: float) -> None:
         """A call that these graphs would have served ran as plain Python, because they are not ready."""
+        self.plain_calls += 1
         for beside in self._beside.values():
             beside.seconds += seconds
 

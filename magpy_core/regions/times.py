@@ -36,7 +36,7 @@ class RegionTimes:
         """Call ``region``. The two kinds of steady calls alternate, so that they are timed side by side."""
         hits, recordings = region.hits, region.recordings
         compiles = region.options.mode == "compiled"
-        if (ready := sum(capture.is_ready for capture in region.captures)) != self._ready:
+        if region.options.background and (ready := sum(c.is_ready for c in region.captures)) != self._ready:
             self._ready, self.turn = ready, 0  # graphs that were compiled beside the program are there
         self.turn += 1
         turn = self.turn

@@ -43,7 +43,7 @@ class Ran:
 
 def environment(**more: str) -> dict[str, str]:
     """As ours, with the repository importable (the fake session lives in it)."""
-    return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **more}
+    return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", **more}
 
 
 def write(folder: Path, source: str, name: str = "prog.py") -> str:
