@@ -91,8 +91,12 @@ class Compilation:
         page[_STATE] = _RUNNING
         me = Path(f"/proc/{os.getpid()}/stat")
         born = _born(me)
-        with no_warnings():  # of a fork while other threads run: they do not run there, and what it shares it does not lock
-            between = os.fork()
+        try:
+            with no_warnings():  # of a fork while other threads run: it needs none of them
+                between = os.fork()
+        except OSError as error:
+            self._page, self._result = None, Result(0.0, "MP902", f"No process could be started to compile in: {error}.")
+            return
         if between == 0:
             _leave(page, work, me, born)
         with suppress(ChildProcessError):  # reaped by a handler of the program's
@@ -210,6 +214,8 @@ def _alone() -> None:
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     sys.stdout = sys.stderr = open(os.devnull, "w")  # until the process ends
     logging.disable(logging.CRITICAL)
+    sys.settrace(None)
+    sys.setprofile(None)
     gc.freeze()
 
 

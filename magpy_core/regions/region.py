@@ -287,7 +287,9 @@ class Region:
         capture = None
         if recorded.trace is not None:
             beside = self.options.background and self._backend == "inductor" and background.available()
-            settings = Settings(self.id, len(args), tuple(kwargs), self._backend, self.options.same_random, beside)
+            # compiled code that draws other numbers would make results depend on when it was ready
+            same_random = self.options.same_random or beside
+            settings = Settings(self.id, len(args), tuple(kwargs), self._backend, same_random, beside)
             try:
                 capture = Capture(recorded.trace, recorded.live, settings)
             except Unsupported as error:

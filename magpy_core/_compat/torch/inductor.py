@@ -48,25 +48,39 @@ def _collect_sources(into: list[str]) -> Iterator[None]:
         PyCodeCache.load_by_key_path = original  # type: ignore[method-assign]
 
 
+def _ours(metadata: Any) -> None:
+    """Changes what AOTAutograd noted for the time after the compilation: no tensor of the program's is marked as dynamic,
+    and no buffer is donated (the check at run time takes None, "not looked at", for "some are")."""
+    metadata.dynamic_outputs = False
+    metadata.dynamic_saved_tensors_idxs.clear()
+    if metadata.bw_donated_idxs is None:
+        metadata.bw_donated_idxs = []
+
+
 @contextmanager
 def _unmarked_outputs(context: TracingContext) -> Iterator[None]:
     """Keeps AOTAutograd from noting dynamic dimensions as attributes on the program's tensors: TorchDynamo's business, and
-    the program could see them (``vars(tensor)``, pickles)."""
+    the program could see them (``vars(tensor)``, pickles). What comes from the cache on disk is changed as it is read."""
     from torch._functorch._aot_autograd import runtime_wrappers
+    from torch._functorch._aot_autograd.schemas import ViewAndMutationMeta
+
+    def restore(metadata: Any, state: dict[str, Any]) -> None:
+        vars(metadata).update(state)
+        _ours(metadata)
 
     name = "mark_dynamo_propagated_dynamic_indices"
     original = getattr(runtime_wrappers, name, None)  # from torch 2.12 on it is bound into generated code
     if original is not None:
         setattr(runtime_wrappers, name, lambda tensor, dims: None)
+    ViewAndMutationMeta.__setstate__ = restore  # type: ignore[attr-defined]
     try:
         yield
     finally:
+        del ViewAndMutationMeta.__setstate__  # type: ignore[attr-defined]
         if original is not None:
             setattr(runtime_wrappers, name, original)
-    metadata = context.fw_metadata
-    if metadata is not None:
-        metadata.dynamic_outputs = False
-        metadata.dynamic_saved_tensors_idxs.clear()
+    if context.fw_metadata is not None:
+        _ours(context.fw_metadata)
 
 
 @contextmanager
@@ -123,9 +137,6 @@ def _run(compile_it: Callable[[], Any], fake_mode: Any, options: dict[str, Any],
         _methods_are_cached(),
     ):
         forward = compile_it()
-        if context.fw_metadata is not None and context.fw_metadata.bw_donated_idxs is None:
-            # The check at run time takes None, "not looked at", for "some are donated".
-            context.fw_metadata.bw_donated_idxs = []
     return *_unwrap(forward), sources
 
 

@@ -62,6 +62,15 @@ def test_a_death_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert one.state == "failed" and "has died" in one.result.message
 
 
+def test_where_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_more() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", no_more)
+    one = started(lambda: None)
+    assert one.ended() and one.state == "failed" and "Resource temporarily unavailable" in one.result.message
+
+
 def test_it_is_cut_off_from_the_program(tmp_path: Path) -> None:
     """No descriptor, no child of the program's, no output, and no finaliser of its garbage."""
     kept = (tmp_path / "written by the program").open("w")

@@ -68,6 +68,47 @@ def test_an_optimizers_step_is_found() -> None:
     assert counters["aot_autograd"][FOUND] == 1
 
 
+def test_what_is_found_allows_a_second_backward_pass() -> None:
+    def second() -> list[float]:
+        compiled = magpy_core.compile(lambda x: (x.sin() * x.view(-1)).exp(), backend="inductor")
+        for _ in range(3):
+            x = torch.ones(3, requires_grad=True)
+            result = compiled(x).sum()
+            result.backward(retain_graph=True)
+            result.backward()
+            assert x.grad is not None
+        return x.grad.tolist()
+
+    assert second() == second()
+    assert counters["aot_autograd"][FOUND] == 1
+
+
+def test_what_is_found_marks_no_tensor() -> None:
+    def sizes() -> None:
+        weight = torch.ones(4, requires_grad=True)
+        compiled = magpy_core.compile(lambda x: (x.view(-1, 4) * weight).exp().sin(), backend="inductor")
+        for n in (4, 8, 12, 16, 20):
+            x = torch.ones(n, requires_grad=True)
+            result = compiled(x)
+            result.sum().backward()
+            assert (vars(x), vars(result), vars(weight)) == ({}, {}, {})
+            assert x.grad is not None and x.grad.shape == (n,) and result.shape == (n // 4, 4)
+        assert magpy_core.captures(compiled)[0].hits >= 2
+
+    sizes()
+    found = counters["aot_autograd"][FOUND]
+    sizes()
+    assert counters["aot_autograd"][FOUND] > found
+
+
+def test_a_number_that_is_compiled_in_is_guarded_when_it_is_found() -> None:
+    def elements() -> list[float]:
+        compiled = magpy_core.compile(lambda x, i: x.view(-1)[i] * 2, backend="inductor")
+        return [compiled(torch.arange(6.0), i).item() for i in (0, 1, 2, 3, 1, 4, 5, 0)]
+
+    assert elements() == elements() == [0.0, 2.0, 4.0, 6.0, 2.0, 8.0, 10.0, 0.0]
+
+
 def add_in_place(x: torch.Tensor) -> torch.Tensor:
     x.detach().add_(1)
     return x * 2
