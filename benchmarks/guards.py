@@ -68,7 +68,7 @@ def _compare(name: str, model: nn.Module, backend: str) -> Result:
         trace_s = _seconds(lambda: traced(ids, mask)) - eager_s
         check = _dynamo_check(step, {"ids": ids, "mask": mask, "model": model})
         magpy_core.compile(nn.Linear(2, 2), backend="eager")(torch.ones(1, 2))
-        compiled = magpy_core.compile(step, backend=backend, fullgraph=True)
+        compiled = magpy_core.compile(step, backend=backend, fullgraph=True, wait=True)
         capture_s = _seconds(lambda: compiled(ids, mask)) - eager_s
         for _ in range(6):  # the fast guard starts with the fourth call
             torch.testing.assert_close(compiled(ids, mask), expected, rtol=1e-3, atol=1e-4)

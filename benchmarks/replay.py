@@ -24,7 +24,7 @@ def _compare(name: str, make: Callable[[], nn.Module], target: float) -> Result:
     x = torch.randn(BATCH, WIDTH)
     with torch.no_grad():
         expected = module(x)
-        compiled = magpy_core.compile(module, backend="inductor")
+        compiled = magpy_core.compile(module, backend="inductor", wait=True)
         torch_compiled = torch.compile(twin)
         for _ in range(3):
             torch.testing.assert_close(compiled(x), expected)
