@@ -191,6 +191,7 @@ async def test_detach_in_place_of_data_changes_nothing_else(server: Client, tmp_
     await server.diagnostics_where(uri, lambda d: told(d) == left, "the same findings")
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_detach_in_place_of_data_ends_its_own_finding(server: Client, tmp_path: Path) -> None:
     path = tmp_path / "train.py"

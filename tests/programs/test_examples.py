@@ -58,6 +58,7 @@ def test_same_seed_prints_the_same(name: str, tmp_path: Path) -> None:
     assert without_times(run_example(name, "--steps", "12", "--seed", "99", cwd=tmp_path)) != first
 
 
+@pytest.mark.slow
 def test_char_gpt_saves_a_loadable_checkpoint(tmp_path: Path) -> None:
     run_example("char_gpt", "--steps", "1", cwd=tmp_path)
     load = (

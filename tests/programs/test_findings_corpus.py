@@ -52,6 +52,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reported]:
     return {name: Reported([Finding.from_json(f) for f in findings], error) for name, (findings, error) in told.items()}
 
 
+@pytest.mark.slow
 def test_findings_are_right(found: dict[str, Reported]) -> None:
     """All of them, and not the 99 % that are the target: what is wrong is to be mended or its program to be left out."""
     total = Score()
@@ -72,6 +73,7 @@ def test_the_corpus_is_large_enough() -> None:
     assert len(PROGRAMS) >= 130 and len(quiet) >= 40
 
 
+@pytest.mark.slow
 def test_messages_can_be_understood_alone(found: dict[str, Reported]) -> None:
     """Each one is a sentence that names something of the program, with advice; nothing in it differs from run to run."""
     bad = []
@@ -145,6 +147,7 @@ def _numbers(place: object) -> tuple[int, ...]:
 # -- what ranges alone don't show
 
 
+@pytest.mark.slow
 def test_a_finding_in_a_library_is_at_the_users_call_and_its_path_leads_there(found: dict[str, Reported]) -> None:
     text = PROGRAMS["mp101_library"].text.splitlines()
     there = sorted((f for f in found["mp101_library"].findings if f.code == "MP101"), key=lambda f: f.location)
@@ -156,17 +159,20 @@ def test_a_finding_in_a_library_is_at_the_users_call_and_its_path_leads_there(fo
         assert inside[-1].file.endswith("torch/distributions/distribution.py")
 
 
+@pytest.mark.slow
 def test_a_library_of_the_corpus_is_named_in_the_message(found: dict[str, Reported]) -> None:
     (call,) = [f for f in found["library_call"].findings if f.code == "MP103"]
     assert "`jitter(x)` (at `time.monotonic()` in `jitter`)" in call.message
     assert [Path(p.file).name for p in call.path] == ["library_call.py", "library_call.py", "__init__.py"]
 
 
+@pytest.mark.slow
 def test_the_path_of_a_finding_in_the_program_ends_at_it(found: dict[str, Reported]) -> None:
     (finding,) = [f for f in found["mp108_iterator"].findings if f.code == "MP108"]
     assert [p.function for p in finding.path] == ["<module>", "step"] and finding.path[-1] == finding.location
 
 
+@pytest.mark.slow
 def test_a_side_effect_made_by_a_library_is_at_the_users_call(found: dict[str, Reported]) -> None:
     (norm,) = [f for f in found["mp3_side_effects"].findings if f.code == "MP306" and f.path]
     assert {v.repr for v in norm.values} == {
@@ -175,6 +181,7 @@ def test_a_side_effect_made_by_a_library_is_at_the_users_call(found: dict[str, R
     assert norm.path[-1].file.endswith("torch/nn/modules/batchnorm.py")
 
 
+@pytest.mark.slow
 def test_a_value_that_changes_at_every_call_is_one_finding(found: dict[str, Reported]) -> None:
     changed = [f for f in found["mp203_recompile_limit"].findings if f.code == "MP201"]
     assert [(f.severity, f.count) for f in changed] == [(Severity.INFORMATION, 1), (Severity.WARNING, 6)]

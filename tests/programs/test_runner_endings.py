@@ -13,6 +13,8 @@ from magpy_core.runner import bootstrap
 from magpy_core.runner.launch import RunRequest, launch
 from tests.programs.runner_help import PYTHON, ROOT, byte_compile, environment, plainly, under_magpy, write
 
+pytestmark = pytest.mark.slow  # each of them starts a program
+
 TRAIN = """
     import sys
     import torch

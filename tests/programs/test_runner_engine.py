@@ -42,7 +42,7 @@ def run(folder: Path, source: str = TRAIN, **options: Any) -> Ran:
     return ran
 
 
-@pytest.mark.parametrize(("mode", "backend"), [("check", "inductor"), ("run", "eager")])
+@pytest.mark.parametrize(("mode", "backend"), [pytest.param("check", "inductor", marks=pytest.mark.slow), ("run", "eager")])
 def test_a_training_program(tmp_path: Path, mode: str, backend: str) -> None:
     ran = run(tmp_path, mode=mode, backend=backend)
     assert ran.stdout == plainly(tmp_path, "prog.py").stdout and ran.stderr == b""
@@ -67,6 +67,7 @@ def test_an_unknown_backend_is_refused(tmp_path: Path) -> None:
     assert "'tritom' is not a backend" in ran.outcome.message and ran.stdout == b""
 
 
+@pytest.mark.slow
 def test_an_exception_in_a_region_reads_as_ever(tmp_path: Path) -> None:
     source = (
         TRAIN

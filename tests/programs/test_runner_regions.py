@@ -178,6 +178,7 @@ OPTIMIZERS = """
 """
 
 
+@pytest.mark.slow
 def test_every_optimizer_is_found(tmp_path: Path) -> None:
     ran = run(tmp_path, OPTIMIZERS)
     assert ran.stdout == plainly(tmp_path, "prog.py").stdout and b"['post'] True" in ran.stdout
@@ -186,6 +187,7 @@ def test_every_optimizer_is_found(tmp_path: Path) -> None:
     assert [m["n"] for m in ran.messages if m["type"] == "step"] == [1, 2, 3, 4], "a base class's step is not one more"
 
 
+@pytest.mark.slow
 def test_torch_compile_beside_us(tmp_path: Path) -> None:
     source = """
         import torch
@@ -218,6 +220,7 @@ def test_torch_compile_beside_us(tmp_path: Path) -> None:
     assert ran.regions()["opt: AdamW"] == 4
 
 
+@pytest.mark.slow
 def test_checkpoint_hooks_fx_and_tracing_beside_us(tmp_path: Path) -> None:
     source = """
         import torch

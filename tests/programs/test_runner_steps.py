@@ -9,6 +9,8 @@ import pytest
 
 from tests.programs.runner_help import Ran, under_magpy, write
 
+pytestmark = pytest.mark.slow  # each of them starts a program
+
 HEAD = """
 import atexit, sys
 import torch

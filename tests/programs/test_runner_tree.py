@@ -19,6 +19,8 @@ import pytest
 from magpy_core.runner.launch import RunHandle, launch, launch_async
 from tests.programs.runner_help import environment, request, under_magpy, write
 
+pytestmark = pytest.mark.slow  # each of them starts a program, which starts others
+
 # Starts processes of every stubborn sort, then tells their ids and waits.
 FAMILY = """
     import os, signal, subprocess, sys, threading, time

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 STEPS = {"samples": 16, "sizes": 36, "numbers": 32, "layouts": 48}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.slow] if k == "sizes" else []) for k in KINDS])
 def test_a_few(kind: str) -> None:
     lines = [line for op in operators()[15::339] for line in differing(op, kind)]
     assert lines
@@ -26,8 +26,8 @@ def test_a_few(kind: str) -> None:
     "name",
     [
         "nn.functional.dropout",
-        "__getitem__",
-        "unbind_copy",
+        pytest.param("__getitem__", marks=pytest.mark.slow),
+        pytest.param("unbind_copy", marks=pytest.mark.slow),
         pytest.param("fft.hfft", marks=pytest.mark.slow),
         pytest.param("nn.functional.max_pool1d", marks=pytest.mark.slow),
     ],

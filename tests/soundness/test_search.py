@@ -85,6 +85,7 @@ def test_a_case_that_does_not_end_well_is_a_difference(tmp_path: Path, kind: Kin
     assert status == 1 and kept and kept[0].startswith(text)
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_cut_off_is_no_difference(tmp_path: Path) -> None:
     start = time.monotonic()
     assert searched(tmp_path, Kind("hangs", hangs)) == (0, [])

@@ -167,6 +167,7 @@ for step in range(100):
 """
 
 
+@pytest.mark.slow
 def test_end_to_end(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
     done = real(tmp_path, "check", "train.py", "--engine", "both", "--backend", "eager", "--steps", "8", "--format", "json")
@@ -209,6 +210,7 @@ print([scaled(torch.ones(3), i / 7).tolist() for i in range(4)], clean(torch.one
 """
 
 
+@pytest.mark.slow
 def test_functions_that_the_program_compiles_are_told_without_any_region(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(COMPILED)
     ended = real(tmp_path, "check", "--engine", "dynamo", "--exit-zero", "--format", "json=report.json", "train.py")

@@ -202,6 +202,7 @@ own_process = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 def test_the_interpreters_real_stacks() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
     command += ["-k", "the_interpreter_has or every_layout or notices_a_wrong"]
