@@ -82,6 +82,8 @@ def total(report: Report) -> Text:
         text.append(f", {seconds:,.1f} s compiling", "default")
     late = sum(r.captures_after_step_3 for r in report.regions)
     text.append(f", {count(late, 'capture') if late else 'no captures'} after step 3.", "default")
+    if unready := {f.region for f in report.findings if f.code == "MP404"}:
+        text.append(f" {count(len(unready), 'region')} not compiled in time: `--compile foreground` waits.", "default")
     return text
 
 

@@ -161,6 +161,9 @@ CASES = {
     "statistics.txt": lambda: text_of(statistics.lines(report())),
     "run-table.txt": lambda: table_of(report()),
     "run-table-not-measured.txt": lambda: table_of(Report("t.py", report().regions[2:])),
+    "run-table-not-compiled.txt": lambda: table_of(
+        Report("t.py", report().regions[2:], [Finding("MP404", "not ready", at(TRAIN, 1, 0, 3), region="a")])
+    ),
 }
 
 
