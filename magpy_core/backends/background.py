@@ -202,10 +202,14 @@ def _leave(page: mmap.mmap, work: Callable[[], object], parent: Path, born: str)
 
 
 def _alone() -> None:
-    """Part from all that is the program's: terminal, descriptors, priority, handlers, and garbage that has finalisers."""
-    os.setsid()
+    """Part from all that is the program's: process group, descriptors, priority, handlers, garbage that has finalisers."""
+    # Not a session of its own: Linux shares the processors out among sessions first (autogroup), where no priority counts.
+    os.setpgid(0, 0)
+    # Below the lowest priority: only so does whatever wakes in the program take over the core at once. With a mere nice
+    # value its parallel loops, each of which waits for all its threads, waited for the end of our time slices.
     with suppress(OSError):
         os.nice(19)
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     nowhere = os.open(os.devnull, os.O_RDWR)

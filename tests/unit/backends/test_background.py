@@ -105,11 +105,17 @@ def test_it_is_cut_off_from_the_program(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.glob("finalised*")] == [f"finalised in {os.getpid()}"]
 
 
-def test_it_has_the_lowest_priority_and_a_session_of_its_own(tmp_path: Path) -> None:
+def test_it_has_the_lowest_priority_and_a_process_group_of_its_own(tmp_path: Path) -> None:
     found = tmp_path / "found"
-    one = started(lambda: found.write_text(f"{os.nice(0)} {os.getsid(0) == os.getpid()}"))
+    session = os.getsid(0)
+
+    def work() -> None:
+        own = os.getpgid(0) == os.getpid()
+        found.write_text(f"{os.nice(0)} {os.sched_getscheduler(0) == os.SCHED_IDLE} {own} {os.getsid(0) == session}")
+
+    one = started(work)
     until(one.ended)
-    assert found.read_text() == "19 True"
+    assert found.read_text() == "19 True True True"
 
 
 def test_it_ends_when_it_is_cancelled(tmp_path: Path) -> None:
