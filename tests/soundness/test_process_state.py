@@ -121,6 +121,12 @@ def kept() -> Iterator[None]:
         gc.set_threshold(*thresholds)
         os.chdir(folder)
         np.set_printoptions(**options)
+        for name in csv.list_dialects():
+            if name.startswith("own"):
+                csv.unregister_dialect(name)
+        if KEPT:
+            KEPT.clear()
+            gc.collect()  # a class is in a cycle
         torch.set_printoptions(profile="default")
         reprlib.aRepr.maxlist = longest
         torch.set_autocast_dtype("cpu", dtype)
