@@ -205,11 +205,7 @@ def _alone() -> None:
     """Part from all that is the program's: process group, descriptors, priority, handlers, garbage that has finalisers."""
     # Not a session of its own: Linux shares the processors out among sessions first (autogroup), where no priority counts.
     os.setpgid(0, 0)
-    # Below the lowest priority: only so does whatever wakes in the program take over the core at once. With a mere nice
-    # value its parallel loops, each of which waits for all its threads, waited for the end of our time slices.
-    with suppress(OSError):
-        os.nice(19)
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    _give_way()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -221,6 +217,14 @@ def _alone() -> None:
     sys.settrace(None)
     sys.setprofile(None)
     gc.freeze()
+
+
+def _give_way() -> None:
+    """Below the lowest priority: only so does whatever wakes in the program take over the core at once. With a mere nice
+    value its parallel loops, each of which waits for all its threads, waited for the end of our time slices."""
+    with suppress(OSError):
+        os.nice(19)
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def _watch(page: mmap.mmap, parent: Path, born: str) -> None:

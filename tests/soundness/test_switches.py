@@ -133,13 +133,14 @@ def test_calls_meanwhile_are_plain_and_a_dropped_capture_is_cancelled(monkeypatc
 @pytest.mark.slow
 def test_a_forked_process_compiles_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(background, "_give_way", lambda: None)  # other tests may leave no idle time
     net, twin = Counting(), Counting()
     twin.load_state_dict(net.state_dict())
     magpy_core.compile(net, backend="inductor", wait=False)
     ready = None
     for call in range(200_000):
         x = torch.full((4, 3), float(call % 5)) + torch.arange(12.0).view(4, 3)
-        torch.testing.assert_close(net(x), twin(x))
+        torch.testing.assert_close(net(x), twin(x), rtol=1e-4, atol=1e-4)
         if ready is None and magpy_core.captures(net)[0].is_ready:
             ready = call
         if ready is not None and call == ready + 5:
