@@ -1,7 +1,7 @@
 """Compiles beside the program: a forked process fills the compilers' caches on disk, and the program compiles from these.
 
 The process is a copy of the program, so that the graph, its inputs and the program's own operators are there, and nothing
-has to be sent. It runs at the lowest priority, has no descriptor of the program's, runs no code of it, and ends with it.
+has to be sent. It runs in idle time only, has no descriptor of the program's, runs no code of it, and ends with it.
 What the two share is one page of memory; the program never waits for it, and no child of the program's is left to wait for.
 
 No process is forked where an accelerator is in use (it does not survive a fork): there, graphs are compiled in place.

@@ -1,6 +1,4 @@
-"""What capturing costs a program: recordings and the loading of compiled graphs, which its calls wait for.
-
-Key type: Overhead.
+"""What recordings cost a program, whose calls wait for them. Key type: Overhead.
 
 The cost stays in proportion to the time that the program has run, so that a program that keeps changing (another path or
 value in most calls) is hardly slower than in plain Python.

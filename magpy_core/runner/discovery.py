@@ -165,9 +165,9 @@ class Discovery:
 
         self._clock.mark("import_torch")
         if self._monitoring.starts_with_compiler:
-            from magpy_core._compat.torch.dynamo_watch import before_first_frame
+            from magpy_core._compat.torch.dynamo_watch import COMPILER, before_first_frame
 
-            ImportHook(lambda: before_first_frame(self._monitoring.start), "torch._dynamo").install()
+            ImportHook(lambda: before_first_frame(self._monitoring.start), COMPILER).install()
         self._plain = lambda: backward_pass()[0] != -1 or in_tracer()
         self._patch_module(torch.nn.Module, torch.compiler.is_compiling)
         self._patch_optimizers(torch.optim.Optimizer, torch.compiler.is_compiling)

@@ -108,6 +108,10 @@ def watch(listener: Listener | None) -> None:
     _wrapped = True
 
 
+COMPILER = "torch._dynamo"
+"""The module whose import is the first sign that a program uses torch.compile."""
+
+
 def before_first_frame(then: Callable[[], None]) -> None:
     """Call ``then`` once, when Dynamo is about to compile its first function. For the moment after it has been imported."""
     frame_converter = sys.modules["torch._dynamo.convert_frame"].ConvertFrameAssert
