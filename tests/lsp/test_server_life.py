@@ -44,16 +44,19 @@ async def test_capabilities(server: Client, lab: Lab) -> None:
 
 
 async def test_start_is_quick() -> None:
-    """Processor time, and the best of five: what else the machine does must not decide."""
-    best = PATIENCE
+    """Processor time against that of the libraries alone, and the best of five: how fast and how busy the machine is must not decide."""
+    libraries = [sys.executable, "-P", "-c", "import pygls.lsp.server; print(sum(__import__('os').times()[:2]))"]
+    alone = best = PATIENCE
     for _ in range(5):
+        imported = await asyncio.to_thread(subprocess.run, libraries, check=True, capture_output=True, text=True)
+        alone = min(alone, float(imported.stdout))
         client = await Client.start()
         await client.initialize()
         await client.sync()
         times = psutil.Process(client.process.pid).cpu_times()
         best = min(best, times.user + times.system)
         await client.stop()
-    assert best <= 1.0
+    assert best <= 2 * alone, (best, alone)  # 2 * 0.35 s on a calm machine
 
 
 async def test_the_command_says_how_the_client_left() -> None:
