@@ -3,6 +3,7 @@
 from magpy_core.findings.finding import HERE, Finding, Location, Position, Range, Unsupported, Value
 from magpy_core.findings.registry import REGISTRY, Code, Severity, lookup
 from magpy_core.findings.report import CaptureSummary, Recompile, RegionSummary, Report
+from magpy_core.findings.step import StepPart, StepReport, StepSample
 
 __all__ = [
     "HERE",
@@ -17,6 +18,9 @@ __all__ = [
     "RegionSummary",
     "Report",
     "Severity",
+    "StepPart",
+    "StepReport",
+    "StepSample",
     "Unsupported",
     "Value",
     "lookup",

@@ -10,6 +10,7 @@ from typing import Any
 from magpy_core.findings.details import Details
 from magpy_core.findings.finding import Finding
 from magpy_core.findings.json_form import build
+from magpy_core.findings.step import StepReport
 
 SCHEMA_VERSION = "1.0"
 
@@ -88,6 +89,7 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
     steps: int = 0
+    step: StepReport | None = None  # of compiled runs
     details: Details | None = None  # on request only
     version: str = SCHEMA_VERSION
 
@@ -99,6 +101,7 @@ class Report:
             "findings": [f.to_json() for f in self.findings],
             "timings": self.timings,
             "steps": self.steps,
+            **({"step": self.step.to_json()} if self.step is not None else {}),
             **({"details": asdict(self.details)} if self.details is not None else {}),
         }
 

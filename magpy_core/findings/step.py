@@ -1,0 +1,69 @@
+"""The training step in figures: what plain Python and the compiled program take for it. Key types: StepReport, StepPart.
+
+A step is everything from the end of one ``Optimizer.step`` to the end of the next; in a program without optimizers, one
+outermost call of a region and what leads to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+STEP_KINDS = ("plain", "compiled", "mixed", "waited")
+"""How a step ran: as plain Python; with everything compiled that could be; some of either; or the program waited in it for
+a recording or for compiled code."""
+
+
+@dataclass
+class StepPart:
+    """What a region takes of one step: milliseconds, medians; None when not measured. Without a ``region`` (its id): the
+    rest, which is data loading, Python, host reads, and the backward pass of what is in no region."""
+
+    name: str
+    region: str = ""
+    plain_forward_ms: float | None = None
+    plain_backward_ms: float | None = None
+    compiled_forward_ms: float | None = None
+    compiled_backward_ms: float | None = None
+
+
+@dataclass
+class StepSample:
+    """One step of the run, for a timeline: its number (from 1), milliseconds, and one of STEP_KINDS."""
+
+    step: int
+    ms: float
+    kind: str
+
+
+@dataclass
+class StepReport:
+    """``count`` steps, of which ``plain`` ran as plain Python and ``compiled`` with all compiled code there was. Times are
+    medians of whole steps, timed by turns; None when not measured. ``speedup_low`` and ``speedup_high``: 95 % interval.
+
+    ``saved_s``: seconds that the run has saved against plain Python up to its end, ``wait_s`` subtracted; negative: lost.
+    ``wait_s``: seconds that the program waited for recordings, and for compiling or loading code. ``compile_s``: seconds of
+    compiling beside it. ``break_even``: the step from which on it has saved more than it has waited; None: not reached.
+    """
+
+    count: int = 0
+    plain: int = 0
+    compiled: int = 0
+    plain_ms: float | None = None
+    compiled_ms: float | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+    saved_s: float | None = None
+    wait_s: float = 0.0
+    compile_s: float = 0.0
+    seconds: float = 0.0  # from the first step's beginning to the last one's end
+    break_even: int | None = None
+    parts: list[StepPart] = field(default_factory=list)
+    timeline: list[StepSample] = field(default_factory=list)  # thinned out in long runs
+
+    @property
+    def speedup(self) -> float | None:
+        return self.plain_ms / self.compiled_ms if self.plain_ms and self.compiled_ms else None
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "speedup": self.speedup}
