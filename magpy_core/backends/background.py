@@ -28,6 +28,7 @@ from typing import Any, Literal
 
 import torch
 
+from magpy_core._compat.torch.inductor import import_inductor, inductor_is_imported
 from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.findings import Unsupported
 
@@ -44,11 +45,19 @@ _FORGOTTEN_S = 10.0  # who has not asked for so long does not hold up others
 
 @dataclass(frozen=True)
 class Result:
-    """What a process reports: the seconds it took, or what the compiler refused."""
+    """What a process reports: the seconds it took, or what the compiler refused. ``load_seconds``: of the processor, to do
+    the same work again from the caches; ``import_seconds``: to import the compiler, if the program had not done so."""
 
     seconds: float
     code: str = ""
     message: str = ""
+    load_seconds: float = 0.0
+    import_seconds: float = 0.0
+
+    @property
+    def to_load(self) -> float:
+        """Processor seconds that the program needs now to have the compiled code."""
+        return self.load_seconds + (0.0 if inductor_is_imported() else self.import_seconds)
 
 
 def waits_by_default() -> bool:
@@ -239,10 +248,18 @@ def _watch(page: mmap.mmap, parent: Path, born: str) -> None:
 def _done(work: Callable[[], object]) -> Result:
     start = time.perf_counter()
     try:
+        imported = 0.0 if inductor_is_imported() else _processor_seconds(import_inductor)
         work()
+        seconds = time.perf_counter() - start
+        return Result(seconds, load_seconds=_processor_seconds(work), import_seconds=imported)
     except Unsupported as error:
         return Result(time.perf_counter() - start, error.code, error.message)
     except Exception as error:
         message = f"{type(error).__name__}: {str(error)[:300]}"
         return Result(time.perf_counter() - start, getattr(error, "code", "MP902"), getattr(error, "message", message))
-    return Result(time.perf_counter() - start)
+
+
+def _processor_seconds(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start

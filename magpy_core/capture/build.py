@@ -126,6 +126,11 @@ class Capture:
         return self._graphs.compile_seconds
 
     @property
+    def beside_seconds(self) -> float:
+        """How much of it was compiling beside the program."""
+        return self._graphs.beside_seconds
+
+    @property
     def is_compiled(self) -> bool:
         return self.compile_seconds is not None
 

@@ -88,8 +88,8 @@ class CompiledGraphs:
         return first_run(fn, inputs, written) if written else fn(inputs)
 
     def _is_compiled_beside(self, index: int, inputs: tuple[Any, ...]) -> bool:
-        """Whether segment ``index`` is in the compilers' caches by now, so that compiling it takes little time. Raises
-        CaptureFailed."""
+        """Whether segment ``index`` is in the compilers' caches by now, so that compiling it takes little time, which the
+        program can afford. Raises CaptureFailed."""
         segment = self._structure.segments[index]
         self._refuse(segment, inputs)
         if (beside := self._beside.get(index)) is None:
@@ -104,6 +104,8 @@ class CompiledGraphs:
             return False
         if beside.result.code:
             raise CaptureFailed(beside.result.code, beside.result.message)
+        if not self._settings.affords(beside.result.to_load):
+            return False
         self.compile_seconds = (self.compile_seconds or 0.0) + beside.result.seconds
         return True
 
@@ -111,6 +113,11 @@ class CompiledGraphs:
     def is_compiling(self) -> bool:
         """Whether a segment is being compiled beside the program, or waits for its turn."""
         return any(beside.state in ("waiting", "running") for beside in self._beside.values())
+
+    @property
+    def beside_seconds(self) -> float:
+        """What compiling beside the program has taken."""
+        return sum(beside.result.seconds for beside in self._beside.values() if beside.state == "done")
 
     def ran_plain(self, seconds: float) -> None:
         """A call that these graphs would have served ran as plain Python, because they are not ready."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Settings:
     """One form of call (``n_args`` positional arguments and these keywords) and one backend. ``background``: its graphs are
-    compiled beside the program, which runs as plain Python meanwhile."""
+    compiled beside the program, which runs as plain Python meanwhile. ``affords``: whether the program can spend so many
+    seconds on loading compiled code now; later it may."""
 
     region_id: str
     n_args: int
@@ -16,3 +18,4 @@ class Settings:
     backend: str
     same_random: bool = False
     background: bool = False
+    affords: Callable[[float], bool] = lambda seconds: True

@@ -76,9 +76,12 @@ class DynamoSession:
         region.target = self._make(key, region.kind, region.name, region.location, region.target)
         region.disabled = "it runs under torch.compile"
 
-    def stepped(self, n: int) -> None:
+    def stepped(self, n: int, *, whole: bool = False) -> None:
         """Counts step ``n``, which has ended."""
         self.current_step = n
+
+    def step_report(self) -> None:
+        """Nothing: only MagPy's own regions are timed."""
 
     def finish(self) -> None:
         """Stops listening: the program has ended."""

@@ -3,11 +3,12 @@
 from magpy_core.findings.finding import HERE, Finding, Location, Position, Range, Unsupported, Value
 from magpy_core.findings.registry import REGISTRY, Code, Severity, lookup
 from magpy_core.findings.report import CaptureSummary, Recompile, RegionSummary, Report
-from magpy_core.findings.step import StepPart, StepReport, StepSample
+from magpy_core.findings.step import STEP_KINDS, StepPart, StepReport, StepSample
 
 __all__ = [
     "HERE",
     "REGISTRY",
+    "STEP_KINDS",
     "CaptureSummary",
     "Code",
     "Finding",

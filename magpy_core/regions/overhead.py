@@ -1,4 +1,4 @@
-"""What recordings cost a program, whose calls wait for them. Key type: Overhead.
+"""What recordings, and loading compiled code, cost a program, whose calls wait for them. Key type: Overhead.
 
 The cost stays in proportion to the time that the program has run, so that a program that keeps changing (another path or
 value in most calls) is hardly slower than in plain Python.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 
 _FREE_S = 10.0  # of the run: a program has to begin somehow
+_UNNOTICED_S = 2.0
 _SHARE = 0.05  # of the time it has run, after that
 
 
@@ -21,6 +22,10 @@ class Overhead:
 
     def add(self, seconds: float) -> None:
         self.spent += seconds
+
+    def affords(self, seconds: float) -> bool:
+        """Whether a program that ends right after spending ``seconds`` would hardly have lost."""
+        return self.spent + seconds <= _UNNOTICED_S + _SHARE * (time.monotonic() - self._began)
 
     def allows_more(self) -> bool:
         """Whether more may be spent now; later it may be, if not."""

@@ -10,7 +10,7 @@ import time
 import traceback
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -35,6 +35,7 @@ from magpy_core.regions.log import Listeners, RegionLog
 from magpy_core.regions.misses import closest_failures, generalise
 from magpy_core.regions.overhead import Overhead
 from magpy_core.regions.reporting import capture_findings, performance_findings, recompile_finding
+from magpy_core.regions.steps import Steps
 from magpy_core.regions.summary import summarise
 from magpy_core.regions.times import RegionTimes
 from magpy_core.regions.twice import HINTS, watch
@@ -63,7 +64,7 @@ def disabled() -> Iterator[None]:
 @dataclass
 class Options:
     """How regions run. ``mode``: ``observe`` (results always come from plain Python) or ``compiled``. ``background``: what
-    Inductor compiles is compiled beside the program. ``overhead``: bounds what recordings cost."""
+    Inductor compiles is compiled beside the program. ``overhead``: bounds what recordings cost. ``steps``: the program's."""
 
     mode: str = "compiled"
     backend: str = "inductor"
@@ -73,6 +74,7 @@ class Options:
     same_random: bool = False
     background: bool = False
     overhead: Overhead | None = None
+    steps: Steps | None = None
 
 
 class Region:
@@ -99,7 +101,7 @@ class Region:
         self.calls = self.hits = self.recordings = 0
         self.disabled = ""
         self.log = RegionLog(listeners or Listeners())
-        self.times = RegionTimes()
+        self.times = RegionTimes(options.steps)
 
     @property
     def findings(self) -> dict[Any, Finding]:
@@ -290,6 +292,8 @@ class Region:
             # compiled code that draws other numbers would make results depend on when it was ready
             same_random = self.options.same_random or beside
             settings = Settings(self.id, len(args), tuple(kwargs), self._backend, same_random, beside)
+            if self.options.overhead is not None:
+                settings = replace(settings, affords=self.options.overhead.affords)
             try:
                 capture = Capture(recorded.trace, recorded.live, settings)
             except Unsupported as error:
@@ -298,7 +302,7 @@ class Region:
         self.log.recorded(self, capture, findings)
         if capture is not None:
             self.captures = [capture, *self.captures]
-            self.times.turn = 0
+            self.times.restart(capture)
         elif recorded.refused or not recorded.skip_reason:
             self.disabled = recorded.findings[0].message if recorded.findings else "it could not be captured"
         if self.log.listeners.on_region is not None:

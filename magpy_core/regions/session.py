@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from magpy_core.backends import get_backend
 from magpy_core.backends.background import waits_by_default
-from magpy_core.findings import Finding
+from magpy_core.findings import Finding, StepReport
 from magpy_core.regions.log import Listeners
 from magpy_core.regions.overhead import Overhead
 from magpy_core.regions.region import Options, Region, busy, line_location
+from magpy_core.regions.step_report import step_report
+from magpy_core.regions.steps import Steps
 
 if TYPE_CHECKING:
     from magpy_core.findings.details import RegionDetail
@@ -35,7 +37,10 @@ class Session:
         get_backend(backend)
         background = background and not waits_by_default()
         overhead = Overhead() if background else None
-        self.options = Options(mode, backend, cache_limit, measure=measure, background=background, overhead=overhead)
+        self._steps = Steps(self._step_ended)
+        self.options = Options(
+            mode, backend, cache_limit, measure=measure, background=background, overhead=overhead, steps=self._steps
+        )
         self.current_step = 0
         self._listeners = Listeners(on_finding, on_region, lambda: self.current_step)
         self._regions: dict[Hashable, Region] = {}
@@ -60,13 +65,36 @@ class Session:
         region.id = self._new_id(region.name)
         region.options = replace(self.options, fullgraph=False)
         region.log.listeners = self._listeners
+        region.times.steps = self._steps
         self._regions[("compile", id(region))] = region
 
-    def stepped(self, n: int) -> None:
-        """Step ``n`` of the program has ended."""
+    def stepped(self, n: int, *, whole: bool = False) -> None:
+        """Step ``n`` of the program has ended: a ``whole`` training step or, in a program without optimizers, a call."""
         self.current_step = n
         for region in self.regions:
             region.stepped()
+        if self.options.measure:
+            self._steps.are_whole = whole
+            self._steps.stepped(inside=self.in_region)
+
+    def _step_ended(self, kind: str, timed: bool) -> None:
+        for region in self.regions:
+            region.times.stepped(kind)
+        if timed:
+            self._steps.turns.end()
+            for region in self._slower() if self.options.overhead is not None else ():
+                region.retire()
+
+    def _slower(self) -> list[Region]:
+        """What made the steps slower that were timed: single regions, or if it is none by itself, all of them together."""
+        regions = [region for region in self.regions if region.times.by_step and region.captures]
+        interval = self._steps.interval()
+        alone = [region for region in regions if region.times.is_slower()]
+        return alone or (regions if interval is not None and interval[1] < 1.0 else [])
+
+    def step_report(self) -> StepReport:
+        """The training step in figures, up to now."""
+        return step_report(self._steps, self.regions)
 
     def finish(self) -> None:
         """The program has ended: report what its timings show (MP4xx)."""

@@ -3,68 +3,150 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Sequence
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.regions.costs import Costs, timed
 from magpy_core.regions.intervals import speedup_interval
-from magpy_core.regions.twice import has_history
+from magpy_core.regions.passes import Passes
+from magpy_core.regions.results import has_history
+from magpy_core.regions.steps import Steps
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
     from magpy_core.regions.region import Region
 
 _STEADY = range(4, 25)  # calls after a capture that alternate between compiled and plain Python
-_BETWEEN_GRAPHS = range(25, 32)  # the calls after those, in which the cuts are timed
+_BETWEEN_GRAPHS = 7  # calls after those, in which the cuts are timed
+_FEW = 8  # calls in a step: a region that is called more often takes turns by itself, not by steps
+_KEPT = 4096  # timings of one kind
 
 
 class RegionTimes:
     """Seconds of calls, filled while a region measures. ``turn`` counts the calls since the last capture; ``retired`` are
-    captures that are no longer used, whose compilation took time all the same."""
+    captures that are no longer used, whose compilation took time all the same. ``passes``: of whole steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, steps: Steps | None = None) -> None:
+        self.steps = steps or Steps()
         self.eager: list[float] = []
         self.compiled: list[float] = []
         self.guard: list[float] = []
-        self.has_history = False  # whether results take part in autograd: their backward passes are not in the times
+        self.has_history = False  # whether results take part in autograd: there are backward passes
         self.turn = 0
-        self._ready = 0
         self.retired: list[Capture] = []
         self.costs = Costs()
+        self.passes = Passes()
+        self._unready: list[weakref.ref[Capture]] = []
+        self._uncut = _BETWEEN_GRAPHS
+        self._in_step = self._per_step = 0
+
+    @property
+    def by_step(self) -> bool:
+        """Whether it takes turns from one step of the program to the next, so that its backward pass counts."""
+        return self.steps.are_whole and (self.has_history or self._per_step <= _FEW)
+
+    def restart(self, capture: Capture | None = None) -> None:
+        """Other code runs from now on: ``capture``, which is new, or one that has been compiled."""
+        self.turn, self._uncut = 0, _BETWEEN_GRAPHS
+        if capture is not None:
+            self._unready.append(weakref.ref(capture))
+        self.passes.restart()
+        self.steps.changed()
+
+    def stepped(self, kind: str) -> None:
+        """A step of the program has ended; ``kind``: plain or compiled, if it was timed."""
+        self.passes.stepped(kind)
+        self._in_step, self._per_step = 0, self._in_step
 
     def call(self, region: Region, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call ``region``. The two kinds of steady calls alternate, so that they are timed side by side."""
+        try:
+            return self._call(region, args, kwargs)
+        finally:
+            self.steps.left_region()
+
+    def _call(self, region: Region, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         hits, recordings = region.hits, region.recordings
-        compiles = region.options.mode == "compiled"
-        if region.options.background and (ready := sum(c.is_ready for c in region.captures)) != self._ready:
-            self._ready, self.turn = ready, 0  # graphs that were compiled beside the program are there
+        compiles = region.options.mode == "compiled" and bool(region.captures) and not region.disabled
         self.turn += 1
-        turn = self.turn
-        steady = turn in _STEADY and compiles and bool(region.captures) and not region.disabled
+        self._in_step += 1
+        turn, by_step = self.turn, self.by_step
+        plain = self.steps.turns.is_plain if by_step else turn in _STEADY and turn % 2 == 0
         start = time.perf_counter()
-        if steady and turn % 2 == 0 and (fitting := region.fitting(args, kwargs)) is not None and fitting.is_compiled:
-            self.guard.append(time.perf_counter() - start)
+        if plain and compiles and (fitting := region.fitting(args, kwargs)) is not None and fitting.is_compiled:
+            self._add(self.guard, time.perf_counter() - start)
+            self.steps.now.plain += 1
             start = time.perf_counter()
             result = region.target(*args, **kwargs)
-            self.eager.append(time.perf_counter() - start)
+            seconds = time.perf_counter() - start
+            self._add(self.eager, seconds)
+            self._passed(result, seconds)
             return result
-        if turn == _STEADY.stop and compiles and region.options.overhead is not None and self.is_slower():
-            region.retire()
-        if turn in _BETWEEN_GRAPHS and compiles:
-            with timed(region.captures, self.costs):
-                return region.dispatch(args, kwargs)
+        if turn >= _STEADY.stop and compiles and not (by_step and self.steps.turns.is_open):
+            if turn == _STEADY.stop and not by_step and region.options.overhead is not None and self.is_slower():
+                region.retire()
+            if self._uncut:
+                self._uncut -= 1
+                with timed(region.captures, self.costs):
+                    result = region.dispatch(args, kwargs)
+                self.steps.now.compiled += region.hits > hits
+                return result
         start = time.perf_counter()
         result = region.dispatch(args, kwargs)
-        if region.hits > hits and region.recordings == recordings and turn >= _STEADY.start:
-            self.compiled.append(time.perf_counter() - start)
-            if turn in _STEADY:
-                self.has_history = self.has_history or has_history(result)
+        seconds = time.perf_counter() - start
+        self._dispatched(region, result, seconds, region.recordings > recordings, region.hits > hits)
         return result
 
+    def _dispatched(self, region: Region, result: Any, seconds: float, recorded: bool, replayed: bool) -> None:
+        """What a call that took ``seconds`` was."""
+        if not self.has_history and self.turn < _STEADY.stop:
+            self.has_history = has_history(result)
+        arrived = self._has_arrived()
+        if arrived and region.options.background:
+            self.restart()
+        if arrived or recorded:
+            extra = max(seconds - (median(self.eager) if self.eager else 0.0), 0.0)
+            self.steps.waited_for(extra)
+            if not recorded and region.options.overhead is not None:
+                region.options.overhead.add(extra)
+            return
+        if replayed:
+            self.steps.now.compiled += 1
+            if self.turn >= _STEADY.start:
+                self._add(self.compiled, seconds)
+        self._passed(result, seconds)
+
+    def _passed(self, result: Any, seconds: float) -> None:
+        """A forward pass of a step."""
+        self.passes.forward += seconds
+        if self.has_history and self.steps.turns.is_open:
+            self.steps.backward.watch(result, self.passes)
+
+    def _has_arrived(self) -> bool:
+        """Whether a capture's compiled code has been there for the first time in this call."""
+        if not self._unready:
+            return False
+        alive = [(reference, capture) for reference in self._unready if (capture := reference()) is not None]
+        self._unready = [reference for reference, capture in alive if not capture.is_ready]
+        return len(self._unready) < len(alive)
+
+    @staticmethod
+    def _add(timings: list[float], seconds: float) -> None:
+        if len(timings) < _KEPT:
+            timings.append(seconds)
+
+    def interval(self) -> tuple[float, float] | None:
+        """Of the speed-up: of both passes of a step, if there are such timings, or else of a call."""
+        return self.passes.interval() or speedup_interval(self.eager, self.compiled)
+
     def is_slower(self) -> bool:
-        """Whether a compiled call certainly takes longer than the same in plain Python, and there is no backward pass."""
-        interval = speedup_interval(self.eager, self.compiled)
-        return interval is not None and interval[1] < 1.0 and not self.has_history
+        """Whether compiled code certainly takes longer than the same in plain Python."""
+        if self.has_history and self.passes.interval() is None:
+            return False  # nothing is known of the backward pass
+        interval = self.interval()
+        return interval is not None and interval[1] < 1.0
 
     def compile_seconds(self, captures: Sequence[Capture]) -> float | None:
         """What compiling took in all; None if nothing was compiled."""

@@ -9,15 +9,13 @@ Key function: `watch`.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from magpy_core._compat.torch.surroundings import backward_pass
-from magpy_core._compat.torch.tensor_guards import no_torch_function
-from magpy_core.refgraph import natives
-from magpy_core.refgraph.kinds import is_a
+from magpy_core.regions.results import on_backward
 
 TWICE, APART = "twice", "one after the other"
 HINTS = {
@@ -25,7 +23,6 @@ HINTS = {
     APART: "The first `backward()` through a compiled graph frees the graph of all its results. Use one pass: "
     "`torch.autograd.backward([a, b])`.",
 }
-_DEPTH = 4
 
 
 def watch(result: Any, callback: weakref.WeakMethod[Callable[[str], None]]) -> None:
@@ -41,25 +38,4 @@ def watch(result: Any, callback: weakref.WeakMethod[Callable[[str], None]]) -> N
         if how and (report := callback()) is not None:
             report(how)
 
-    with no_torch_function():
-        for tensor in _tensors(result, _DEPTH):
-            try:
-                node = tensor.grad_fn
-            except RuntimeError:  # a view that may not be used any more
-                continue
-            if node is not None:
-                node.register_prehook(before_backward)
-
-
-def has_history(result: Any) -> bool:
-    """Whether a tensor of ``result`` takes part in autograd."""
-    with no_torch_function():
-        return any(tensor.requires_grad for tensor in _tensors(result, _DEPTH))
-
-
-def _tensors(value: Any, depth: int) -> Iterator[torch.Tensor]:
-    if is_a(value, torch.Tensor):
-        yield value
-    elif depth and is_a(value, (list, tuple, dict)):
-        for part in dict.values(value) if is_a(value, dict) else natives.elements(value):
-            yield from _tensors(part, depth - 1)
+    on_backward(result, before_backward)

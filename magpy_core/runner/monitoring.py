@@ -95,7 +95,7 @@ class Monitoring:
 
     def stepped(self, n: int) -> None:
         if self._session is not None:
-            self._session.stepped(n)
+            self._session.stepped(n, whole=self.clock.has_optimizer)
         self._channel.send({"type": "step", "n": n})
         self._forward.flush()
 
@@ -127,6 +127,7 @@ class Monitoring:
             try:
                 self._session.finish()
                 report.regions = [region.summary() for region in self._session.regions]
+                report.step = self._session.step_report() if self.compiles else None
                 report.findings = list(self._session.findings)
                 if self.timeline is not None:
                     report.details = Details(self._session.details(), self.timeline.calls())

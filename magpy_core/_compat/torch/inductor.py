@@ -5,6 +5,7 @@ Key functions: `aot_eager_compile`, `inductor_compile` (both return a `Compiled`
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -103,6 +104,14 @@ def _methods_are_cached() -> Iterator[None]:
         yield
     finally:
         autograd_cache.check_node_safe = original
+
+
+def import_inductor() -> None:
+    """Imports what compiling needs, which takes a second or two."""
+
+
+def inductor_is_imported() -> bool:
+    return "torch._inductor.compile_fx" in sys.modules
 
 
 def _unwrap(forward: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[[list[Any]], Any] | None]:

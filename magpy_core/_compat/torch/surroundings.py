@@ -129,6 +129,11 @@ def backward_pass() -> tuple[int, bool]:
     return torch._C._current_graph_task_id(), bool(torch._C._autograd._get_current_graph_task_keep_graph())
 
 
+def at_end_of_backward(callback: Callable[[], None]) -> None:
+    """Calls ``callback`` when the backward pass ends that runs now on this thread; not if it raises."""
+    torch.autograd.Variable._execution_engine.queue_callback(callback)
+
+
 def in_tracer() -> bool:
     """Whether ``torch.jit.trace`` is recording on this thread."""
     return torch._C._get_tracing_state() is not None

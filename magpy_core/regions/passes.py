@@ -1,0 +1,92 @@
+"""What one region's passes take, forward and backward, in a whole step of the program. Key types: Passes, BackwardClock.
+
+A backward pass belongs to the region whose results it starts from. Autograd goes from one region's graph to the next, so
+that the time from the beginning of one to the beginning of the next one, or to the end of the pass, is that of one region.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from magpy_core._compat.torch.surroundings import at_end_of_backward
+from magpy_core.regions.intervals import speedup_interval
+from magpy_core.regions.results import on_backward
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Seconds of one step."""
+
+    forward: float
+    backward: float
+
+    @property
+    def both(self) -> float:
+        return self.forward + self.backward
+
+
+class Passes:
+    """Of one region. ``plain`` and ``compiled``: of the steps that were timed, each kind by turns."""
+
+    def __init__(self) -> None:
+        self.forward = self.backward = 0.0  # in the current step
+        self.plain: list[Sums] = []
+        self.compiled: list[Sums] = []
+
+    def restart(self) -> None:
+        """What was timed is of code that is used no more."""
+        self.plain, self.compiled = [], []
+
+    def stepped(self, kind: str) -> None:
+        """A step has ended; ``kind``: plain or compiled, if it was timed."""
+        kept = {"plain": self.plain, "compiled": self.compiled}.get(kind)
+        if kept is not None and self.forward:
+            kept.append(Sums(self.forward, self.backward))
+        self.forward = self.backward = 0.0
+
+    def interval(self) -> tuple[float, float] | None:
+        """Of the speed-up of both passes; None where too few steps were timed."""
+        return speedup_interval([s.both for s in self.plain], [s.both for s in self.compiled])
+
+    @staticmethod
+    def medians(sums: list[Sums]) -> tuple[float, float] | None:
+        """Forward and backward seconds; None if there are none."""
+        return (median(s.forward for s in sums), median(s.backward for s in sums)) if sums else None
+
+
+class BackwardClock:
+    """Adds the seconds of backward passes to the regions' ``Passes``."""
+
+    def __init__(self) -> None:
+        self._current: Passes | None = None
+        self._since = 0.0
+
+    def watch(self, result: Any, passes: Passes) -> None:
+        """The next backward pass through ``result`` counts to ``passes``."""
+        reference = weakref.ref(passes)
+
+        def begins(gradients: Any) -> None:
+            if (found := reference()) is not None:
+                self._enter(found)
+
+        on_backward(result, begins)
+
+    def stepped(self) -> None:
+        self._current = None  # of a pass that raised
+
+    def _enter(self, passes: Passes) -> None:
+        now = perf_counter()
+        if self._current is None:
+            at_end_of_backward(self._leave)
+        else:
+            self._current.backward += now - self._since
+        self._current, self._since = passes, now
+
+    def _leave(self) -> None:
+        if self._current is not None:
+            self._current.backward += perf_counter() - self._since
+            self._current = None

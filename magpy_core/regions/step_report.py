@@ -1,0 +1,99 @@
+"""The training step in figures, from what its regions and the clock show. Key function: step_report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import TYPE_CHECKING
+
+from magpy_core.findings import STEP_KINDS, StepPart, StepReport
+from magpy_core.regions.passes import Passes
+from magpy_core.regions.steps import Steps
+
+if TYPE_CHECKING:
+    from magpy_core.regions.region import Region
+
+_REST = "the rest"
+
+
+def step_report(steps: Steps, regions: Sequence[Region]) -> StepReport:
+    """Whole steps where those were timed by turns; without an optimizer, the regions' calls tell what was saved."""
+    report = StepReport(
+        count=steps.count,
+        plain=_count(steps, "plain"),
+        compiled=_count(steps, "compiled"),
+        wait_s=round(sum(seconds for _, seconds in steps.waited), 3),
+        compile_s=round(sum(c.beside_seconds for r in regions for c in [*r.captures, *r.times.retired]), 3),
+        seconds=round(steps.seconds, 3),
+        timeline=list(steps.timeline),
+    )
+    whole = steps.medians() if steps.are_whole else None
+    if whole is not None:
+        report.plain_ms, report.compiled_ms = _ms(whole[0]), _ms(whole[1])
+        low, high = steps.interval() or (None, None)
+        report.speedup_low, report.speedup_high = _rounded(low), _rounded(high)
+        report.parts = [part for region in regions if (part := _part(region)) is not None]
+        report.parts.append(_rest(report))
+    per_step = whole[0] - whole[1] if whole is not None else _saved_by_calls(regions) / max(report.compiled, 1)
+    if whole is not None or any(r.times.eager and r.times.compiled for r in regions):
+        report.saved_s = round(per_step * report.compiled - report.wait_s, 3)
+        report.break_even = _break_even(steps, per_step)
+    return report
+
+
+def _count(steps: Steps, kind: str) -> int:
+    return steps.kinds.count(STEP_KINDS.index(kind))
+
+
+def _saved_by_calls(regions: Sequence[Region]) -> float:
+    timed = [(r.hits, r.times.eager, r.times.compiled) for r in regions if r.times.eager and r.times.compiled]
+    return sum(hits * (median(eager) - median(compiled)) for hits, eager, compiled in timed)
+
+
+def _break_even(steps: Steps, per_step: float) -> int | None:
+    """The step behind which the balance is positive for good."""
+    waited, balance, reached = dict(steps.waited), 0.0, None
+    compiled = STEP_KINDS.index("compiled")
+    for number, kind in enumerate(steps.kinds, 1):
+        balance += (per_step if kind == compiled else 0.0) - waited.get(number, 0.0)
+        if balance <= 0:
+            reached = None
+        elif reached is None:
+            reached = number
+    return reached
+
+
+def _part(region: Region) -> StepPart | None:
+    passes = region.times.passes
+    plain, compiled = Passes.medians(passes.plain), Passes.medians(passes.compiled)
+    if plain is None or compiled is None:
+        return None
+    learns = region.times.has_history
+    return StepPart(
+        region.name,
+        region.id,
+        _ms(plain[0]),
+        _ms(plain[1]) if learns else None,
+        _ms(compiled[0]),
+        _ms(compiled[1]) if learns else None,
+    )
+
+
+def _rest(report: StepReport) -> StepPart:
+    """What is in no region: its backward pass cannot be told from the Python around it."""
+    assert report.plain_ms is not None and report.compiled_ms is not None
+    plain = sum((p.plain_forward_ms or 0.0) + (p.plain_backward_ms or 0.0) for p in report.parts)
+    compiled = sum((p.compiled_forward_ms or 0.0) + (p.compiled_backward_ms or 0.0) for p in report.parts)
+    return StepPart(
+        _REST,
+        plain_forward_ms=round(max(report.plain_ms - plain, 0.0), 4),
+        compiled_forward_ms=round(max(report.compiled_ms - compiled, 0.0), 4),
+    )
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1e3, 4)
+
+
+def _rounded(ratio: float | None) -> float | None:
+    return None if ratio is None else round(ratio, 4)

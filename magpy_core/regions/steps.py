@@ -1,0 +1,119 @@
+"""The steps of a program, plain and compiled: how long each took, and what the run has saved. Key type: Steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+
+from magpy_core.findings import STEP_KINDS, StepSample
+from magpy_core.regions.intervals import speedup_interval
+from magpy_core.regions.passes import BackwardClock
+from magpy_core.regions.turns import Turns
+
+_SAMPLES = 1000  # of the timeline; then every second one goes, again and again
+_ENOUGH = 6  # pairs, for an interval
+_LONG_S = 2.0
+
+
+class Happened:
+    """How the regions' calls of one step ran."""
+
+    def __init__(self) -> None:
+        self.plain = self.compiled = 0  # by turns; a region without compiled code counts as neither
+        self.waited = 0.0  # seconds, for recordings and for code that was compiled or loaded
+
+    @property
+    def kind(self) -> str:
+        """One of STEP_KINDS."""
+        if self.waited:
+            return "waited"
+        if self.compiled:
+            return "mixed" if self.plain else "compiled"
+        return "plain"
+
+
+class Steps:
+    """Of one session. ``stepped`` ends a step; one that ends inside of a region's call, when that call has
+    returned. ``on_end`` is called then, with its kind if it was timed, and whether enough have been."""
+
+    def __init__(self, on_end: Callable[[str, bool], None] = lambda kind, timed: None) -> None:
+        self._on_end = on_end
+        self.turns = Turns()
+        self.backward = BackwardClock()
+        self.now = Happened()
+        self.plain: list[float] = []  # seconds of the timed steps; the n-th of either kind were neighbours
+        self.compiled: list[float] = []
+        self.waited: list[tuple[int, float]] = []  # in which step, seconds
+        self.timeline: list[StepSample] = []
+        self.kinds = bytearray()  # of every step: its place in STEP_KINDS
+        self.are_whole = False  # whether they are training steps, with an optimizer's at their end
+        self._began = self._first = perf_counter()
+        self._every = 1
+        self._ended_inside = False
+
+    @property
+    def seconds(self) -> float:
+        return self._began - self._first
+
+    @property
+    def count(self) -> int:
+        return len(self.kinds)
+
+    def waited_for(self, seconds: float) -> None:
+        """The program has waited, in the current step."""
+        self.now.waited += seconds
+        self.turns.begin()
+
+    def changed(self) -> None:
+        """Other code runs from now on."""
+        self.plain, self.compiled = [], []
+        self.turns.begin()
+
+    def stepped(self, *, inside: bool) -> None:
+        """A step has ended, perhaps ``inside`` of a region's call."""
+        if inside:
+            self._ended_inside = True
+        else:
+            self._end()
+
+    def left_region(self) -> None:
+        """A region's call has returned."""
+        if self._ended_inside:
+            self._ended_inside = False
+            self._end()
+
+    def _end(self) -> None:
+        now = perf_counter()
+        seconds, self._began = now - self._began, now
+        kind, waited = self.now.kind, self.now.waited
+        self.kinds.append(STEP_KINDS.index(kind))
+        if waited:
+            self.waited.append((self.count, waited))
+        timed = self.turns.is_timed and kind in ("plain", "compiled")
+        if timed:
+            (self.plain if kind == "plain" else self.compiled).append(seconds)
+        if self.count % self._every == 0:
+            self.timeline.append(StepSample(self.count, round(seconds * 1e3, 3), kind))
+            if len(self.timeline) > _SAMPLES:
+                self.timeline = self.timeline[1::2]
+                self._every *= 2
+        self.now = Happened()
+        self.backward.stepped()
+        self._on_end(kind if timed else "", self.turns.stepped() or self._is_clear())
+
+    def _is_clear(self) -> bool:
+        """Whether it is known before the end of the window which of the two is faster, and steps are long."""
+        if not self.turns.is_open or min(sum(self.plain), sum(self.compiled)) < _LONG_S:
+            return False
+        interval = self.interval()
+        return interval is not None and not interval[0] <= 1.0 <= interval[1]
+
+    def interval(self) -> tuple[float, float] | None:
+        return speedup_interval(self.plain, self.compiled)
+
+    def medians(self) -> tuple[float, float] | None:
+        """Of a plain and of a compiled step; None where too few were timed."""
+        if min(len(self.plain), len(self.compiled)) < _ENOUGH:
+            return None
+        return median(self.plain), median(self.compiled)

@@ -1,0 +1,42 @@
+"""Turns: in which steps of a program compiled code serves and in which plain Python, so that whole steps are timed side by
+side. Key type: Turns."""
+
+from __future__ import annotations
+
+_WARM_UP = 2  # steps that are not timed, after something has changed
+_TIMED = 24  # steps that alternate then
+_WINDOWS = 4  # so often at most: a program that keeps changing is not to run as plain Python in half of its steps
+
+
+class Turns:
+    """``is_plain``: in the current step, what is compiled runs as plain Python. ``is_open``: steps are timed, or will be
+    when compiled code has warmed up."""
+
+    def __init__(self) -> None:
+        self.is_plain = self.is_open = False
+        self._at = 0
+        self._windows = 0
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the current step is timed."""
+        return self.is_open and self._at >= _WARM_UP
+
+    def begin(self) -> None:
+        """Something has changed: a region was captured, or compiled code has arrived."""
+        if self._windows < _WINDOWS:
+            self._windows += not self.is_open or self._at > _WARM_UP
+            self.is_open, self.is_plain, self._at = True, False, 0
+
+    def stepped(self) -> bool:
+        """A step has ended; the next one begins. Whether the steps that are timed are over."""
+        if not self.is_open:
+            return False
+        self._at += 1
+        self.is_open = self._at < _WARM_UP + _TIMED
+        self.is_plain = self.is_open and self._at >= _WARM_UP and self._at % 2 == 0
+        return not self.is_open
+
+    def end(self) -> None:
+        """Enough is known."""
+        self.is_open = self.is_plain = False
