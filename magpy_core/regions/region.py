@@ -34,7 +34,8 @@ from magpy_core.recording.trace import Recorded
 from magpy_core.regions.log import Listeners, RegionLog
 from magpy_core.regions.misses import closest_failures, generalise
 from magpy_core.regions.overhead import Overhead
-from magpy_core.regions.reporting import capture_findings, performance_findings, recompile_finding
+from magpy_core.regions.performance import performance_findings
+from magpy_core.regions.reporting import capture_findings, recompile_finding
 from magpy_core.regions.steps import Steps
 from magpy_core.regions.summary import summarise
 from magpy_core.regions.times import RegionTimes

@@ -1,14 +1,10 @@
-"""Findings about captures: guards, side effects, recompiles and what the timings show.
-
-Key functions: ``capture_findings``, ``recompile_finding``, ``performance_findings``.
-"""
+"""Findings about captures: guards, side effects and recompiles. Key functions: capture_findings, recompile_finding."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
-from statistics import median
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import Finding, Location, Severity, Value
@@ -189,70 +185,3 @@ def _read_at(node: Any) -> Any:
     of = node.args[0] if node.args else None
     one_of_many = getattr(of, "op", "") == "call_function" and "magpy_site" not in getattr(of, "meta", {})
     return node.meta.get("magpy_site") if one_of_many else node
-
-
-_SAMPLES = 5  # fewer timings of either kind prove nothing
-_SLOWER = 1.1  # compiled / eager
-_GUARD_SHARE = 0.3
-_GUARD_SECONDS = 50e-6
-_LONG_COMPILE_SECONDS = 1.0
-
-
-def performance_findings(region: Region, steps: int) -> list[Finding]:
-    """What the side-by-side timings of a region's steady calls show; nothing where there are too few."""
-    times = region.times
-    if unready := [capture for capture in region.captures if capture.is_compiling]:
-        return [_still_compiling(region, unready)]
-    if min(len(times.eager), len(times.compiled)) < _SAMPLES:
-        return []
-    eager, compiled = median(times.eager), median(times.compiled)
-    out = []
-
-    def note(code: str, text: str, cost: float | None = None, **values: str) -> None:
-        shown = tuple(Value(name, value) for name, value in values.items())
-        per_step = None if cost is None else round(cost * 1e3 * (region.calls / steps if steps else 1), 4)
-        out.append(Finding(code, text, region.location, region=region.id, values=shown, cost_ms=per_step))
-
-    slower = compiled > eager * _SLOWER
-    if slower:
-        ratio = compiled / eager
-        note(
-            "MP401",
-            f"A compiled call of {region.name} takes {ratio:.2g} times as long as plain Python "
-            f"({_ms(compiled)}, not {_ms(eager)})"
-            + (": it runs as plain Python again." if any(c.is_retired for c in region.captures) else "."),
-            compiled - eager,
-            eager=_ms(eager),
-            compiled=_ms(compiled),
-        )
-    guards = min(median(times.guard), compiled) if times.guard else 0.0
-    if guards > _GUARD_SECONDS and guards > compiled * _GUARD_SHARE:
-        count = max(len(c.guards) for c in region.captures) if region.captures else 0
-        note(
-            "MP402",
-            f"Checking the {count} guards of {region.name} takes {_ms(guards)} of the {_ms(compiled)} of a compiled call.",
-            guards,
-            guards=_ms(guards),
-            compiled=_ms(compiled),
-        )
-    spent = sum(c.compile_seconds or 0.0 for c in region.captures)
-    saved = max(eager - compiled, 0.0) * region.hits
-    if not slower and spent > _LONG_COMPILE_SECONDS and spent > 2 * saved:
-        note(
-            "MP403",
-            f"Compiling {region.name} took {spent:.1f} s; its {region.hits} compiled calls of this run saved {saved:.2g} s.",
-            compile=f"{spent:.1f} s",
-            saved=f"{saved:.2g} s",
-        )
-    return out
-
-
-def _still_compiling(region: Region, captures: Sequence[Capture]) -> Finding:
-    plain = sum(capture.plain_calls for capture in captures)
-    text = f"{region.name} was still being compiled when the program ended: {plain} calls ran as plain Python meanwhile."
-    hint = "A program that runs for longer gets the compiled code; `--compile foreground` waits for it."
-    return Finding("MP404", text, region.location, hint=hint, region=region.id, values=(Value("calls", str(plain)),))
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g} ms"

@@ -20,8 +20,8 @@ def step_report(steps: Steps, regions: Sequence[Region]) -> StepReport:
     """Whole steps where those were timed by turns; without an optimizer, the regions' calls tell what was saved."""
     report = StepReport(
         count=steps.count,
-        plain=_count(steps, "plain"),
-        compiled=_count(steps, "compiled"),
+        plain=steps.plain_count,
+        compiled=steps.compiled_count,
         wait_s=round(sum(seconds for _, seconds in steps.waited), 3),
         compile_s=round(sum(c.beside_seconds for r in regions for c in [*r.captures, *r.times.retired]), 3),
         seconds=round(steps.seconds, 3),
@@ -39,10 +39,6 @@ def step_report(steps: Steps, regions: Sequence[Region]) -> StepReport:
         report.saved_s = round(per_step * report.compiled - report.wait_s, 3)
         report.break_even = _break_even(steps, per_step)
     return report
-
-
-def _count(steps: Steps, kind: str) -> int:
-    return steps.kinds.count(STEP_KINDS.index(kind))
 
 
 def _saved_by_calls(regions: Sequence[Region]) -> float:

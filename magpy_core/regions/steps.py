@@ -60,6 +60,14 @@ class Steps:
     def count(self) -> int:
         return len(self.kinds)
 
+    @property
+    def compiled_count(self) -> int:
+        return self.kinds.count(STEP_KINDS.index("compiled"))
+
+    @property
+    def plain_count(self) -> int:
+        return self.kinds.count(STEP_KINDS.index("plain"))
+
     def waited_for(self, seconds: float) -> None:
         """The program has waited, in the current step."""
         self.now.waited += seconds

@@ -1,0 +1,128 @@
+"""Findings about what the timings show. Key function: performance_findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from magpy_core.findings import Finding, Value
+
+if TYPE_CHECKING:
+    from magpy_core.capture.build import Capture
+    from magpy_core.regions.region import Region
+
+_SAMPLES = 5  # fewer timings of either kind prove nothing
+_SLOWER = 1.1  # compiled / plain
+_GUARD_SHARE = 0.3
+_GUARD_SECONDS = 50e-6
+_LONG_COMPILE_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """Median seconds of ``what``, in plain Python and compiled, which the run did ``times`` times compiled, and ``per_step``
+    times in a step."""
+
+    what: str
+    plain: float
+    compiled: float
+    times: int
+    per_step: float
+
+    @property
+    def ratio(self) -> float:
+        return self.compiled / self.plain
+
+
+def performance_findings(region: Region, steps: int) -> list[Finding]:
+    """What the side-by-side timings of a region's steady calls show; nothing where there are too few."""
+    if unready := [capture for capture in region.captures if capture.is_compiling]:
+        return [_still_compiling(region, unready)]
+    return list(_measured(region, steps))
+
+
+def _measured(region: Region, steps: int) -> Iterator[Finding]:
+    calls = _calls(region, steps)
+    compared = _both_passes(region) or calls
+    retired = any(capture.is_retired for capture in region.captures)
+    slower = compared is not None and compared.ratio > _SLOWER
+    if retired and not slower:
+        compared = _whole_steps(region) or compared
+    if compared is not None and (slower or retired):
+        yield _slower(region, compared, retired)
+    if calls is not None:
+        yield from _guards(region, calls)
+    if compared is not None and not slower and not retired:
+        yield from _not_paid(region, compared)
+
+
+def _calls(region: Region, steps: int) -> _Compared | None:
+    times = region.times
+    if min(len(times.eager), len(times.compiled)) < _SAMPLES:
+        return None
+    what = f"A compiled call of {region.name}"
+    return _Compared(what, median(times.eager), median(times.compiled), region.hits, region.calls / steps if steps else 1.0)
+
+
+def _both_passes(region: Region) -> _Compared | None:
+    passes = region.times.passes
+    if not region.times.has_history or min(len(passes.plain), len(passes.compiled)) < _SAMPLES:
+        return None
+    plain, compiled = (median(s.both for s in sums) for sums in (passes.plain, passes.compiled))
+    what = f"A step of {region.name}, forward and backward,"
+    return _Compared(what, plain, compiled, region.times.steps.compiled_count, 1.0)
+
+
+def _whole_steps(region: Region) -> _Compared | None:
+    medians = region.times.steps.medians()
+    if medians is None:
+        return None
+    what = f"A whole step with the compiled {region.name}"
+    return _Compared(what, *medians, region.times.steps.compiled_count, 1.0)
+
+
+def _finding(code: str, region: Region, text: str, cost_s: float | None, values: dict[str, str]) -> Finding:
+    shown = tuple(Value(name, value) for name, value in values.items())
+    cost = None if cost_s is None else round(cost_s * 1e3, 4)
+    return Finding(code, text, region.location, region=region.id, values=shown, cost_ms=cost)
+
+
+def _slower(region: Region, of: _Compared, retired: bool) -> Finding:
+    text = f"{of.what} takes {of.ratio:.2g} times as long as plain Python ({_ms(of.compiled)}, not {_ms(of.plain)})"
+    text += ": it runs as plain Python again." if retired else "."
+    values = {"eager": _ms(of.plain), "compiled": _ms(of.compiled)}
+    return _finding("MP401", region, text, (of.compiled - of.plain) * of.per_step, values)
+
+
+def _guards(region: Region, calls: _Compared) -> Iterator[Finding]:
+    guards = min(median(region.times.guard), calls.compiled) if region.times.guard else 0.0
+    if guards > _GUARD_SECONDS and guards > calls.compiled * _GUARD_SHARE:
+        count = max(len(c.guards) for c in region.captures) if region.captures else 0
+        took = f"takes {_ms(guards)} of the {_ms(calls.compiled)} of a compiled call."
+        text = f"Checking the {count} guards of {region.name} {took}"
+        yield _finding(
+            "MP402", region, text, guards * calls.per_step, {"guards": _ms(guards), "compiled": _ms(calls.compiled)}
+        )
+
+
+def _not_paid(region: Region, of: _Compared) -> Iterator[Finding]:
+    spent = sum(c.compile_seconds or 0.0 for c in region.captures)
+    saved = max(of.plain - of.compiled, 0.0) * of.times
+    if spent > _LONG_COMPILE_SECONDS and spent > 2 * saved:
+        text = (
+            f"Compiling {region.name} took {spent:.1f} s; its {region.hits} compiled calls of this run saved {saved:.2g} s."
+        )
+        yield _finding("MP403", region, text, None, {"compile": f"{spent:.1f} s", "saved": f"{saved:.2g} s"})
+
+
+def _still_compiling(region: Region, captures: Sequence[Capture]) -> Finding:
+    plain = sum(capture.plain_calls for capture in captures)
+    text = f"{region.name} was still being compiled when the program ended: {plain} calls ran as plain Python meanwhile."
+    hint = "A program that runs for longer gets the compiled code; `--compile foreground` waits for it."
+    return Finding("MP404", text, region.location, hint=hint, region=region.id, values=(Value("calls", str(plain)),))
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms"

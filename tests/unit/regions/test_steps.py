@@ -1,0 +1,325 @@
+"""Whole steps by turns: when they alternate, what a step was, what is summed up, and what a region's passes took."""
+
+from __future__ import annotations
+
+import gc
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import torch
+
+from magpy_core.findings import Report
+from magpy_core.regions import passes, steps, turns
+from magpy_core.regions.passes import BackwardClock, Passes, Sums
+from magpy_core.regions.region import Region
+from magpy_core.regions.session import Session
+from magpy_core.regions.steps import Steps
+from magpy_core.regions.turns import Turns
+
+
+class Clock:
+    """A clock that tests set."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(steps, "perf_counter", made)
+    monkeypatch.setattr(passes, "perf_counter", made)
+    return made
+
+
+# -- turns ---------------------------------------------------------------------------------------------------------------
+
+
+def test_turns_alternate_after_a_change_and_end() -> None:
+    one = Turns()
+    assert not one.stepped() and not one.is_plain
+    one.begin()
+    seen = []
+    while one.is_open:
+        seen.append((one.is_timed, one.is_plain))
+        one.stepped()
+    assert seen[:2] == [(False, False)] * 2, "compiled code warms up"
+    assert seen[2:] == [(True, True), (True, False)] * 12
+    assert not one.is_plain and not one.stepped()
+
+
+def test_a_program_that_keeps_changing_is_not_timed_for_ever() -> None:
+    one = Turns()
+    plain = 0
+    for step in range(1000):
+        if step % 20 == 0:
+            one.begin()
+        one.stepped()
+        plain += one.is_plain
+    assert plain <= turns._WINDOWS * 12
+
+
+def test_changes_before_anything_was_timed_are_one() -> None:
+    one = Turns()
+    for _ in range(50):
+        one.begin()
+        one.stepped()
+    assert one.is_open
+
+
+# -- steps ---------------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_step_was(clock: Clock) -> None:
+    ended: list[str] = []
+    one = Steps(lambda kind, timed: ended.append(kind))
+    one.are_whole = True
+    for plain, compiled, waited in ((1, 0, 0.0), (0, 2, 0.0), (1, 1, 0.0), (0, 1, 0.5), (0, 0, 0.0)):
+        one.now.plain, one.now.compiled = plain, compiled
+        if waited:
+            one.waited_for(waited)
+        clock.now += 1.0
+        one.stepped(inside=False)
+    assert [s.kind for s in one.timeline] == ["plain", "compiled", "mixed", "waited", "plain"]
+    assert [(s.step, s.ms) for s in one.timeline] == [(n, 1000.0) for n in range(1, 6)]
+    assert one.waited == [(4, 0.5)] and (one.count, one.plain_count, one.compiled_count) == (5, 2, 1)
+    assert ended == [""] * 5, "none of them was timed"
+
+
+def run_window(one: Steps, clock: Clock, plain: float, compiled: float) -> int:
+    """The steps of a window, of so many seconds each; how many there were."""
+    one.turns.begin()
+    count = 0
+    while one.turns.is_open:
+        kind = "plain" if one.turns.is_plain else "compiled"
+        setattr(one.now, kind, 1)
+        clock.now += plain if kind == "plain" else compiled
+        one.stepped(inside=False)
+        count += 1
+    return count
+
+
+def test_steps_are_timed_by_turns(clock: Clock) -> None:
+    told: list[tuple[str, bool]] = []
+    one = Steps(lambda kind, timed: told.append((kind, timed)))
+    assert one.medians() is None and one.interval() is None
+    assert run_window(one, clock, 0.03, 0.02) == 26
+    assert one.medians() == (pytest.approx(0.03), pytest.approx(0.02))
+    low, high = one.interval() or (0.0, 0.0)
+    assert low == pytest.approx(1.5) and high == pytest.approx(1.5)
+    assert [timed for _, timed in told] == [False] * 25 + [True]
+    assert [kind for kind, _ in told][:4] == ["", "", "plain", "compiled"]
+
+
+def test_long_steps_are_timed_until_it_is_clear(clock: Clock) -> None:
+    one = Steps(lambda kind, timed: one.turns.end() if timed else None)
+    assert run_window(one, clock, 3.0, 2.0) == 2 + 12, "six pairs make an interval"
+    assert one.medians() == (pytest.approx(3.0), pytest.approx(2.0))
+
+
+def test_a_step_that_ends_inside_of_a_region_counts_when_the_call_returns(clock: Clock) -> None:
+    one = Steps()
+    one.stepped(inside=True)
+    one.stepped(inside=True)
+    assert one.count == 0
+    one.now.compiled += 1
+    one.left_region()
+    one.left_region()
+    assert [s.kind for s in one.timeline] == ["compiled"]
+
+
+def test_the_timeline_is_thinned_out(clock: Clock) -> None:
+    one = Steps()
+    for _ in range(10_000):
+        clock.now += 0.001
+        one.stepped(inside=False)
+    assert one.count == 10_000 and 500 <= len(one.timeline) <= 1000
+    numbers = [s.step for s in one.timeline]
+    assert {b - a for a, b in pairwise(numbers)} == {16}
+
+
+# -- passes --------------------------------------------------------------------------------------------------------------
+
+
+def test_passes_of_a_step() -> None:
+    one = Passes()
+    one.forward, one.backward = 1.0, 2.0
+    one.stepped("plain")
+    one.forward = 5.0
+    one.stepped("")
+    one.stepped("compiled")  # a step that does not call the region
+    assert one.plain == [Sums(1.0, 2.0)] and one.compiled == [] and one.plain[0].both == 3.0
+    assert Passes.medians(one.plain) == (1.0, 2.0) and Passes.medians(one.compiled) is None
+    one.restart()
+    assert one.plain == []
+
+
+class _Slow(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, clock: Clock, seconds: float) -> torch.Tensor:
+        ctx.clock, ctx.seconds = clock, seconds
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        ctx.clock.now += ctx.seconds
+        return gradient * 2, None, None
+
+
+def test_a_backward_pass_counts_to_the_region_it_starts_from(clock: Clock) -> None:
+    """``loss <- outer <- second <- plain Python <- first``: what is between two regions counts to the later one."""
+    watch, first, second = BackwardClock(), Passes(), Passes()
+    x = torch.ones(2, requires_grad=True)
+    a = _Slow.apply(x, clock, 1.0)
+    watch.watch(a, first)
+    b = _Slow.apply(_Slow.apply(a, clock, 0.25), clock, 2.0)
+    watch.watch({"b": [b]}, second)
+    loss = _Slow.apply(b, clock, 100.0).sum()
+    loss.backward()
+    assert (first.backward, second.backward) == (1.0, 2.25)
+    assert torch.equal(x.grad, torch.full((2,), 16.0))  # type: ignore[arg-type]
+
+
+def test_a_backward_pass_that_raises_counts_no_further(clock: Clock) -> None:
+    watch, one = BackwardClock(), Passes()
+
+    def fail(gradient: torch.Tensor) -> None:
+        raise ValueError("the program's own")
+
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    y.register_hook(fail)
+    z = y * 3
+    watch.watch(z, one)
+    with pytest.raises(ValueError, match="own"):
+        z.sum().backward()
+    watch.stepped()
+    clock.now += 50
+    z = _Slow.apply(x, clock, 1.0)
+    watch.watch(z, one)
+    z.sum().backward()
+    assert one.backward == 1.0
+
+
+def test_watching_keeps_nothing_alive() -> None:
+    watch, one = BackwardClock(), Passes()
+    y = torch.ones(2, requires_grad=True) * 2
+    watch.watch(y, one)
+    gone = weakref.ref(one)
+    del one
+    gc.collect()
+    assert gone() is None
+    y.sum().backward()
+
+
+# -- a program -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    monkeypatch.delenv("MAGPY_COMPILE", raising=False)
+    yield Session(mode="compiled", backend="eager", measure=True, background=True)
+
+
+class _Sleepy(torch.autograd.Function):
+    """A layer that takes ``forward`` and ``backward`` seconds."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient * 2
+
+
+def train(session: Session, slower: Callable[[], float], steps: int = 40) -> tuple[Region, torch.nn.Module]:
+    """A small program; ``slower()`` seconds are spent in every backward pass of its region."""
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    region = session.region(1, kind="module", name="m", file=__file__, line=1, target=model.forward)
+    x = torch.ones(2, 4)
+    for n in range(1, steps + 1):
+        out = region(x)
+        out.register_hook(lambda gradient: time.sleep(slower()))
+        out.sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        session.stepped(n, whole=True)
+    return region, model
+
+
+def test_a_region_whose_backward_pass_is_slower_runs_as_plain_python_again(session: Session) -> None:
+    turns_of = session.options.steps
+    assert turns_of is not None
+    region, _ = train(session, lambda: 0.0 if turns_of.turns.is_plain else 0.02)
+    (capture,) = region.captures
+    assert capture.is_retired
+    report = session.step_report()
+    assert report.plain_ms is not None and report.compiled_ms is not None
+    assert report.compiled_ms > report.plain_ms + 3 and (report.speedup_high or 9) < 1.0
+    assert report.saved_s is not None and report.saved_s < 0 and report.break_even is None
+    session.finish()
+    (found,) = [finding for finding in session.findings if finding.code == "MP401"]
+    assert found.message.startswith("A step of m, forward and backward, takes ") and found.message.endswith("again.")
+
+
+def test_one_whose_backward_pass_is_faster_stays_compiled(session: Session) -> None:
+    turns_of = session.options.steps
+    assert turns_of is not None
+    region, _ = train(session, lambda: 0.02 if turns_of.turns.is_plain else 0.0)
+    assert not region.captures[0].is_retired and region.hits >= 20
+    report = session.step_report()
+    assert (report.speedup or 0) > 2
+    assert report.count == 40 and report.plain + report.compiled <= 40
+    model, rest = report.parts
+    assert (model.name, rest.name, rest.region) == ("m", "the rest", "")
+    assert (model.plain_backward_ms or 0) > (model.compiled_backward_ms or 9) + 3
+    assert Report("p", step=report).to_json()["step"]["speedup"] == report.speedup
+    assert Report.from_json(Report("p", step=report).to_json()).step == report
+
+
+def test_both_kinds_of_steps_train_alike(session: Session) -> None:
+    torch.manual_seed(0)
+    _, compiled = train(session, lambda: 0.0, steps=30)
+    torch.manual_seed(0)
+    plain = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(plain.parameters(), lr=0.01)
+    for _ in range(30):
+        plain(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert torch.equal(plain.weight, compiled.weight)  # type: ignore[arg-type]
+
+
+def test_without_an_optimizer_the_calls_tell_what_was_saved(session: Session) -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    region = session.region(1, kind="function", name="f", file=__file__, line=1, target=f)
+    for n in range(1, 41):
+        region(torch.ones(3))
+        session.stepped(n, whole=False)
+    report = session.step_report()
+    assert report.plain_ms is None and report.parts == [] and report.saved_s is not None
+    assert report.compiled >= 10 and report.plain >= 10  # it may have been slower compiled: it is tiny
+
+
+def test_what_compiled_code_costs_to_load_must_be_affordable(monkeypatch: pytest.MonkeyPatch) -> None:
+    from magpy_core.regions import overhead
+
+    now = [0.0]
+    monkeypatch.setattr(overhead.time, "monotonic", lambda: now[0])
+    budget = overhead.Overhead()
+    assert budget.affords(1.9) and not budget.affords(2.1)
+    now[0] += 100.0
+    assert budget.affords(6.9) and not budget.affords(7.1)
+    budget.add(5.0)
+    assert budget.affords(1.9) and not budget.affords(2.1)
