@@ -228,27 +228,15 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     yield Session(mode="compiled", backend="eager", measure=True, background=True)
 
 
-class _Sleepy(torch.autograd.Function):
-    """A layer that takes ``forward`` and ``backward`` seconds."""
-
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
-        return x * 2
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
-        return gradient * 2
-
-
 def train(session: Session, slower: Callable[[], float], steps: int = 40) -> tuple[Region, torch.nn.Module]:
     """A small program; ``slower()`` seconds are spent in every backward pass of its region."""
     model = torch.nn.Linear(4, 4)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     region = session.region(1, kind="module", name="m", file=__file__, line=1, target=model.forward)
-    x = torch.ones(2, 4)
+    x = torch.ones(2, 4, requires_grad=True)
+    x.register_hook(lambda gradient: time.sleep(slower()))
     for n in range(1, steps + 1):
         out = region(x)
-        out.register_hook(lambda gradient: time.sleep(slower()))
         out.sum().backward()
         optimizer.step()
         optimizer.zero_grad()
