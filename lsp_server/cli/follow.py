@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from lsp_server.cli.settings import ResolvedSettings
+from lsp_server.formats.compiling import CompileProgress
 from lsp_server.formats.view import clean, count
 from magpy_core.runner.protocol import Message
 from magpy_core.runner.request import Outcome, RunRequest
@@ -135,9 +136,12 @@ class Runs:
             return _not_started(effective)
         start = time.monotonic()
         shown.on_start(effective)
+        compiling = CompileProgress()
         for message in handle:
             if message["type"] == "step":
-                shown.on_step(effective, message["n"])
+                shown.on_step(effective, message["n"], compiling.text())
+            elif message["type"] == "compiling":
+                compiling.take(message)
         finished = Finished(effective, handle.outcome, bool(self.stopped), output.bytes())
         shown.on_end(finished, time.monotonic() - start)
         return finished
@@ -192,7 +196,7 @@ class _ProgressDisplay(Protocol):
     """Shows the progress of several runs."""
 
     def on_start(self, effective: ResolvedSettings) -> None: ...
-    def on_step(self, effective: ResolvedSettings, n: int) -> None: ...
+    def on_step(self, effective: ResolvedSettings, n: int, doing: str) -> None: ...
     def on_end(self, finished: Finished, seconds: float) -> None: ...
 
 
@@ -210,7 +214,7 @@ class _ProgressLines:
 
     def __exit__(self, *_: object) -> None: ...
     def on_start(self, effective: ResolvedSettings) -> None: ...
-    def on_step(self, effective: ResolvedSettings, n: int) -> None: ...
+    def on_step(self, effective: ResolvedSettings, n: int, doing: str) -> None: ...
 
     def on_end(self, finished: Finished, seconds: float) -> None:
         steps = count(finished.outcome.report.steps, "step")
@@ -237,8 +241,8 @@ class _ProgressBars:
         total = effective.steps or None
         self._tasks[effective.title] = self._progress.add_task(clean(effective.title), total=total, verdict="")
 
-    def on_step(self, effective: ResolvedSettings, n: int) -> None:
-        self._progress.update(self._tasks[effective.title], completed=n)
+    def on_step(self, effective: ResolvedSettings, n: int, doing: str) -> None:
+        self._progress.update(self._tasks[effective.title], completed=n, verdict=doing)
 
     def on_end(self, finished: Finished, seconds: float) -> None:
         task = self._tasks[finished.effective.title]

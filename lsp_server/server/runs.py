@@ -26,6 +26,7 @@ from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.settings import Settings
 from lsp_server.features.summary import count, findings_line, report_text, severity_counts
 from lsp_server.features.tracking import Tracker
+from lsp_server.formats.compiling import CompileProgress
 from lsp_server.server.targets import Target
 from lsp_server.server.worker import Refused, RunOptions, Worker, options_to_settings, selection_of
 from magpy_core.findings import Finding, RegionSummary, Report
@@ -80,6 +81,7 @@ class Run:
         self.steps = 0  # stop the program after this many; 0: run to its end
         self.doing = "starting"
         self.failure = ""
+        self.compiling = CompileProgress()
         self.garbage = 0
         self.started_at = time.monotonic()
         self.ended_at = 0.0
@@ -109,6 +111,7 @@ class Run:
             of = f" of {self.steps}" if self.steps else ""
             where = f"step {self.step}{of}" if self.step else self.doing
             head = f"{self.verb} {self.target.label}" + (f": {where}" if where else "")
+            head += f" · {compiling}" if (compiling := self.compiling.text()) else ""
             return f"{head} · {found}" if any(counts.values()) else head
         if self.state is RunState.FAILED:
             return f"{self.target.label}: {self.failure}"
@@ -371,6 +374,9 @@ class RunManager:
                 region = RegionSummary.from_json(body["region"])
                 run.found.regions[region.id] = region
                 run.changed()
+            case "compiling":
+                run.compiling.take(body)
+                self._notify(run)
             case "stopping":
                 run.doing = "stopping the program"
                 self._notify(run)

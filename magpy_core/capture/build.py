@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.fx
@@ -152,6 +152,11 @@ class Capture:
     def is_compiling(self) -> bool:
         """Whether a graph is being compiled, or waits for its turn."""
         return self._graphs.is_compiling
+
+    @property
+    def progress(self) -> Literal["running", "waiting", "ready", ""]:
+        """How far its compiled code is; empty: it was not asked for yet, or serves no more."""
+        return "" if self.is_retired else self._graphs.progress
 
     @property
     def generated_code(self) -> list[str]:

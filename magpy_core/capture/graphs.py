@@ -9,7 +9,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.fx
@@ -113,6 +113,14 @@ class CompiledGraphs:
     def is_compiling(self) -> bool:
         """Whether a segment is being compiled beside the program, or waits for its turn."""
         return any(beside.state in ("waiting", "running") for beside in self._beside.values())
+
+    @property
+    def progress(self) -> Literal["running", "waiting", "ready", ""]:
+        """What holds for its least advanced segment; empty: none was called yet."""
+        states = {beside.state for beside in self._beside.values()}
+        if "running" in states or "waiting" in states:
+            return "running" if "running" in states else "waiting"
+        return "ready" if self._bare and self.is_ready else ""
 
     @property
     def beside_seconds(self) -> float:

@@ -80,6 +80,10 @@ class DynamoSession:
         """Counts step ``n``, which has ended."""
         self.current_step = n
 
+    def compile_progress(self) -> dict[str, list[str]]:
+        """Nothing: torch.compile makes the program wait."""
+        return {}
+
     def step_report(self) -> None:
         """Nothing: only MagPy's own regions are timed."""
 

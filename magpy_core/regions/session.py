@@ -11,6 +11,7 @@ from magpy_core.backends.background import waits_by_default
 from magpy_core.findings import Finding, StepReport
 from magpy_core.regions.log import Listeners
 from magpy_core.regions.overhead import Overhead
+from magpy_core.regions.progress import State, compile_progress
 from magpy_core.regions.region import Options, Region, busy, line_location
 from magpy_core.regions.step_report import step_report
 from magpy_core.regions.steps import Steps
@@ -91,6 +92,10 @@ class Session:
         interval = self._steps.interval()
         alone = [region for region in regions if region.times.is_slower()]
         return alone or (regions if interval is not None and interval[1] < 1.0 else [])
+
+    def compile_progress(self) -> dict[State, list[str]]:
+        """What is being compiled now."""
+        return compile_progress(self.regions)
 
     def step_report(self) -> StepReport:
         """The training step in figures, up to now."""

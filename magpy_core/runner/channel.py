@@ -95,6 +95,8 @@ class Forwarder:
         self._last = 0.0
         self._known: set[Hashable] = set()
         self._waiting: dict[Hashable, Callable[[], Message]] = {}
+        self._progress: dict[str, list[str]] = {}
+        self._asked = 0.0
 
     def finding(self, finding: Finding) -> None:
         self._offer(("finding", finding.key), lambda: {"type": "finding", "finding": finding.to_json()})
@@ -102,6 +104,15 @@ class Forwarder:
     def region(self, identity: Hashable, summary: Callable[[], RegionSummary]) -> None:
         """``summary`` is called when the message is sent, so that it contains the latest counts."""
         self._offer(("region", identity), lambda: {"type": "region", "region": summary().to_json()})
+
+    def progress(self, ask: Callable[[], dict[str, list[str]]]) -> None:
+        """Sends what is being compiled, if that has changed."""
+        now = time.monotonic()
+        if now - self._asked >= self._interval:
+            self._asked = now
+            if (found := ask()) != self._progress and found:
+                self._progress = found
+                self._send({"type": "compiling", **found})  # type: ignore[arg-type]
 
     def _offer(self, key: Hashable, message: Callable[[], Message]) -> None:
         if key not in self._known:

@@ -98,6 +98,8 @@ class Monitoring:
             self._session.stepped(n, whole=self.clock.has_optimizer)
         self._channel.send({"type": "step", "n": n})
         self._forward.flush()
+        if self.compiles and self._session is not None:
+            self._forward.progress(self._session.compile_progress)
 
     def failed(self, what: str, exc: BaseException) -> None:
         """Reports once that the monitor failed; the program runs unmonitored from now on."""

@@ -47,6 +47,16 @@ class RegionMessage(TypedDict):
     region: dict[str, Any]
 
 
+class Compiling(TypedDict):
+    """What is compiled beside the program has changed: names of regions that are being compiled, wait for their turn, or run
+    compiled code."""
+
+    type: Literal["compiling"]
+    running: list[str]
+    waiting: list[str]
+    ready: list[str]
+
+
 class Failed(TypedDict):
     """The run failed; the MP9xx ``code`` determines the outcome. ``place``: the location, if in the user's code."""
 
@@ -75,7 +85,7 @@ class Exit(TypedDict):
     asked: bool
 
 
-Message: TypeAlias = Hello | Phase | Step | FindingMessage | RegionMessage | Failed | Done | Exit
+Message: TypeAlias = Hello | Phase | Step | FindingMessage | RegionMessage | Compiling | Failed | Done | Exit
 
 _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "hello": {"pid": (int,)},
@@ -83,6 +93,7 @@ _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "step": {"n": (int,)},
     "finding": {"finding": (dict,)},
     "region": {"region": (dict,)},
+    "compiling": {"running": (list,), "waiting": (list,), "ready": (list,)},
     "failed": {"code": (str,), "message": (str,), "place": (dict, type(None))},
     "stopping": {},
     "done": {"report": (dict,)},

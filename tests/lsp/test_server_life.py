@@ -44,7 +44,7 @@ async def test_capabilities(server: Client, lab: Lab) -> None:
 
 
 async def test_start_is_quick() -> None:
-    """Processor time against that of the libraries alone, and the best of five: how fast and how busy the machine is must not decide."""
+    """Processor time against that of the libraries alone, the best of five: the machine's speed must not decide."""
     libraries = [sys.executable, "-P", "-c", "import pygls.lsp.server; print(sum(__import__('os').times()[:2]))"]
     alone = best = PATIENCE
     for _ in range(5):

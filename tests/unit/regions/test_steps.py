@@ -311,3 +311,26 @@ def test_what_compiled_code_costs_to_load_must_be_affordable(monkeypatch: pytest
     assert budget.affords(6.9) and not budget.affords(7.1)
     budget.add(5.0)
     assert budget.affords(1.9) and not budget.affords(2.1)
+
+
+def test_what_is_being_compiled_is_told_when_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from magpy_core.runner import channel
+    from magpy_core.runner.channel import Forwarder
+
+    now = [0.0]
+    monkeypatch.setattr(channel.time, "monotonic", lambda: now[0])
+    sent: list[Any] = []
+    forward = Forwarder(sent.append)
+    first: dict[str, list[str]] = {"running": ["m"], "waiting": [], "ready": []}
+    for found in ({}, first, first, {**first, "ready": ["o"]}):
+        now[0] += 1.0
+        forward.progress(lambda found=found: found)  # type: ignore[misc]
+    forward.progress(dict)  # too soon to ask again
+    assert sent == [{"type": "compiling", **first}, {"type": "compiling", **first, "ready": ["o"]}]
+
+
+def test_a_sessions_progress(session: Session) -> None:
+    region, _ = train(session, lambda: 0.0, steps=3)
+    assert session.compile_progress() == {"running": [], "waiting": [], "ready": ["m"]}
+    region.retire()
+    assert session.compile_progress() == {"running": [], "waiting": [], "ready": []}

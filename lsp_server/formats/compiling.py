@@ -1,0 +1,36 @@
+"""What a run is compiling, in a few words. Key type: CompileProgress."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from lsp_server.formats.view import clean, count
+
+
+class CompileProgress:
+    """Follows the messages of one run; ``text`` is empty as long as there is nothing to say."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+        self._waiting = 0
+        self._ready: list[str] = []
+
+    def take(self, message: Mapping[str, Any]) -> None:
+        """A message of type ``compiling``; raises KeyError or TypeError if it is none."""
+        now = time.monotonic()
+        self._since = {str(name): self._since.get(str(name), now) for name in message["running"]}
+        self._waiting, self._ready = len(message["waiting"]), [str(name) for name in message["ready"]]
+
+    def text(self) -> str:
+        """For instance ``compiling model: Net for 12 s, 1 waiting; compiled: optimizer: SGD``."""
+        parts = []
+        if self._since:
+            now = time.monotonic()
+            running = ", ".join(f"{clean(name)} for {now - since:.0f} s" for name, since in self._since.items())
+            parts.append(f"compiling {running}" + (f", {self._waiting} waiting" if self._waiting else ""))
+        if self._ready:
+            shown = clean(self._ready[0]) if len(self._ready) == 1 else count(len(self._ready), "region")
+            parts.append(f"compiled: {shown}")
+        return "; ".join(parts)

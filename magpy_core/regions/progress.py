@@ -1,0 +1,23 @@
+"""What is being compiled, for who watches the run. Key function: compile_progress."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from magpy_core.regions.region import Region
+
+State = Literal["running", "waiting", "ready"]
+
+
+def compile_progress(regions: Iterable[Region]) -> dict[State, list[str]]:
+    """Names of regions whose code is being compiled beside the program, waits for that, or runs compiled."""
+    found: dict[State, list[str]] = {"running": [], "waiting": [], "ready": []}
+    for region in regions:
+        states = {state for capture in region.captures if (state := capture.progress)}
+        for state in found:  # what is being done now says more than what was done before
+            if state in states:
+                found[state].append(region.name)
+                break
+    return found
