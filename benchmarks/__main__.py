@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 import magpy_core
+from benchmarks.never_slower.programs import PROGRAMS
 from benchmarks.result import Result
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,7 +31,7 @@ BENCHMARKS = {
     "guards_gpt48": "benchmarks.guards",
     "monitored_step": "benchmarks.monitored",
     "check_char_gpt": "benchmarks.monitored",
-    **{f"never_slower_{name}": "benchmarks.never_slower" for name in ("char_gpt", "early_exit", "image_cnn", "hf_bert")},
+    **{f"never_slower_{name}": "benchmarks.never_slower.measure" for name in [*PROGRAMS, "findings"]},
     "import_magpy": "benchmarks.startup",
     "cli_help": "benchmarks.startup",
     "server_start": "benchmarks.startup",

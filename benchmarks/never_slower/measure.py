@@ -1,0 +1,95 @@
+"""The wall time of `magpy-lsp run` against the plain script: whole processes, for programs of about 10, 30 and 120 seconds.
+
+Goal: at most 5 % and two seconds more than plain Python, whether or not the compiled code is ready before the program ends,
+and no slower than plain Python in the last tenth of the run. `MAGPY_BENCHMARK_SECONDS=10,30` chooses other lengths.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from benchmarks.never_slower.programs import PROGRAMS, Program, findings_corpus
+from benchmarks.result import Result, Row
+from benchmarks.timing import Samples, run_command
+
+_LENGTHS = tuple(int(n) for n in os.environ.get("MAGPY_BENCHMARK_SECONDS", "10,30,120").split(","))
+_TWICE = 30  # shorter programs are run before and after
+_NOISE = 1.05  # of medians of single steps
+
+
+class _Timer:
+    """Runs one program; nothing is in the compilers' caches at its start."""
+
+    def __init__(self, program: Program, folder: str) -> None:
+        self._program, self._folder = program, folder
+        self.start = min(self.plain(1)[0] for _ in range(2))
+        self.unit = max((self.plain(program.probe)[0] - self.start) / (program.probe - 1), 1e-4)
+
+    def units(self, seconds: int) -> int:
+        return max(self._program.probe, round((seconds - self.start) / self.unit))
+
+    def plain(self, n: int) -> tuple[float, float]:
+        return run_command([sys.executable, *self._program.command(n, self._folder)], cwd=self._folder)
+
+    def run(self, n: int, cache: str) -> tuple[float, float]:
+        script, *rest = self._program.command(n, self._folder)
+        report = ["--format", "json", "--output", self.report]
+        command = [sys.executable, "-m", "lsp_server.cli", "run", *report, script, "--", *rest]
+        return run_command(["env", f"TORCHINDUCTOR_CACHE_DIR={cache}", *command], cwd=self._folder)
+
+    @property
+    def report(self) -> str:
+        return str(Path(self._folder) / "report.json")
+
+
+def _compare(timer: _Timer, name: str, seconds: int) -> Result:
+    n = timer.units(seconds)
+    plain, run = Samples(), Samples()
+    plain.add(*timer.plain(n))
+    with tempfile.TemporaryDirectory() as cache:
+        run.add(*timer.run(n, cache))
+    if seconds <= _TWICE:
+        plain.add(*timer.plain(n))
+    before, after = min(plain.wall), run.wall[0]
+    detail = f"{n} steps: plain {before:.1f} s, run {after:.1f} s ({after / before:.2f}x)"
+    rows = [Row(f"{name}, {seconds} s: beyond 1.05x of plain", after - 1.05 * before, "s", 2.0, detail)]
+    report = json.loads(Path(timer.report).read_text(encoding="utf-8"))
+    if (last := _last_tenth(report)) is not None:
+        rows.append(Row(f"{name}, {seconds} s: last tenth against plain steps", last, "x", _NOISE))
+    return Result(rows, {f"{name}, {seconds} s: plain": plain.to_json(), f"{name}, {seconds} s: run": run.to_json()})
+
+
+def _last_tenth(report: dict[str, object]) -> float | None:
+    """Steps of the last tenth against plain ones of the same run, by their medians; None if it did not time them."""
+    step = report.get("step")
+    if not isinstance(step, dict) or step["plain_ms"] is None:
+        return None
+    last = [s["ms"] for s in step["timeline"] if s["step"] > 0.9 * step["count"]]
+    return float(median(last) / step["plain_ms"]) if last else None
+
+
+def _measure(program: Program, lengths: tuple[int, ...]) -> Result:
+    with tempfile.TemporaryDirectory() as folder:
+        timer = _Timer(program, folder)
+        results = [_compare(timer, program.name, seconds) for seconds in lengths]
+    return _together(results)
+
+
+def _together(results: list[Result]) -> Result:
+    rows = [row for result in results for row in result.rows]
+    return Result(rows, {name: samples for result in results for name, samples in result.samples.items()})
+
+
+def never_slower_findings() -> Result:
+    """The training programs of the findings corpus, each repeated for about ten seconds."""
+    return _together([_measure(program, _LENGTHS[:1]) for program in findings_corpus()])
+
+
+for _name, _program in PROGRAMS.items():
+    globals()[f"never_slower_{_name}"] = functools.partial(_measure, _program, _LENGTHS)
