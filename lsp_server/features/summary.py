@@ -69,16 +69,18 @@ def findings_line(counts: dict[str, int]) -> str:
 
 
 def report_text(report: Report, *, suppressed: int, table: bool) -> str:
-    """The end of the command line's report: the regions, or for a compiled run their table."""
+    """The end of the command line's report: the regions, or for a compiled run the step and the regions' table."""
     # rich is imported here, so that the server starts faster.
     from rich.console import Console
 
-    from lsp_server.formats import regions, run_table
+    from lsp_server.formats import regions, run_table, step_table
     from lsp_server.formats.view import View
 
     view = View()
     out = Console(file=io.StringIO(), color_system=None, width=_WIDTH, force_terminal=False)
     if table and report.regions:
+        for block in step_table.blocks(report):
+            out.print(block)
         out.print(run_table.table(report, view))
         for line in run_table.recompiles(report, view):
             out.print(line, soft_wrap=True)

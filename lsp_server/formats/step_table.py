@@ -1,0 +1,75 @@
+"""The training step in a terminal: its line, and a table of its parts. Key function: blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lsp_server.formats import step_text
+from lsp_server.formats.step_parts import Split, rows, share_of
+from lsp_server.formats.step_text import milliseconds
+from lsp_server.formats.view import clean
+from magpy_core.findings import Report, StepReport
+
+_NOT_MEASURED = "-"
+
+
+def blocks(report: Report) -> Iterator[RenderableType]:
+    """The line, which may wrap, and the table; nothing for a report without a step."""
+    if report.step is None:
+        return
+    text = Text(step_text.line(report))
+    text.stylize("bold", 0, len("Step:"))
+    if report.step.speedup is not None:
+        text.highlight_regex(r"\d+\.\d\dx", "green" if report.step.speedup >= 1 else "red")
+    yield text
+    yield Text()
+    if report.step.parts:
+        yield _table(report.step)
+
+
+def _table(step: StepReport) -> Table:
+    shown = Table(
+        box=box.SIMPLE_HEAD,
+        title=f"Parts of a step (share: of the {share_of(step)} step)",
+        title_justify="left",
+        pad_edge=False,
+        padding=0,
+    )
+    shown.add_column("part", overflow="fold", min_width=12)
+    # headings have two lines, so that the table fits in 80 columns
+    passes = "forward +\nbackward"
+    for name in ("share\n%", "plain\nms", passes, "compiled\nms", passes, "speed-up"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    for row in rows(step):
+        shown.add_row(
+            Text(clean(row.name), "bold" if row.region else ""),
+            _NOT_MEASURED if row.share is None else f"{row.share:.1f}",
+            _total(row.plain),
+            _passes(row.plain),
+            _total(row.compiled),
+            _passes(row.compiled),
+            _speedup(row.speedup),
+        )
+    return shown
+
+
+def _total(split: Split) -> str:
+    return _NOT_MEASURED if split.total is None else milliseconds(split.total)
+
+
+def _passes(split: Split) -> str:
+    """``12.1 + 20.4``; a dash for a part without a backward pass of its own."""
+    if not split.has_both:
+        return _NOT_MEASURED
+    return f"{milliseconds(split.forward or 0.0)} + {milliseconds(split.backward or 0.0)}"
+
+
+def _speedup(value: float | None) -> Text:
+    if value is None:
+        return Text(_NOT_MEASURED)
+    return Text(f"{value:.2f}x", "green" if value >= 1 else "red")
