@@ -55,7 +55,8 @@ def _times(step: StepReport, report: Report) -> str:
     if not step.compiled:
         return f"{plain or 'not measured'}; no step ran fully compiled{_reason(report)}"
     if step.compiled_ms is not None:
-        return f"{milliseconds(step.compiled_ms)} ms compiled; too few plain steps to compare ({step.plain:,} of {step.count:,})"
+        compiled = f"{milliseconds(step.compiled_ms)} ms compiled"
+        return f"{compiled}; too few plain steps to compare ({step.plain:,} of {step.count:,})"
     if plain:
         return f"{plain}; too few compiled steps to compare ({step.compiled:,} of {step.count:,})"
     ran = f"{step.plain:,} ran as plain Python and {step.compiled:,} compiled"
