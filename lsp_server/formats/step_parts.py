@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lsp_server.formats.step_text import milliseconds
 from magpy_core.findings import StepPart, StepReport
+
+NOT_MEASURED = "-"
+HEAD = ("share %", "plain ms", "forward + backward", "compiled ms", "forward + backward", "speed-up")
 
 
 @dataclass(frozen=True)
@@ -22,8 +26,15 @@ class Split:
         return (self.forward or 0.0) + (self.backward or 0.0)
 
     @property
-    def has_both(self) -> bool:
-        return bool(self.forward and self.backward)
+    def total_text(self) -> str:
+        return NOT_MEASURED if self.total is None else milliseconds(self.total)
+
+    @property
+    def passes_text(self) -> str:
+        """``12.1 + 20.4``; a dash for a part without a backward pass of its own."""
+        if not self.forward or not self.backward:
+            return NOT_MEASURED
+        return f"{milliseconds(self.forward)} + {milliseconds(self.backward)}"
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,14 @@ class PartRow:
         plain, compiled = self.plain, self.compiled
         alike = (plain.forward is None, plain.backward is None) == (compiled.forward is None, compiled.backward is None)
         return plain.total / compiled.total if alike and plain.total and compiled.total else None
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What a table shows beside the name, in the order of HEAD."""
+        share = NOT_MEASURED if self.share is None else f"{self.share:.1f}"
+        speedup = NOT_MEASURED if self.speedup is None else f"{self.speedup:.2f}x"
+        times = (text for split in (self.plain, self.compiled) for text in (split.total_text, split.passes_text))
+        return (share, *times, speedup)
 
 
 def rows(step: StepReport) -> Iterator[PartRow]:

@@ -10,12 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from lsp_server.formats import step_text
-from lsp_server.formats.step_parts import Split, rows, share_of
-from lsp_server.formats.step_text import milliseconds
+from lsp_server.formats.step_parts import rows, share_of
 from lsp_server.formats.view import clean
 from magpy_core.findings import Report, StepReport
-
-_NOT_MEASURED = "-"
 
 
 def blocks(report: Report) -> Iterator[RenderableType]:
@@ -46,30 +43,7 @@ def _table(step: StepReport) -> Table:
     for name in ("share\n%", "plain\nms", passes, "compiled\nms", passes, "speed-up"):
         shown.add_column(name, justify="right", no_wrap=True)
     for row in rows(step):
-        shown.add_row(
-            Text(clean(row.name), "bold" if row.region else ""),
-            _NOT_MEASURED if row.share is None else f"{row.share:.1f}",
-            _total(row.plain),
-            _passes(row.plain),
-            _total(row.compiled),
-            _passes(row.compiled),
-            _speedup(row.speedup),
-        )
+        *figures, speedup = row.cells
+        style = "" if row.speedup is None else "green" if row.speedup >= 1 else "red"
+        shown.add_row(Text(clean(row.name), "bold" if row.region else ""), *figures, Text(speedup, style))
     return shown
-
-
-def _total(split: Split) -> str:
-    return _NOT_MEASURED if split.total is None else milliseconds(split.total)
-
-
-def _passes(split: Split) -> str:
-    """``12.1 + 20.4``; a dash for a part without a backward pass of its own."""
-    if not split.has_both:
-        return _NOT_MEASURED
-    return f"{milliseconds(split.forward or 0.0)} + {milliseconds(split.backward or 0.0)}"
-
-
-def _speedup(value: float | None) -> Text:
-    if value is None:
-        return Text(_NOT_MEASURED)
-    return Text(f"{value:.2f}x", "green" if value >= 1 else "red")
