@@ -36,6 +36,11 @@ class Split:
             return NOT_MEASURED
         return f"{milliseconds(self.forward)} + {milliseconds(self.backward)}"
 
+    @property
+    def note(self) -> str:
+        """`` (12.1 + 20.4, forward + backward)``, after a total; empty for a part with one pass."""
+        return "" if self.passes_text == NOT_MEASURED else f" ({self.passes_text}, forward + backward)"
+
 
 @dataclass(frozen=True)
 class PartRow:

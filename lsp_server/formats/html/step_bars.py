@@ -30,8 +30,7 @@ class _Piece:
 
     @property
     def title(self) -> str:
-        passes = f" ({self.split.passes_text}, forward + backward)" if self.split.forward and self.split.backward else ""
-        return f"{self.name}: {self.split.total_text} ms{passes}"
+        return f"{self.name}: {self.split.total_text} ms{self.split.note}"
 
 
 def picture(step: StepReport) -> str:
