@@ -95,7 +95,7 @@ def _summary(out: Console, effective: ResolvedSettings, report: Report, view: Vi
         show_table(out, engines.table(report, view))
         out.print(engines.NOTE, style="dim")
     elif effective.mode == "run" and report.regions:
-        for block in step_table.blocks(report):
+        for block in step_table.blocks(report, view.programs):
             show_table(out, block)
         show_table(out, run_table.table(report, view))
         show(out, run_table.recompiles(report, view))

@@ -40,7 +40,7 @@ def _times(region: RegionSummary) -> list[str]:
 
 
 def total_line(regions: Iterable[RegionSummary], step: StepReport | None = None) -> str:
-    """The same for all regions of a program. Speed-up: the step's, or else that of all regions with times weighted by calls."""
+    """The same for all regions of a program. Speed-up: the step's, or else all regions', with times weighted by calls."""
     seen = list(regions)
     parts = [
         count(sum(r.captures for r in seen), "graph"),

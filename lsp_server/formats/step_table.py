@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import RenderableType
@@ -15,18 +15,26 @@ from lsp_server.formats.view import clean
 from magpy_core.findings import Report, StepReport
 
 
-def blocks(report: Report) -> Iterator[RenderableType]:
-    """The line, which may wrap, and the table; nothing for a report without a step."""
-    if report.step is None:
-        return
-    text = Text(step_text.line(report))
-    text.stylize("bold", 0, len("Step:"))
-    if report.step.speedup is not None:
-        text.highlight_regex(r"\d+\.\d\dx", "green" if report.step.speedup >= 1 else "red")
-    yield text
-    yield Text()
-    if report.step.parts:
+def blocks(report: Report, programs: Sequence[tuple[str, Report]] = ()) -> Iterator[RenderableType]:
+    """The line, which may wrap, and the table; for a report of several ``programs`` the line of each.
+
+    Nothing for reports without a step.
+    """
+    lines = [_line(own, f"{clean(name)}: ") for name, own in programs if own.step is not None]
+    lines = lines if programs else [_line(report)] if report.step is not None else []
+    yield from lines
+    if lines:
+        yield Text()
+    if not programs and report.step is not None and report.step.parts:
         yield _table(report.step)
+
+
+def _line(report: Report, program: str = "") -> Text:
+    text = Text(program + step_text.line(report))
+    text.stylize("bold", 0, len(program) + len("Step:"))
+    if report.step is not None and report.step.speedup is not None:
+        text.highlight_regex(r"\d+\.\d\dx", "green" if report.step.speedup >= 1 else "red")
+    return text
 
 
 def _table(step: StepReport) -> Table:
