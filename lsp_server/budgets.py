@@ -1,6 +1,8 @@
 """``[tool.magpy.budgets]``: limits per region, and the findings for exceeded ones. Key types: Limits, Budgets.
 
 A budget's finding is at the region's definition and names the figure, the limit and what contributes to the figure.
+``min_speedup`` for every region is the training step's where that was measured: time saved in one region may be lost in
+another, and a small region need not gain anything.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from typing import Literal, TypeGuard
 
 import attrs
 
-from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity, Value
+from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity, StepReport, Value
 
 HOST_READS = ("MP101", "MP102", "MP109")
 _PLACES_SHOWN = 3
+_NOWHERE = Location("/", Range(Position(0, 0), Position(0, 0)))
 
 Limit = float | None | Literal[False]
 """None: not set here. False: no limit, whatever is set for all regions."""
@@ -64,7 +67,12 @@ def _matches(pattern: str, region: RegionSummary) -> bool:
 
 def check_budgets(report: Report, budgets: Budgets, *, compiled: bool) -> list[Finding]:
     """A finding for each exceeded budget and, if the run was ``compiled``, for each speed-up that could not be measured."""
-    found = []
+    found: list[Finding] = []
+    least = budgets.every.min_speedup
+    if report.step is not None and report.step.speedup is not None:
+        budgets = attrs.evolve(budgets, every=attrs.evolve(budgets.every, min_speedup=None))
+        if _is_set(least) and compiled:
+            found += _step(report, report.step, least)
     for region in report.regions:
         limits = budgets.of(region)
         for code, sentence, values in _broken(region, limits, report, compiled):
@@ -76,12 +84,16 @@ def check_budgets(report: Report, budgets: Budgets, *, compiled: bool) -> list[F
 def unmeasured(report: Report, budgets: Budgets) -> list[Finding]:
     """One finding, at the first region with a minimum speed-up: a check compiles nothing, so it can't measure it."""
     limited = [region for region in report.regions if _is_set(budgets.of(region).min_speedup)]
+    whole = _is_set(budgets.every.min_speedup)
+    if not limited and whole:
+        limited = report.regions[:1]
     if not limited:
         return []
     more = f" and {len(limited) - 1} more" if len(limited) > 1 else ""
+    of = "the step" if whole else f"{limited[0].name}{more}"
     text = (
-        f"`min-speedup` of {limited[0].name}{more} was not measured: a check compiles nothing. A compiled run "
-        "(`magpy-lsp run`) times compiled and plain calls."
+        f"`min-speedup` of {of} was not measured: a check compiles nothing. A compiled run "
+        "(`magpy-lsp run`) times compiled and plain steps and calls."
     )
     at = location(limited[0], report)
     return [Finding("MP507", text, at, region=limited[0].id, severity_override=Severity.INFORMATION)]
@@ -107,7 +119,7 @@ def location(region: RegionSummary, report: Report) -> Location:
         at = Position(max(region.line - 1, 0), 0)
         return Location(region.file, Range(at, at))
     own = next((f.location for f in report.findings if f.region == region.id), None)
-    return own or next((f.location for f in report.findings), Location("/", Range(Position(0, 0), Position(0, 0))))
+    return own or next((f.location for f in report.findings), _NOWHERE)
 
 
 _Broken = tuple[str, str, tuple[tuple[str, str], ...]]
@@ -145,6 +157,19 @@ def _speedup(region: RegionSummary, least: float) -> Iterator[_Broken]:
         text = f"The speed-up of {region.name} is {interval} (95 % confidence); its minimum is {least:g}x."
         times = (("eager", f"{region.eager_ms} ms"), ("compiled", f"{region.compiled_ms} ms"))
         yield "MP506", text, times
+
+
+def _step(report: Report, step: StepReport, least: float) -> Iterator[Finding]:
+    """At the first region, since a step has no definition."""
+    at = location(report.regions[0], report) if report.regions else _NOWHERE
+    if step.speedup_low is None or step.speedup_high is None:
+        text = f"The speed-up of the step (minimum {least:g}x) was not measured: too few steps were timed in this run."
+        yield Finding("MP507", text, at)
+    elif step.speedup_high < least:
+        interval = f"{step.speedup_low:.2f}x to {step.speedup_high:.2f}x"
+        text = f"The speed-up of the step is {interval} (95 % confidence); its minimum is {least:g}x."
+        times = (Value("plain", f"{step.plain_ms} ms"), Value("compiled", f"{step.compiled_ms} ms"))
+        yield Finding("MP506", text, at, values=times)
 
 
 def _places(region: RegionSummary, report: Report) -> list[str]:

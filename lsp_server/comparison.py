@@ -1,4 +1,4 @@
-"""Compares two reports of one program: new findings, disappeared ones, slower regions. Key types: Comparison, RegionChange.
+"""Compares two reports of one program: findings, regions, the training step. Key types: Comparison, RegionChange.
 
 Findings match by fingerprint, or in a report without fingerprints by code, file name, function and message. Regions match
 by kind, name and file name, in order of appearance if several agree.
@@ -10,27 +10,29 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from magpy_core.findings import Finding, RegionSummary, Report, Severity
+from magpy_core.findings import Finding, RegionSummary, Report, Severity, StepReport
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Measure:
-    """One figure of a region. It is worse if it rose by more than the threshold and by at least ``least``.
+class Measure(Generic[T]):
+    """One figure of a region or of the step. It is worse if it rose by more than the threshold and by at least ``least``.
 
     ``exact`` figures do not vary between runs of the same program: any rise is worse. ``judged`` False: display only.
     """
 
     label: str
-    value: Callable[[RegionSummary], float | None]
+    value: Callable[[T], float | None]
     least: float = 0.0
     exact: bool = False
     judged: bool = True
     unit: str = ""
 
 
-MEASURES = (
+MEASURES: tuple[Measure[RegionSummary], ...] = (
     Measure("graph breaks", lambda r: r.graph_breaks, exact=True),
     Measure("captures after step 3", lambda r: r.captures_after_step_3, exact=True),
     Measure("guards", lambda r: r.guards, judged=False),
@@ -39,6 +41,11 @@ MEASURES = (
     Measure("compiled", lambda r: r.compiled_ms, 0.02, unit="ms"),
     Measure("guard check", lambda r: r.guard_ms, 0.02, unit="ms"),
     Measure("compiling", lambda r: r.compile_s, 1.0, unit="s"),
+)
+STEP_MEASURES: tuple[Measure[StepReport], ...] = (
+    Measure("plain", lambda s: s.plain_ms, 0.02, judged=False, unit="ms"),
+    Measure("compiled", lambda s: s.compiled_ms, 0.02, unit="ms"),
+    Measure("waiting", lambda s: s.wait_s, 1.0, judged=False, unit="s"),
 )
 
 
@@ -91,9 +98,15 @@ class Comparison:
     changed: list[RegionChange] = field(default_factory=list)
     new_regions: list[RegionSummary] = field(default_factory=list)
     removed_regions: list[RegionSummary] = field(default_factory=list)
+    step: tuple[Change, ...] = ()
+
+    @property
+    def slower_step(self) -> bool:
+        return any(c.worse for c in self.step)
 
     def worse(self, fail_on: Severity) -> bool:
-        return any(f.severity.rank <= fail_on.rank for f in self.appeared) or any(c.worse for c in self.changed)
+        found = any(f.severity.rank <= fail_on.rank for f in self.appeared)
+        return found or self.slower_step or any(c.worse for c in self.changed)
 
     def to_json(self, fail_on: Severity) -> dict[str, Any]:
         return {
@@ -109,6 +122,7 @@ class Comparison:
                 "gone": [_named(r) for r in self.removed_regions],
                 "changed": [c.to_json() for c in self.changed],
             },
+            "step": [c.to_json() for c in self.step],
         }
 
 
@@ -141,6 +155,8 @@ def compare(old: Loaded, new: Loaded, threshold: float) -> Comparison:
     pairs, result.new_regions, result.removed_regions = _paired(old.report.regions, new.report.regions)
     changed = (_region_change(a, b, threshold) for a, b in pairs)
     result.changed = [c for c in changed if c.changes or c.became_incomplete or c.became_complete]
+    if old.report.step is not None and new.report.step is not None:
+        result.step = _changes(STEP_MEASURES, old.report.step, new.report.step, threshold)
     return result
 
 
@@ -181,11 +197,15 @@ def _paired(
 
 
 def _region_change(old: RegionSummary, new: RegionSummary, threshold: float) -> RegionChange:
-    changes = [c for m in MEASURES if (c := _change(m, old, new, threshold)) is not None]
-    return RegionChange(new, tuple(changes), old.complete and not new.complete, new.complete and not old.complete)
+    changes = _changes(MEASURES, old, new, threshold)
+    return RegionChange(new, changes, old.complete and not new.complete, new.complete and not old.complete)
 
 
-def _change(measure: Measure, old: RegionSummary, new: RegionSummary, threshold: float) -> Change | None:
+def _changes(measures: Iterable[Measure[T]], old: T, new: T, threshold: float) -> tuple[Change, ...]:
+    return tuple(c for m in measures if (c := _change(m, old, new, threshold)) is not None)
+
+
+def _change(measure: Measure[T], old: T, new: T, threshold: float) -> Change | None:
     a, b = measure.value(old), measure.value(new)
     if a is None or b is None or a == b:
         return None

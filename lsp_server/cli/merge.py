@@ -13,7 +13,8 @@ from magpy_core.findings.details import Details
 def merge(named: Iterable[tuple[str, Report]], programs: Mapping[str, str] | None = None) -> Report:
     """Each region gets its entrypoint. A finding of several programs (in shared code) becomes one, with its counts added.
 
-    ``programs``: the program of each name, if one program ran more than once.
+    ``programs``: the program of each name, if one program ran more than once. The step is kept only then: steps of
+    different programs are not one step, and each program's own report has its step.
     """
     merged = Report("")
     names = []
@@ -35,6 +36,9 @@ def merge(named: Iterable[tuple[str, Report]], programs: Mapping[str, str] | Non
             merged.details = merged.details or Details()
             merged.details.regions += [replace(d, region=f"{name}/{d.region}") for d in report.details.regions]
             merged.details.calls += [replace(c, region=f"{name}/{c.region}") for c in report.details.calls]
+        if alone and report.step is not None and merged.step is None:
+            parts = [replace(part, region=part.region and f"{name}/{part.region}") for part in report.step.parts]
+            merged.step = replace(report.step, parts=parts)
         merged.timings |= {f"{name}: {phase}": seconds for phase, seconds in report.timings.items()}
         merged.timings["total"] = max(merged.timings.get("total", 0.0), report.timings.get("total", 0.0))
         merged.steps = max(merged.steps, report.steps)

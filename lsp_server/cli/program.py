@@ -54,6 +54,8 @@ def report_on(runs: list[Finished]) -> int:
         new = apply_baseline(run.effective, baseline, selected.findings, view, completed=run.completed)
         reports.append((run, replace(run.outcome.report, findings=new)))
     report = reports[0][1] if len(reports) == 1 else _merged(reports)
+    if len(reports) > 1:
+        view.programs = [(run.effective.title, own) for run, own in reports]
     report.findings = sorted([*report.findings, *unneeded], key=sort_key)
     for run, own in reports:
         _print_outcome(run, own, alone=len(runs) == 1)

@@ -14,7 +14,7 @@ from rich.console import Console
 from lsp_server.cli.console import console, show, show_table
 from lsp_server.cli.outputs import Output
 from lsp_server.cli.settings import ResolvedSettings
-from lsp_server.formats import concise, engines, full, github, regions, run_table, statistics
+from lsp_server.formats import concise, engines, full, github, regions, run_table, statistics, step_table
 from lsp_server.formats.documents import DOCUMENTS
 from lsp_server.formats.view import View, count
 from magpy_core.findings import Report, Severity
@@ -95,6 +95,8 @@ def _summary(out: Console, effective: ResolvedSettings, report: Report, view: Vi
         show_table(out, engines.table(report, view))
         out.print(engines.NOTE, style="dim")
     elif effective.mode == "run" and report.regions:
+        for block in step_table.blocks(report, view.programs):
+            show_table(out, block)
         show_table(out, run_table.table(report, view))
         show(out, run_table.recompiles(report, view))
         show(out, [run_table.total(report)])

@@ -43,7 +43,7 @@ def entry_lenses(
     lenses = [_lens(line, "Check", CHECK, argument), _lens(line, "Run compiled", RUN_COMPILED, argument)]
     lenses += [_lens(line, f"Check {name}", CHECK, {**argument, "name": name}) for name in names]
     if last is not None and last.regions:
-        lenses.append(_lens(line, total_line(last.regions.values()), ""))
+        lenses.append(_lens(line, total_line(last.regions.values(), last.step), ""))
     return lenses
 
 

@@ -10,7 +10,8 @@ from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.seen import GuardSeen, guards_at
 from lsp_server.features.summary import count
 from lsp_server.features.syntax import parse, range_of
-from magpy_core.findings import Position, Range, Recompile, RegionSummary
+from lsp_server.formats.step_parts import PartRow, row_of, share_of
+from magpy_core.findings import Position, Range, Recompile, RegionSummary, StepReport
 
 _LISTED = 5
 _CHECKS = {
@@ -57,9 +58,20 @@ def _region(region: RegionSummary, run: RunFindings) -> list[str]:
         lines.append(
             f"- {region.speedup:.2f}x{interval}: {region.eager_ms:.3g} ms plain, {region.compiled_ms:.3g} ms compiled"
         )
+    part = row_of(run.step, region.id)
+    if run.step is not None and part is not None and part.share is not None:
+        lines.append(f"- {_part(part, run.step)}")
     if region.recompiles:
         lines.append(f"- recaptured because of {_changes(region.recompiles)}")
     return lines
+
+
+def _part(part: PartRow, step: StepReport) -> str:
+    """What the region takes of a step, and what the whole step gains."""
+    measured = ((part.plain, "plain"), (part.compiled, "compiled"))
+    times = ", ".join(f"{split.total_text} ms {how}{split.note}" for split, how in measured if split.total is not None)
+    whole = f"; the whole step: {step.speedup:.2f}x" if step.speedup is not None else ""
+    return f"{part.share:.0f} % of the {share_of(step)} step: {times}{whole}"
 
 
 def _changes(recompiles: Sequence[Recompile]) -> str:

@@ -10,7 +10,7 @@ from lsp_server.features.documents import key_of, path_of
 from lsp_server.features.settings import Settings
 from lsp_server.features.tracking import Tracker
 from lsp_server.formats.view import ranks
-from magpy_core.findings import Finding, Location, RegionSummary, Severity
+from magpy_core.findings import Finding, Location, RegionSummary, Severity, StepReport
 from magpy_core.findings.details import Details, RegionDetail
 
 
@@ -45,6 +45,7 @@ class RunFindings:
         self.findings: dict[Any, Finding] = {}
         self.regions: dict[str, RegionSummary] = {}
         self.details: Details | None = None  # captures in full, once the run has ended
+        self.step: StepReport | None = None  # of a compiled run, once it has ended
         self.steps = 0
         self._places: dict[str, set[tuple[str, int]]] = {}
         self.complete = False  # the run has ended

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from magpy_core.findings import RegionSummary, Report, Severity
+from magpy_core.findings import RegionSummary, Report, Severity, StepReport
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,8 +39,8 @@ def _times(region: RegionSummary) -> list[str]:
     return times + ([f"{region.speedup:.2f}x"] if region.speedup is not None else [])
 
 
-def total_line(regions: Iterable[RegionSummary]) -> str:
-    """The same for all regions of a program. The speed-up weights times by calls, if all regions were measured."""
+def total_line(regions: Iterable[RegionSummary], step: StepReport | None = None) -> str:
+    """The same for all regions of a program. Speed-up: the step's, or else all regions', with times weighted by calls."""
     seen = list(regions)
     parts = [
         count(sum(r.captures for r in seen), "graph"),
@@ -48,6 +48,8 @@ def total_line(regions: Iterable[RegionSummary]) -> str:
         count(sum(r.guards for r in seen), "guard"),
         count(sum(r.side_effects for r in seen), "side effect"),
     ]
+    if step is not None and step.speedup is not None:
+        return " · ".join([*parts, f"step {step.speedup:.2f}x"])
     timed = [(r.eager_ms * r.calls, r.compiled_ms * r.calls) for r in seen if r.eager_ms and r.compiled_ms]
     if timed and len(timed) == len(seen):
         parts.append(f"{sum(e for e, _ in timed) / sum(c for _, c in timed):.2f}x")
@@ -69,16 +71,18 @@ def findings_line(counts: dict[str, int]) -> str:
 
 
 def report_text(report: Report, *, suppressed: int, table: bool) -> str:
-    """The end of the command line's report: the regions, or for a compiled run their table."""
+    """The end of the command line's report: the regions, or for a compiled run the step and the regions' table."""
     # rich is imported here, so that the server starts faster.
     from rich.console import Console
 
-    from lsp_server.formats import regions, run_table
+    from lsp_server.formats import regions, run_table, step_table
     from lsp_server.formats.view import View
 
     view = View()
     out = Console(file=io.StringIO(), color_system=None, width=_WIDTH, force_terminal=False)
     if table and report.regions:
+        for block in step_table.blocks(report):
+            out.print(block)
         out.print(run_table.table(report, view))
         for line in run_table.recompiles(report, view):
             out.print(line, soft_wrap=True)

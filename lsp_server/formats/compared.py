@@ -30,6 +30,10 @@ def lines(comparison: Comparison, view: View) -> Iterator[Text]:
         for region in comparison.removed_regions:
             yield Text.assemble("  ", _name(region, view), ": removed")
         yield Text()
+    if comparison.step:
+        yield Text("Step:", "bold")
+        yield from map(_change, comparison.step)
+        yield Text()
     yield _total(comparison)
 
 
@@ -50,8 +54,11 @@ def _region(change: RegionChange, view: View) -> Iterator[Text]:
         yield Text("    the graph is no longer complete", "red")
     if change.became_complete:
         yield Text("    the graph is now complete", "green")
-    for one in change.changes:
-        yield Text(f"    {one.label + ':':<23}{_figures(one)}", "red" if one.worse else "green" if one.new < one.old else "")
+    yield from map(_change, change.changes)
+
+
+def _change(one: Change) -> Text:
+    return Text(f"    {one.label + ':':<23}{_figures(one)}", "red" if one.worse else "green" if one.new < one.old else "")
 
 
 def _figures(change: Change) -> str:
@@ -67,5 +74,6 @@ def _total(comparison: Comparison) -> Text:
     text.append(f"{count(len(comparison.appeared), 'finding')} appeared", "red" if comparison.appeared else "")
     text.append(f", {len(comparison.disappeared):,} disappeared", "green" if comparison.disappeared else "")
     text.append(f", {comparison.unchanged:,} unchanged; ", "default")
-    text.append(f"{count(worse, 'region')} got worse." if worse else "no region got worse.", "red" if worse else "")
+    text.append(f"{count(worse, 'region')} got worse" if worse else "no region got worse", "red" if worse else "")
+    text.append("; the step got slower." if comparison.slower_step else ".", "red" if comparison.slower_step else "default")
     return text

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from lsp_server.formats import engines
+from lsp_server.formats import engines, step_text
 from lsp_server.formats.regions import totals
+from lsp_server.formats.step_parts import HEAD, rows, share_of
 from lsp_server.formats.view import View, clean, count, first_line
 from lsp_server.links import web
-from magpy_core.findings import Finding, RegionSummary, Report, Severity, lookup
+from magpy_core.findings import Finding, RegionSummary, Report, Severity, StepReport, lookup
 
 _ROWS = 50
 _GUARD = "MP204"
@@ -25,21 +26,27 @@ _MARKS = {Severity.ERROR: "🛑", Severity.WARNING: "⚠️", Severity.INFORMATI
 
 def text(report: Report, view: View, environ: Mapping[str, str] = os.environ) -> str:
     parts = [f"## MagPy: {_code(report.entrypoint)}", _verdict(report, view)]
+    step = None if engines.compared(report) else report.step
+    if step is not None:
+        parts.append(escape(step_text.line(report)))
     shown = [f for f in report.findings if f.code != _GUARD or f.severity_override is not None]
     shown.sort(key=lambda f: f.severity.rank)
     if shown:
         parts.append(_table(("", "code", "where", "what"), (_row(f, view, environ) for f in shown[:_ROWS])))
     if len(shown) > _ROWS:
         parts.append(f"… and {count(len(shown) - _ROWS, 'finding')} more.")
+    if step is not None and step.parts:
+        parts.append(f"<details><summary>Parts of a step (share: of the {share_of(step)} step)</summary>")
+        parts += [_table(("part", *HEAD), _parts(step)), "</details>"]
     if report.regions:
         head = ("region", "calls", "captures", "graph", "guards", "side effects", "eager ms", "compiled ms", "speed-up")
-        rows = _table(head, (_region(r, view) for r in report.regions))
+        table = _table(head, (_region(r, view) for r in report.regions))
         number = len(report.regions)
         if engines.compared(report):
             head, number = ("region", "engine", *engines.HEAD), len(engines.pairs(report))
-            rows = f"{_table(head, _side_by_side(report))}\n\n{engines.NOTE}"
+            table = f"{_table(head, _side_by_side(report))}\n\n{engines.NOTE}"
         parts.append(f"<details{' open' if not shown else ''}><summary>{count(number, 'region')}</summary>")
-        parts += [rows, "</details>"]
+        parts += [table, "</details>"]
     return "\n\n".join(parts) + "\n"
 
 
@@ -82,6 +89,11 @@ def _region(region: RegionSummary, view: View) -> tuple[str, ...]:
     numbers = (region.calls, region.captures, graph, region.guards, region.side_effects)
     times = ("-" if v is None else f"{v:,.3f}" for v in (region.eager_ms, region.compiled_ms))
     return (f"**{escape(region.name)}**{where}", *map(str, numbers), *times, speedup)
+
+
+def _parts(step: StepReport) -> Iterator[tuple[str, ...]]:
+    for row in rows(step):
+        yield (f"**{escape(row.name)}**" if row.region else escape(row.name), *row.cells)
 
 
 def _side_by_side(report: Report) -> Iterator[tuple[str, ...]]:

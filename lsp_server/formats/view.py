@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.text import Text
 
 from lsp_server.sources import Sources
-from magpy_core.findings import Finding, Location, Severity
+from magpy_core.findings import Finding, Location, Report, Severity
 
 STYLES = {
     Severity.ERROR: "bold red",
@@ -57,7 +57,7 @@ class View:
 
     ``fail_on`` is the severity that counts as a failure, for formats that distinguish failures. ``suppressed`` and
     ``known`` are the numbers of findings hidden by comments and by the baseline. ``docs_url``: where the
-    project publishes the pages of codes.
+    project publishes the pages of codes. ``programs``: the reports that were merged, by name.
     """
 
     base: Path = field(default_factory=Path.cwd)
@@ -68,6 +68,7 @@ class View:
     suppressed: int = 0
     known: int = 0
     docs_url: str | None = None
+    programs: Sequence[tuple[str, Report]] = ()
 
     def path(self, file: str) -> str:
         """Relative to the base if below it, else unchanged."""

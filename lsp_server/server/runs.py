@@ -26,6 +26,7 @@ from lsp_server.features.run_findings import RunFindings
 from lsp_server.features.settings import Settings
 from lsp_server.features.summary import count, findings_line, report_text, severity_counts
 from lsp_server.features.tracking import Tracker
+from lsp_server.formats import step_text
 from lsp_server.formats.compiling import CompileProgress
 from lsp_server.server.targets import Target
 from lsp_server.server.worker import Refused, RunOptions, Worker, options_to_settings, selection_of
@@ -121,7 +122,9 @@ class Run:
         complete = sum(r.complete for r in regions)
         parts = [count(len(regions), "region"), f"{complete} complete"] if regions else ["no regions"]
         speedups = [r.speedup for r in regions if r.speedup is not None]
-        if self.mode == "compiled" and speedups:
+        if self.found.step is not None and (step := step_text.brief(self.found.step)):
+            parts.insert(0, step)
+        elif self.mode == "compiled" and speedups:
             parts.append(f"up to {max(speedups):.2f}x")
         return f"{self.target.label}: {' · '.join(parts)} · {found} · {self.ended_at - self.started_at:.1f} s"
 
@@ -330,7 +333,7 @@ class RunManager:
         self._filter(run)
         report = outcome.report
         run.found.regions = {region.id: region for region in report.regions}
-        run.found.details, run.found.complete = report.details, True
+        run.found.details, run.found.step, run.found.complete = report.details, report.step, True
         run.found.steps = max(run.found.steps, report.steps)
         self._client.changed(before | run.found.keys())
         states = {"ok": RunState.DONE, "cancelled": RunState.CANCELLED}

@@ -46,6 +46,7 @@ class Steps:
         self.compiled: list[float] = []
         self.waited: list[tuple[int, float]] = []  # in which step, seconds
         self.timeline: list[StepSample] = []
+        self._before: tuple[list[float], list[float]] | None = None
         self.kinds = bytearray()  # of every step: its place in STEP_KINDS
         self.are_whole = False  # whether they are training steps, with an optimizer's at their end
         self._began = self._first = perf_counter()
@@ -74,7 +75,9 @@ class Steps:
         self.turns.begin()
 
     def changed(self) -> None:
-        """Other code runs from now on."""
+        """Other code runs from now on. What is known of the one before holds until enough of it has been timed."""
+        if min(len(self.plain), len(self.compiled)) >= _ENOUGH:
+            self._before = (self.plain, self.compiled)
         self.plain, self.compiled = [], []
         self.turns.begin()
 
@@ -114,14 +117,18 @@ class Steps:
         """Whether it is known before the end of the window which of the two is faster, and steps are long."""
         if not self.turns.is_open or min(sum(self.plain), sum(self.compiled)) < _LONG_S:
             return False
-        interval = self.interval()
+        interval = speedup_interval(self.plain, self.compiled)
         return interval is not None and not interval[0] <= 1.0 <= interval[1]
 
     def interval(self) -> tuple[float, float] | None:
-        return speedup_interval(self.plain, self.compiled)
+        """Of the speed-up of a whole step."""
+        return speedup_interval(*self._timed())
 
     def medians(self) -> tuple[float, float] | None:
         """Of a plain and of a compiled step; None where too few were timed."""
-        if min(len(self.plain), len(self.compiled)) < _ENOUGH:
-            return None
-        return median(self.plain), median(self.compiled)
+        plain, compiled = self._timed()
+        return (median(plain), median(compiled)) if min(len(plain), len(compiled)) >= _ENOUGH else None
+
+    def _timed(self) -> tuple[list[float], list[float]]:
+        now = (self.plain, self.compiled)
+        return now if self._before is None or min(map(len, now)) >= _ENOUGH else self._before

@@ -6,6 +6,7 @@ import io
 import json
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -13,7 +14,20 @@ import pytest
 from rich.text import Text
 
 from lsp_server.cli.console import console, show, show_table
-from lsp_server.formats import as_json, concise, full, github, gitlab, junit, markdown, regions, run_table, sarif, statistics
+from lsp_server.formats import (
+    as_json,
+    concise,
+    full,
+    github,
+    gitlab,
+    junit,
+    markdown,
+    regions,
+    run_table,
+    sarif,
+    statistics,
+    step_table,
+)
 from lsp_server.formats.view import View
 from lsp_server.sources import Sources
 from magpy_core.findings import (
@@ -26,6 +40,9 @@ from magpy_core.findings import (
     RegionSummary,
     Report,
     Severity,
+    StepPart,
+    StepReport,
+    StepSample,
     Value,
 )
 from magpy_core.findings.report import report_schema
@@ -122,7 +139,76 @@ def report() -> Report:
         ),
         RegionSummary("function:step", "function", "step", "", 0, calls=1),
     ]
-    return Report("train.py", found, findings, {"total": 3.25, "odd": float("nan")})
+    return Report("train.py", found, findings, {"total": 3.25, "odd": float("nan")}, step=faster())
+
+
+def faster() -> StepReport:
+    """The step of a run that saved time. The parts: with both passes, with one, without a measurement, the rest."""
+    return StepReport(
+        count=4200,
+        plain=30,
+        compiled=4100,
+        plain_ms=63.0,
+        compiled_ms=41.2,
+        speedup_low=1.48,
+        speedup_high=1.6,
+        saved_s=41.0,
+        wait_s=3.1,
+        compile_s=12.0,
+        seconds=269.0,
+        break_even=210,
+        parts=[
+            StepPart("Net", "module:Net", 14.1, 30.2, 8.0, 17.5),
+            StepPart("AdamW", "optimizer:AdamW", plain_forward_ms=9.0, compiled_forward_ms=5.2),
+            StepPart("step", "function:step"),
+            StepPart("the rest", plain_forward_ms=9.7, compiled_forward_ms=10.5),
+        ],
+        timeline=[
+            StepSample(1, 71.5, "plain"),
+            StepSample(2, 2012.0, "waited"),
+            StepSample(3, 63.1, "plain"),
+            StepSample(900, 52.0, "mixed"),
+            StepSample(1800, 41.2, "compiled"),
+            StepSample(4200, 40.9, "compiled"),
+        ],
+    )
+
+
+LOST = replace(faster(), saved_s=-3.1, seconds=12.4, count=120, compiled=80, break_even=None)
+NOT_READY = Finding("MP404", "not ready", at(TRAIN, 1, 0, 3), region="module:Net")
+STEPS = {
+    "nothing-measured": (StepReport(count=5, plain=3, compiled=1, wait_s=0.4, seconds=1.2), None),
+    "plain-only": (StepReport(count=40, plain=30, compiled=4, plain_ms=63.0, seconds=3.0), None),
+    "compiled-only": (StepReport(count=40, plain=3, compiled=35, compiled_ms=0.4125, seconds=0.1), None),
+    "slower": (replace(LOST, plain_ms=38.0, speedup_low=0.9, speedup_high=0.95), None),
+    "lost-so-far": (LOST, None),
+    "within-the-noise": (replace(LOST, plain_ms=41.9, speedup_low=0.98, speedup_high=1.05, saved_s=0.01), None),
+    "no-interval": (replace(faster(), speedup_low=None, speedup_high=None, break_even=None), None),
+    "long": (replace(faster(), plain_ms=12345.0, compiled_ms=9876.0, seconds=41476.0, saved_s=10370.0), None),
+    "not-ready": (
+        StepReport(count=50, plain=49, plain_ms=63.0, saved_s=-0.4, wait_s=0.4, seconds=3.6, compile_s=2.0),
+        NOT_READY,
+    ),
+    "no-steps": (StepReport(), None),
+}
+
+
+def step_of(step: StepReport, *findings: Finding, regions: bool = True) -> str:
+    """As a terminal of 80 columns shows it."""
+    buffer = io.StringIO()
+    out = console(buffer, "never")
+    out.width = 80
+    for block in step_table.blocks(Report("t.py", report().regions if regions else [], list(findings), step=step)):
+        show_table(out, block)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().split("\n"))
+
+
+def steps() -> str:
+    """The line in each case; without the tables, which show the same parts."""
+    cases = {name: replace(step, parts=[]) for name, (step, _) in STEPS.items()}
+    texts = [f"## {name}\n{step_of(cases[name], *filter(None, [found]))}" for name, (_, found) in STEPS.items()]
+    texts.append(f"## no-capture\n{step_of(StepReport(count=9, plain=9, plain_ms=3.0), regions=False)}")
+    return "".join(texts)
 
 
 def view() -> View:
@@ -159,6 +245,8 @@ CASES = {
     "regions.txt": lambda: text_of([*regions.lines(report(), view()), regions.totals(report(), 2)]),
     "empty.txt": lambda: text_of([*regions.lines(Report("t.py"), view()), regions.totals(Report("t.py"))]),
     "statistics.txt": lambda: text_of(statistics.lines(report())),
+    "step.txt": lambda: step_of(faster()),
+    "step-lines.txt": steps,
     "run-table.txt": lambda: table_of(report()),
     "run-table-not-measured.txt": lambda: table_of(Report("t.py", report().regions[2:])),
     "run-table-not-compiled.txt": lambda: table_of(

@@ -80,7 +80,7 @@ def region(line, **fields):
     send(type="region", region=said["regions"][-1])
 
 
-def done(guards=(), nodes=()):
+def done(guards=(), nodes=(), step=None):
     """The report, with one capture in full: guards (name, check, value, line) and nodes (kind, label, tensor, line)."""
     file = request["script"]
     capture = {
@@ -94,7 +94,7 @@ def done(guards=(), nodes=()):
     }  # fmt: skip
     details = {"regions": [{"region": said["regions"][0]["id"], "captures": [capture]}], "calls": []}
     report = {"version": "1.0", "entrypoint": file, "timings": {}, "steps": request["steps"], "details": details, **said}
-    send(type="done", report=report)
+    send(type="done", report={**report, **({"step": step} if step is not None else {})})
 
 
 def gate(name):

@@ -133,6 +133,44 @@ async def test_lenses_of_a_program_in_another_file(client: Client, lab: Lab) -> 
     assert lenses[1]["command"]["arguments"] == [{"uri": lab.program.as_uri(), "wait": False}]
 
 
+STEP = {
+    "count": 20, "plain": 9, "compiled": 9, "plain_ms": 12.0, "compiled_ms": 8.0, "speedup_low": 1.4, "speedup_high": 1.6,
+    "saved_s": 3.0, "seconds": 60.0, "break_even": 7,
+    "parts": [{"name": "Net", "region": "r0", "plain_forward_ms": 1.0, "plain_backward_ms": 3.0, "compiled_forward_ms": 0.5,
+               "compiled_backward_ms": 1.5}, {"name": "the rest", "plain_forward_ms": 8.0, "compiled_forward_ms": 6.0}],
+}  # fmt: skip
+
+
+async def test_the_step_is_what_a_compiled_run_says_first(client: Client, lab: Lab) -> None:
+    uri = await _ran(client, lab, f"hello()\nregion(5, eager_ms=4.0, compiled_ms=2.0)\ndone(step={STEP!r})\nend()")
+    line = (
+        "Step: 8.00 ms compiled, 12.0 ms in plain Python (1.50x, 95 % interval 1.40 to 1.60). Saved 3.0 s: 60.0 s instead of"
+    )
+    report = client.output("report")
+    assert report.lstrip().startswith(line[:90]) and "Parts of a step (share: of the plain step)" in report
+    assert report.index("Parts of a step") < report.index("Regions: eager and compiled")
+    (run,) = await client.request("magpy/runs", {})
+    assert run["step"].startswith(line)
+    assert run["summary"].startswith("train.py: step 8.00 ms compiled, 12.0 ms plain (1.50x) · 1 region · 1 complete")
+    text, _ = await _hover(client, uri, 4, 9)
+    assert (
+        "- 33 % of the plain step: 4.00 ms plain (1.00 + 3.00, forward + backward), 2.00 ms compiled (0.500 + 1.50, "
+        "forward + backward); the whole step: 1.50x"
+    ) in text
+    lenses = await client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+    titles = [x["command"]["title"] for x in lenses]
+    assert "1 graph · 0 breaks · 14 guards · 2 side effects · step 1.50x" in titles, titles
+
+
+async def test_a_step_that_was_not_measured_leaves_the_regions_speed_up(client: Client, lab: Lab) -> None:
+    step = {"count": 3, "plain": 2, "compiled": 1}
+    uri = await _ran(client, lab, f"hello()\nregion(5, eager_ms=4.0, compiled_ms=2.0)\ndone(step={step!r})\nend()")
+    assert "Step: not measured: of 3 steps, 2 ran as plain Python and 1 compiled" in client.output("report")
+    (run,) = await client.request("magpy/runs", {})
+    assert run["summary"].startswith("train.py: 1 region · 1 complete · up to 2.00x")
+    assert "step" not in (await _hover(client, uri, 4, 9))[0]
+
+
 async def test_the_speed_up_is_in_the_lens_when_it_was_measured(client: Client, lab: Lab) -> None:
     uri = await _ran(client, lab)
     lenses = await client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})

@@ -87,6 +87,8 @@ export interface TreeRun {
   mode: Mode;
   state: RunState;
   summary: string;
+  /** What a training step takes, in plain English; empty unless the run was compiled and has ended. */
+  step: string;
   endedAt: number | null;
   seconds: number | null;
   older: boolean;

@@ -13,6 +13,7 @@ function run(changes: Partial<TreeRun> = {}): TreeRun {
     mode: "check",
     state: "done",
     summary: "1 region",
+    step: "",
     endedAt: 1_000_000,
     seconds: 4,
     older: false,
@@ -50,6 +51,12 @@ describe("itemsOf", () => {
     expect(region).toMatchObject({ icon: "circle-slash", at: { run: "/ws/train.py", region: "model: Net" } });
     expect(loose).toMatchObject({ detail: "first line", tooltip: "first line\nsecond", place });
     expect(names(region?.children)).toEqual(["Capture 2", "Capture 1", "Findings", "Side effects"]);
+  });
+
+  it("begins the tooltip of a compiled run with its step", () => {
+    expect(item?.tooltip).toBe("1 region");
+    const [compiled] = itemsOf([run({ mode: "compiled", step: "Step: 2 ms compiled." })], 0, nameOf);
+    expect(compiled?.tooltip).toBe("Step: 2 ms compiled.\n\n1 region");
   });
 
   it("offers for a capture what there is, about that capture", () => {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lsp_server.features.run_findings import shown_location
 from lsp_server.features.summary import count, region_line
 from lsp_server.features.views.shown import Json, Shown
+from lsp_server.formats import step_text
 from lsp_server.server.runs import RunState
 from magpy_core.findings import Finding, RegionSummary, Severity
 from magpy_core.findings.details import CaptureDetail
@@ -24,6 +25,7 @@ def entrypoint_tree(shown: Shown) -> Json:
         "mode": run.mode if run else "check",
         "state": (run.state if run else RunState.SUPERSEDED).value,
         "summary": run.summary() if run else "",
+        "step": step_text.line(run.outcome.report) if run and run.outcome else "",
         "endedAt": shown.ended_at,
         "seconds": round(run.ended_at - run.started_at, 1) if run and not run.state.active else None,
         "older": bool(shown.found.edited()) or shown.run is None,

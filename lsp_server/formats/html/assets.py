@@ -5,15 +5,21 @@ from __future__ import annotations
 STYLE = """
 :root { color-scheme: light dark; --bg: #ffffff; --fg: #1c2128; --soft: #59636e; --line: #d1d9e0; --panel: #f6f8fa;
   --accent: #0969da; --error: #cf222e; --warning: #9a6700; --information: #0969da; --hint: #57606a; --good: #1a7f37;
-  --node: #ddf4ff; --node-line: #54aeff; --read: #fff1cc; --read-line: #bf8700; --input: #eef1f4; --mark: #fff8c5; }
+  --node: #ddf4ff; --node-line: #54aeff; --read: #fff1cc; --read-line: #bf8700; --input: #eef1f4; --mark: #fff8c5;
+  --part0: #0969da; --part1: #bc4c00; --part2: #1a7f37; --part3: #8250df; --part4: #bf3989; --part5: #7d4e00;
+  --others: #6e7781; --rest: #afb8c1; }
 @media (prefers-color-scheme: dark) { :root:not([data-theme=light]) { --bg: #0d1117; --fg: #e6edf3; --soft: #9198a1;
   --line: #3d444d; --panel: #151b23; --accent: #4493f8; --error: #f85149; --warning: #d29922; --information: #4493f8;
   --hint: #9198a1; --good: #3fb950; --node: #121d2f; --node-line: #1f6feb; --read: #2e2411; --read-line: #9e6a03;
-  --input: #212830; --mark: #2e2a1a; } }
+  --input: #212830; --mark: #2e2a1a;
+  --part0: #4493f8; --part1: #f0883e; --part2: #3fb950; --part3: #ab7df8; --part4: #f778ba; --part5: #d29922;
+  --others: #9198a1; --rest: #545d68; } }
 :root[data-theme=dark] { color-scheme: dark; --bg: #0d1117; --fg: #e6edf3; --soft: #9198a1;
   --line: #3d444d; --panel: #151b23; --accent: #4493f8; --error: #f85149; --warning: #d29922; --information: #4493f8;
   --hint: #9198a1; --good: #3fb950; --node: #121d2f; --node-line: #1f6feb; --read: #2e2411; --read-line: #9e6a03;
-  --input: #212830; --mark: #2e2a1a; }
+  --input: #212830; --mark: #2e2a1a;
+  --part0: #4493f8; --part1: #f0883e; --part2: #3fb950; --part3: #ab7df8; --part4: #f778ba; --part5: #d29922;
+  --others: #9198a1; --rest: #545d68; }
 :root[data-theme=light] { color-scheme: light; }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--bg); color: var(--fg); font: 15px/1.5 system-ui, sans-serif; }
@@ -60,6 +66,15 @@ svg .edge { fill: none; stroke: var(--soft); stroke-width: 1; opacity: .65; } sv
 svg .cut { stroke: var(--warning); stroke-dasharray: 5 4; }
 svg .recorded { fill: var(--warning); } svg .replayed { fill: var(--good); } svg .watched { fill: var(--information); }
 svg .plain { fill: var(--error); }
+svg .part0 { fill: var(--part0); } svg .part1 { fill: var(--part1); } svg .part2 { fill: var(--part2); }
+svg .part3 { fill: var(--part3); } svg .part4 { fill: var(--part4); } svg .part5 { fill: var(--part5); }
+svg .others { fill: var(--others); } svg .rest { fill: var(--rest); } svg .backward { fill-opacity: .55; }
+svg .unassigned { fill: none; stroke: var(--line); }
+svg .step-plain { fill: var(--information); } svg .step-compiled { fill: var(--good); }
+svg .step-mixed { fill: var(--hint); }
+svg .step-waited { fill: var(--warning); } svg .grid { stroke: var(--line); } svg .median { stroke: var(--soft);
+  stroke-dasharray: 2 4; } svg .event { stroke: var(--accent); stroke-dasharray: 5 4; }
+.key { white-space: nowrap; }
 .legend i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin: 0 5px 0 14px; }
 @media print { button { display: none; } .picture { max-height: none; } }
 """

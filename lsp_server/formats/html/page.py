@@ -1,4 +1,4 @@
-"""The whole page: verdict, regions, source, captures, timeline. Key function: text.
+"""The whole page: verdict, step, regions, source, captures, timeline. Key function: text.
 
 All text from the program is escaped, and a content security policy lets the page load nothing and run only its script.
 """
@@ -10,9 +10,10 @@ import hashlib
 import json
 from html import escape
 
-from lsp_server.formats.html import graph, timeline
+from lsp_server.formats.html import graph, step, timeline
 from lsp_server.formats.html.assets import SCRIPT, STYLE
 from lsp_server.formats.html.source import Sheets, linked, marked_up
+from lsp_server.formats.html.table import table
 from lsp_server.formats.regions import totals
 from lsp_server.formats.view import View, clean, count, ranks
 from magpy_core import __version__
@@ -47,6 +48,7 @@ def text(report: Report, view: View) -> str:
             "<meta name='viewport' content='width=device-width, initial-scale=1'>",
             f"<title>{title}</title><style>{STYLE}</style></head><body>",
             f"<header><h1>{title}</h1>{_verdict(report, view)}{_navigation(report)}</header><main>",
+            step.chapter(report),
             f"<h2 id='regions'>Regions</h2>{_regions(report, sheets)}",
             f"<h2 id='findings'>Findings</h2>{_findings(report, sheets, view)}",
             f"<h2 id='source'>Source</h2>{sheets.html()}",
@@ -71,21 +73,17 @@ def _verdict(report: Report, view: View) -> str:
 
 
 def _navigation(report: Report) -> str:
-    links = ["regions", "findings", "source"] + (["captures", "timeline"] if report.details is not None else [])
+    links = ["step"] if report.step is not None else []
+    links += ["regions", "findings", "source"] + (["captures", "timeline"] if report.details is not None else [])
     shown = "".join(f"<a href='#{name}'>{name.capitalize()}</a>" for name in links)
     return f"<nav>{shown}<button id='theme' type='button'>Light / dark</button></nav>"
-
-
-def _table(head: str, rows: list[str], identity: str = "") -> str:
-    named = f" id='{identity}'" if identity else ""
-    return f"<div class='scroll'><table{named}><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
 
 
 def _regions(report: Report, sheets: Sheets) -> str:
     if not report.regions:
         return "<p class='soft'>No region was monitored.</p>"
     head = "<th>region</th><th>graph</th>" + "".join(f"<th class='number'>{name}</th>" for name in _COLUMNS)
-    return _table(head, [_region(region, sheets) for region in report.regions])
+    return table(head, [_region(region, sheets) for region in report.regions])
 
 
 def _region(region: RegionSummary, sheets: Sheets) -> str:
@@ -117,7 +115,7 @@ def _findings(report: Report, sheets: Sheets, view: View) -> str:
     if not rows:
         return "<p class='good'>No findings.</p>"
     box = "<input class='filter' data-table='all-findings' placeholder='Filter' aria-label='Filter findings'>"
-    return box + _table("<th>severity</th><th>code</th><th>where</th><th>what</th>", rows, "all-findings")
+    return box + table("<th>severity</th><th>code</th><th>where</th><th>what</th>", rows, "all-findings")
 
 
 def _captures(report: Report, sheets: Sheets) -> list[str]:
@@ -150,7 +148,7 @@ def _capture(capture: CaptureDetail, sheets: Sheets) -> str:
         more = f"<p class='soft'>and {left:,} more</p>" if left else ""
         head = "<th>value</th><th>check</th><th>must be</th><th>read at</th>"
         parts.append(
-            f"<details><summary>Guards: {len(capture.guards):,} values</summary>{_table(head, rows)}{more}</details>"
+            f"<details><summary>Guards: {len(capture.guards):,} values</summary>{table(head, rows)}{more}</details>"
         )
     codes = [("Guard code", capture.guard_code), ("Replay code", capture.replay_code)]
     codes += [(f"Generated code, graph {i}", code) for i, code in enumerate(capture.generated_code)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from lsp_server.budgets import Budgets, Limits, check_budgets, location, unmeasured
 from lsp_server.config import load
-from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity
+from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity, StepReport
 from magpy_core.regions.summary import speedup_interval
 from tests.unit.cli.test_config import problems, table
 from tests.unit.cli.test_program import Tool, tool
@@ -70,6 +71,51 @@ def test_a_broken_limit_is_a_finding_at_the_definition(
 )
 def test_a_kept_limit_is_none(limits: Limits, figures: dict[str, Any]) -> None:
     assert broken(limits, region(**figures)) == []
+
+
+def judged(budgets: Budgets, step: StepReport | None, one: RegionSummary, *, compiled: bool = True) -> list[tuple[str, str]]:
+    found = check_budgets(Report("t.py", [one], steps=50, step=step), budgets, compiled=compiled)
+    return [(f.code, f.message) for f in found]
+
+
+def test_the_minimum_for_all_is_the_steps_where_it_was_measured() -> None:
+    slow = region(speedup_low=0.8, speedup_high=0.9)
+    of_regions = [("MP506", "The speed-up of module: Net is 0.80x to 0.90x (95 % confidence); its minimum is 1.5x.")]
+    of_step = [("MP506", "The speed-up of the step is 1.20x to 1.40x (95 % confidence); its minimum is 1.5x.")]
+    every = Budgets(Limits(min_speedup=1.5))
+    low = StepReport(count=50, plain_ms=13.0, compiled_ms=10.0, speedup_low=1.2, speedup_high=1.4)
+    assert judged(every, low, slow) == of_step
+    assert judged(every, replace(low, speedup_high=1.6), slow) == [], "within the noise"
+    assert judged(every, replace(low, plain_ms=None), slow) == judged(every, None, slow) == of_regions
+    assert judged(every, low, slow, compiled=False) == []
+    assert judged(Budgets(Limits(min_speedup=False)), low, slow) == judged(Budgets(), low, slow) == []
+
+
+def test_the_minimum_of_a_region_stays_that_regions_beside_the_steps() -> None:
+    step = StepReport(count=50, plain_ms=20.0, compiled_ms=10.0, speedup_low=1.9, speedup_high=2.1)
+    budgets = Budgets(Limits(min_speedup=1.5, guards=3), {NET: Limits(min_speedup=1.2)})
+    found = judged(budgets, step, region(guards=4, speedup_low=0.8, speedup_high=0.9))
+    assert found == [
+        ("MP503", "module: Net has 4 guards; its budget is 3."),
+        ("MP506", "The speed-up of module: Net is 0.80x to 0.90x (95 % confidence); its minimum is 1.2x."),
+    ]
+
+
+def test_a_step_without_an_interval_was_not_judged() -> None:
+    step = StepReport(count=9, plain_ms=20.0, compiled_ms=10.0)
+    (found,) = check_budgets(Report("t.py", [region()], step=step), Budgets(Limits(min_speedup=1.5)), compiled=True)
+    assert (found.code, found.severity, found.region) == ("MP507", Severity.WARNING, None)
+    assert "of the step (minimum 1.5x) was not measured: too few steps" in found.message
+    assert found.location == location(region(), Report("")), "a step has no definition"
+
+
+def test_a_check_names_the_step_whose_minimum_it_can_not_measure() -> None:
+    (found,) = unmeasured(Report("", regions=[region()]), Budgets(Limits(min_speedup=9.0)))
+    assert found.message.startswith("`min-speedup` of the step was not measured: ")
+    (found,) = unmeasured(Report("", regions=[region(), region("x")]), Budgets(Limits(), {"module": Limits(min_speedup=2)}))
+    assert found.message.startswith("`min-speedup` of module: Net and 1 more was not measured: ")
+    budgets = Budgets(Limits(min_speedup=9.0), {"module": Limits(min_speedup=False)})
+    assert len(unmeasured(Report("", regions=[region()]), budgets)) == 1 and unmeasured(Report(""), budgets) == []
 
 
 def test_a_check_does_not_judge_what_it_can_not_measure() -> None:

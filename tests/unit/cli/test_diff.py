@@ -14,7 +14,7 @@ from lsp_server.cli.main import cli
 from lsp_server.formats import as_json
 from lsp_server.formats.view import View
 from lsp_server.sources import Sources
-from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report
+from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, StepReport
 
 FILE = "/project/train.py"
 LINES = "def step():\n    loss.item()\n    x.tolist()\n    print(x)\n"
@@ -139,14 +139,42 @@ def test_regions_that_came_and_went(diff: Diff) -> None:
     assert "Net (module) at /project/train.py:1: removed\n" in result.stdout
 
 
+STEP = StepReport(count=300, plain_ms=60.0, compiled_ms=40.0, wait_s=3.0)
+
+
+@pytest.mark.parametrize(
+    ("now", "status", "shown"),
+    [
+        ({"compiled_ms": 52.0}, 1, "    compiled:              40 -> 52 ms (+30%) slower\n"),
+        ({"compiled_ms": 30.0}, 0, "    compiled:              40 -> 30 ms (-25%)\n"),
+        ({"plain_ms": 90.0}, 0, "    plain:                 60 -> 90 ms (+50%)\n"),
+        ({"wait_s": 9.0}, 0, "    waiting:               3 -> 9 s (+200%)\n"),
+    ],
+)
+def test_a_step_that_got_slower_is_worse(diff: Diff, now: dict[str, float], status: int, shown: str) -> None:
+    result = diff(replace(report(), step=STEP), replace(report(), step=replace(STEP, **now)))
+    assert result.exit_code == status and f"Step:\n{shown}\n" in result.stdout
+    assert result.stdout.endswith("no region got worse; the step got slower.\n" if status else "no region got worse.\n")
+
+
+@pytest.mark.parametrize("other", [None, StepReport(count=3), replace(STEP, compiled_ms=44.0)])
+def test_a_step_that_one_report_lacks_or_that_hardly_differs_is_no_change(diff: Diff, other: StepReport | None) -> None:
+    for old, new in ((STEP, other), (other, STEP)):
+        result = diff(replace(report(), step=old), replace(report(), step=new))
+        assert (result.exit_code, "Step:\n    compiled" in result.stdout) == (0, False)
+
+
 def test_json(diff: Diff) -> None:
     slow = replace(NET, compiled_ms=10.0)
-    data = json.loads(diff(report(finding(2)), report(finding(3), regions=(slow,)), "--format", "json").stdout)
+    old = replace(report(finding(2)), step=STEP)
+    new = replace(report(finding(3), regions=(slow,)), step=replace(STEP, compiled_ms=80.0))
+    data = json.loads(diff(old, new, "--format", "json").stdout)
     assert data["worse"] is True
     assert [f["code"] for f in data["findings"]["appeared"]] == ["MP102"] and data["findings"]["unchanged"] == 0
     (changed,) = data["regions"]["changed"]
     assert changed["name"] == "Net" and changed["worse"]
     assert changed["changes"] == [{"what": "compiled", "unit": "ms", "old": 5.0, "new": 10.0, "ratio": 2.0, "worse": True}]
+    assert data["step"] == [{"what": "compiled", "unit": "ms", "old": 40.0, "new": 80.0, "ratio": 2.0, "worse": True}]
 
 
 @pytest.mark.parametrize("content", [None, b"{", b"[]", b"{}", b"\xff", b'{"findings": [{"code": "MP999"}]}'])

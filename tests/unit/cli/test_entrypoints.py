@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from lsp_server.cli.main import cli
 from lsp_server.cli.settings import resolve
 from lsp_server.config import load
 from lsp_server.entrypoints import Entrypoint
-from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report
+from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, StepReport
 from magpy_core.findings.report import report_schema
 from magpy_core.runner.protocol import Message
 from magpy_core.runner.request import Kind, Outcome, RunRequest
@@ -111,6 +112,7 @@ class Tool:
         self.requests: list[RunRequest] = []
         self.kinds: dict[str, Kind] = {}
         self.codes: dict[str, list[str]] = {}
+        self.steps: dict[str, StepReport] = {}
         self.meet: threading.Barrier | None = None
         (folder / "sub").mkdir()
         for name in ("train.py", "shared.py"):
@@ -124,7 +126,7 @@ class Tool:
         at = Location(shared, Range(Position(0, 0), Position(0, 4)))
         found = [Finding(code, "shared", at, region="r") for code in self.codes.get(name, ())]
         regions = [RegionSummary("r", "module", "net: Net", shared, 1, calls=3, captures=1, complete=True)]
-        report = Report(request.entrypoint, regions, found, {"total": 1.0}, steps=3)
+        report = Report(request.entrypoint, regions, found, {"total": 1.0}, steps=3, step=self.steps.get(name))
         kind = self.kinds.get(name, "ok")
         return Handle(Outcome(kind, None, None, "" if kind == "ok" else "it went wrong.", report), self.meet, request)
 
@@ -179,6 +181,19 @@ def test_a_run_measures_so_it_takes_one_at_a_time(tool: Tool) -> None:
     params = cli.commands["run"].make_context("run", []).params
     assert jobs_for(resolve("run", [], params)) == 1
     assert jobs_for(resolve("run", [], params | {"jobs": 9})) == 2, "never more than there are"
+
+
+def test_each_program_has_the_line_of_its_step(tool: Tool) -> None:
+    step = StepReport(count=9, plain=4, compiled=4, plain_ms=3.0, compiled_ms=2.0)
+    tool.steps = {"train": step, "eval": replace(step, compiled_ms=6.0)}
+    out = tool("run").stdout
+    assert "train: Step: 2.00 ms compiled, 3.00 ms in plain Python (1.50x; too few steps for an interval).\n" in out
+    assert "eval: Step: 6.00 ms compiled, 3.00 ms in plain Python (0.50x; too few steps for an interval).\n" in out
+    assert "step" not in json.loads(tool("run", "--format", "json").stdout), "steps of different programs are not one"
+    del tool.steps["eval"]
+    assert tool("run").stdout.count("Step: ") == 1
+    tool.steps = {}
+    assert "Step" not in tool("run").stdout
 
 
 def test_the_entrypoint_key_is_one_of_them(tool: Tool) -> None:

@@ -26,7 +26,7 @@ from lsp_server.cli.main import cli
 from lsp_server.cli.options import PROGRAM_ARGS
 from lsp_server.cli.program import exit_status
 from lsp_server.cli.settings import resolve
-from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity
+from magpy_core.findings import Finding, Location, Position, Range, RegionSummary, Report, Severity, StepReport
 from magpy_core.findings.report import report_schema
 from magpy_core.runner.protocol import Message
 from magpy_core.runner.request import Kind, Outcome, RunRequest
@@ -58,13 +58,14 @@ class Tool:
         self.script.write_text("loss.item()\nx = 1\n", encoding="utf-8")
         self.findings: list[Finding] = []
         self.regions: list[RegionSummary] = []
+        self.step: StepReport | None = None
         self.kind: Kind = "ok"
         self.message = ""
         self.requests: list[RunRequest] = []
 
     def launch(self, request: RunRequest, nproc: int = 1) -> FakeHandle:
         self.requests.append(request)
-        report = Report(request.entrypoint, self.regions, self.findings, {"total": 0.5})
+        report = Report(request.entrypoint, self.regions, self.findings, {"total": 0.5}, step=self.step)
         return FakeHandle(Outcome(self.kind, None, None, self.message, report))
 
     def add(self, code: str, line: int = 1, message: str = "message") -> None:
@@ -377,6 +378,21 @@ def test_a_failed_program_is_told_once_and_its_findings_are_kept(tool: Tool) -> 
     assert "MP102" in result.stdout and "train.py:2:1: MP905 [error] The program raised ValueError: no." in result.stdout
     assert result.stderr == ""
     assert tool.message in tool("check", "train.py", "--ignore", "MP9").stderr, "hidden as a finding, so said on stderr"
+
+
+def test_run_says_first_what_a_step_gains(tool: Tool) -> None:
+    tool.regions.append(RegionSummary("r", "module", "Net", str(tool.script), 1, calls=9, captures=1, hits=7))
+    tool.step = StepReport(count=9, plain=4, compiled=4, plain_ms=2.0, compiled_ms=1.0, speedup_low=1.8, speedup_high=2.2)
+    out = tool("run", "train.py").stdout
+    line = "Step: 1.00 ms compiled, 2.00 ms in plain Python (2.00x, 95 % interval 1.80 to 2.20).\n\n"
+    assert out.startswith(line) and out.index(line) < out.index("Regions: eager and compiled")
+    assert "Parts of a step" not in out, "none were measured"
+    assert json.loads(tool("run", "train.py", "--format", "json").stdout)["step"]["speedup"] == 2.0
+    for limit, status in ((2.1, 0), (2.5, 1)):
+        tool.pyproject(f"[tool.magpy.budgets]\nmin-speedup = {limit}\n")
+        assert tool("run", "train.py").exit_code == status
+    tool.step = None
+    assert "Step:" not in tool("run", "train.py").stdout
 
 
 def test_run_ends_with_the_table_and_shows_only_severe_findings(tool: Tool) -> None:

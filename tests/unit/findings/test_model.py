@@ -27,12 +27,16 @@ from magpy_core.findings import (
     RegionSummary,
     Report,
     Severity,
+    StepPart,
+    StepReport,
+    StepSample,
     Unsupported,
     Value,
     lookup,
 )
 from magpy_core.findings.registry import PAGES, matching, read
 from magpy_core.findings.report import SCHEMA_VERSION, report_schema
+from magpy_core.findings.step import STEP_KINDS
 
 
 def location(file: str = "/p/train.py", line: int = 3) -> Location:
@@ -64,7 +68,23 @@ def full_report() -> Report:
         compiled_ms=0.5,
         recompiles=[Recompile(2, "self.lr", "0.1", "0.2", "/p/net.py", 9)],
     )
-    return Report("/p/train.py", [region], [finding], {"total": 1.5})
+    step = StepReport(
+        count=300,
+        plain=20,
+        compiled=270,
+        plain_ms=63.0,
+        compiled_ms=42.0,
+        speedup_low=1.48,
+        speedup_high=1.6,
+        saved_s=-1.5,
+        wait_s=3.0,
+        compile_s=12.0,
+        seconds=14.0,
+        break_even=290,
+        parts=[StepPart("Net", "module:Net", 10.0, 20.0, 5.0, 9.0), StepPart("rest", plain_forward_ms=33.0)],
+        timeline=[StepSample(1, 70.5, "waited"), StepSample(2, 42.0, "compiled")],
+    )
+    return Report("/p/train.py", [region], [finding], {"total": 1.5}, steps=300, step=step)
 
 
 def test_report_survives_json() -> None:
@@ -113,6 +133,14 @@ def test_schema_is_valid_and_accepts_a_report() -> None:
         (("regions", 0, "calls"), "3"),
         (("version",), "0.9"),
         (("timings", "total"), "fast"),
+        (("step", "count"), -1),
+        (("step", "plain_ms"), "fast"),
+        (("step", "break_even"), 0),
+        (("step", "extra"), 1),
+        (("step", "parts", 0, "plain_forward_ms"), -1.0),
+        (("step", "parts", 0, "extra"), 1),
+        (("step", "timeline", 0, "step"), 0),
+        (("step", "timeline", 0, "kind"), "eager"),
     ],
 )
 def test_schema_refuses(where: tuple[str | int, ...], value: object) -> None:
@@ -126,18 +154,25 @@ def test_schema_refuses(where: tuple[str | int, ...], value: object) -> None:
 
 
 def test_schema_names_every_field() -> None:
-    parts = report_schema()["$defs"]
+    schema = report_schema()
+    parts = {**schema["$defs"], "step": schema["properties"]["step"]}
     for name, cls, more in (
         ("region", RegionSummary, {"speedup"}),
         ("capture", CaptureSummary, set()),
         ("recompile", Recompile, set()),
         ("location", Location, set()),
         ("value", Value, set()),
+        ("step", StepReport, {"speedup"}),
+        ("step_part", StepPart, set()),
+        ("step_sample", StepSample, set()),
     ):
         assert set(parts[name]["properties"]) == {f.name for f in fields(cls)} | more, name
     written = Finding("MP102", "m", location(), ranks=(1,), steps=2).to_json()
     assert set(parts["finding"]["properties"]) == {*written, "fingerprint"}
-    assert {*report_schema()["properties"]} == {*Report("t.py").to_json(), "comparison"}
+    assert {*schema["properties"]} == {*Report("t.py", step=StepReport()).to_json(), "comparison"}
+    for name in ("step", "step_part", "step_sample"):
+        assert set(parts[name]["required"]) == set(parts[name]["properties"]), name
+    assert tuple(parts["step_sample"]["properties"]["kind"]["enum"]) == STEP_KINDS
 
 
 def test_schema_lists_what_the_registry_has() -> None:

@@ -118,6 +118,15 @@ def test_steps_are_timed_by_turns(clock: Clock) -> None:
     assert [kind for kind, _ in told][:4] == ["", "", "plain", "compiled"]
 
 
+def test_what_is_known_holds_until_the_new_code_has_been_timed(clock: Clock) -> None:
+    one = Steps()
+    run_window(one, clock, 0.03, 0.02)
+    one.changed()
+    assert one.medians() == (pytest.approx(0.03), pytest.approx(0.02)) and one.interval() is not None
+    run_window(one, clock, 0.03, 0.01)
+    assert one.medians() == (pytest.approx(0.03), pytest.approx(0.01))
+
+
 def test_long_steps_are_timed_until_it_is_clear(clock: Clock) -> None:
     one = Steps(lambda kind, timed: one.turns.end() if timed else None)
     assert run_window(one, clock, 3.0, 2.0) == 2 + 12, "six pairs make an interval"

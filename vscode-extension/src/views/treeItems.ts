@@ -37,7 +37,7 @@ function runItem(run: TreeRun, now: number, label: string): Item {
     id: run.key,
     label,
     detail: state === "running" ? "running…" : state === "done" ? parts.join(", ") : `${state}, ${parts.slice(1).join(", ")}`,
-    tooltip: run.summary,
+    tooltip: run.step === "" ? run.summary : `${run.step}\n\n${run.summary}`,
     icon: state === "running" ? "sync~spin" : run.older ? "history" : run.mode === "check" ? "checklist" : "rocket",
     context: "run",
     expanded: true,

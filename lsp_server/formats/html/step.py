@@ -1,0 +1,35 @@
+"""The chapter on the training step: its line, two bars, the steps over the run, a table. Key function: chapter."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from lsp_server.formats import step_text
+from lsp_server.formats.html import step_bars, step_timeline
+from lsp_server.formats.html.table import table
+from lsp_server.formats.step_parts import HEAD, rows, share_of
+from lsp_server.formats.view import clean
+from magpy_core.findings import Report, StepReport
+
+
+def chapter(report: Report) -> str:
+    """Empty for a report without a step."""
+    step = report.step
+    if step is None:
+        return ""
+    line = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(step_text.line(report).removeprefix("Step: ")))
+    line = line[0].upper() + line[1:]
+    return f"<h2 id='step'>Step</h2><p>{line}</p>{step_bars.picture(step)}{step_timeline.picture(step)}{_table(step)}"
+
+
+def _table(step: StepReport) -> str:
+    if not step.parts:
+        return ""
+    head = "<th>part</th>" + "".join(f"<th class='number'>{name}</th>" for name in HEAD)
+    body = []
+    for row in rows(step):
+        name = escape(clean(row.name))
+        cells = "".join(f"<td class='number'>{cell}</td>" for cell in row.cells)
+        body.append(f"<tr><td>{f'<b>{name}</b>' if row.region else name}</td>{cells}</tr>")
+    return f"{table(head, body)}<p class='soft'>Medians; share: of the {share_of(step)} step.</p>"

@@ -1,0 +1,117 @@
+"""The plain and the compiled step as two bars, split into their parts, as SVG. Key function: picture.
+
+Both bars have one scale. A part's forward pass is solid, its backward pass faded; time that no part accounts for is
+an empty frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+
+from lsp_server.formats.step_parts import PartRow, Split, rows
+from lsp_server.formats.step_text import milliseconds
+from lsp_server.formats.view import clean, shorten
+from magpy_core.findings import StepReport
+
+_WIDE, _LEFT, _BAR, _ROW, _TOP = 1100, 190, 28, 60, 22
+_COLOURS = 6
+"""Parts with a colour of their own; the smaller ones share one."""
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What is drawn of one part in one bar."""
+
+    name: str
+    style: str
+    split: Split
+
+    @property
+    def title(self) -> str:
+        return f"{self.name}: {self.split.total_text} ms{self.split.note}"
+
+
+def picture(step: StepReport) -> str:
+    """Nothing if there is nothing to compare: neither parts nor both steps."""
+    styles = _styles(list(rows(step)))
+    bars = [
+        ("plain", step.plain_ms, [_Piece(clean(r.name), styles[n], r.plain) for n, r in enumerate(rows(step))]),
+        ("compiled", step.compiled_ms, [_Piece(clean(r.name), styles[n], r.compiled) for n, r in enumerate(rows(step))]),
+    ]
+    drawn = [(name, whole, [p for p in pieces if p.split.total]) for name, whole, pieces in bars if whole]
+    if len(drawn) < 2 and not any(pieces for *_, pieces in drawn):
+        return ""
+    longest = max(max(whole, sum(p.split.total or 0.0 for p in pieces)) for _, whole, pieces in drawn)
+    scale = (_WIDE - _LEFT - 110) / longest
+    height = len(drawn) * _ROW + 6
+    label = escape("; ".join(_words(*bar) for bar in drawn), quote=True)
+    parts = [f"<svg width='{_WIDE}' height='{height}' viewBox='0 0 {_WIDE} {height}' role='img' aria-label='{label}'>"]
+    for number, (name, whole, pieces) in enumerate(drawn):
+        y = number * _ROW + _TOP
+        parts.append(f"<text x='10' y='{y + 18}'>{name} step</text>")
+        parts += _bar(pieces, whole, y, scale)
+    return f"<div class='scroll'>{''.join(parts)}</svg></div>{_legend(drawn)}"
+
+
+def _styles(parts: list[PartRow]) -> list[str]:
+    """A colour for each part, the same in both bars, the largest regions first."""
+    regions = [n for n, row in enumerate(parts) if row.region]
+    regions.sort(key=lambda n: -max(parts[n].plain.total or 0.0, parts[n].compiled.total or 0.0))
+    own = {n: f"part{place}" for place, n in enumerate(regions[:_COLOURS])}
+    return [own.get(n, "others" if row.region else "rest") for n, row in enumerate(parts)]
+
+
+def _bar(pieces: list[_Piece], whole: float, y: int, scale: float) -> Iterator[str]:
+    x, labelled = float(_LEFT), 0.0
+    for piece in pieces:
+        begin, title = x, escape(piece.title)
+        for milli, style in ((piece.split.forward, "forward"), (piece.split.backward, "backward")):
+            if milli:
+                width = milli * scale
+                yield (
+                    f"<rect class='{piece.style} {style}' x='{x:.1f}' y='{y}' width='{width:.1f}' height='{_BAR}'>"
+                    f"<title>{title}</title></rect>"
+                )
+                x += width
+        shown = f"{piece.split.total_text}"
+        if x - begin > 7 * len(shown) and begin >= labelled:
+            yield f"<text class='small' x='{(begin + x) / 2:.1f}' y='{y - 5}' text-anchor='middle'>{shown}</text>"
+            labelled = x
+    end = _LEFT + whole * scale
+    if end - x > 1:  # medians of parts need not add up to the median of the whole
+        yield (
+            f"<rect class='unassigned' x='{x:.1f}' y='{y}' width='{end - x:.1f}' height='{_BAR}'>"
+            f"<title>no part: {milliseconds((end - x) / scale)} ms</title></rect>"
+        )
+    yield f"<text x='{max(x, end) + 8:.1f}' y='{y + 18}'>{milliseconds(whole)} ms</text>"
+
+
+def _words(name: str, whole: float, pieces: list[_Piece]) -> str:
+    """A bar for those who do not see it."""
+    return ", ".join([f"{name} step {milliseconds(whole)} ms", *(piece.title for piece in pieces)])
+
+
+def _legend(drawn: list[tuple[str, float, list[_Piece]]]) -> str:
+    names: dict[str, list[str]] = {}
+    for _, _, pieces in drawn:
+        for piece in pieces:
+            if piece.name not in names.setdefault(piece.style, []):
+                names[piece.style].append(piece.name)
+    if not names:
+        return ""
+    order = sorted(names, key=lambda style: (style == "rest", style == "others", style))
+    shown = [_key(style, escape(_name(names[style]))) for style in order]
+    if any(piece.split.backward for _, _, pieces in drawn for piece in pieces):
+        shown.append(_key(f"{order[0]} backward", "faded: the backward pass"))
+    return f"<p class='soft'>{' '.join(shown)}</p>"
+
+
+def _name(names: list[str]) -> str:
+    return shorten(names[0], 40) if len(names) == 1 else f"{len(names)} smaller parts"
+
+
+def _key(style: str, words: str) -> str:
+    swatch = f"<svg width='26' height='10'><rect class='{style}' x='12' width='10' height='10'/></svg>"
+    return f"<span class='key'>{swatch}{words}</span>"

@@ -1,0 +1,94 @@
+"""The parts of a training step as rows of figures, for every table and picture of them. Key types: PartRow, Split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lsp_server.formats.step_text import milliseconds
+from magpy_core.findings import StepPart, StepReport
+
+NOT_MEASURED = "-"
+HEAD = ("share %", "plain ms", "forward + backward", "compiled ms", "forward + backward", "speed-up")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Milliseconds of a part in one step, by pass; None when not measured."""
+
+    forward: float | None
+    backward: float | None
+
+    @property
+    def total(self) -> float | None:
+        if self.forward is None and self.backward is None:
+            return None
+        return (self.forward or 0.0) + (self.backward or 0.0)
+
+    @property
+    def total_text(self) -> str:
+        return NOT_MEASURED if self.total is None else milliseconds(self.total)
+
+    @property
+    def passes_text(self) -> str:
+        """``12.1 + 20.4``; a dash for a part without a backward pass of its own."""
+        if not self.forward or not self.backward:
+            return NOT_MEASURED
+        return f"{milliseconds(self.forward)} + {milliseconds(self.backward)}"
+
+    @property
+    def note(self) -> str:
+        """`` (12.1 + 20.4, forward + backward)``, after a total; empty for a part with one pass."""
+        return "" if self.passes_text == NOT_MEASURED else f" ({self.passes_text}, forward + backward)"
+
+
+@dataclass(frozen=True)
+class PartRow:
+    """``share``: percent of the plain step, or of the compiled one if only that was measured."""
+
+    name: str
+    region: str
+    plain: Split
+    compiled: Split
+    share: float | None = None
+
+    @property
+    def speedup(self) -> float | None:
+        """None if the passes that were measured differ, because their sums do not compare then."""
+        plain, compiled = self.plain, self.compiled
+        alike = (plain.forward is None, plain.backward is None) == (compiled.forward is None, compiled.backward is None)
+        return plain.total / compiled.total if alike and plain.total and compiled.total else None
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What a table shows beside the name, in the order of HEAD."""
+        share = NOT_MEASURED if self.share is None else f"{self.share:.1f}"
+        speedup = NOT_MEASURED if self.speedup is None else f"{self.speedup:.2f}x"
+        times = (text for split in (self.plain, self.compiled) for text in (split.total_text, split.passes_text))
+        return (share, *times, speedup)
+
+
+def rows(step: StepReport) -> Iterator[PartRow]:
+    whole = step.plain_ms or step.compiled_ms
+    for part in step.parts:
+        plain, compiled = _splits(part)
+        own = plain.total if step.plain_ms else compiled.total
+        share = 100 * own / whole if own is not None and whole else None
+        yield PartRow(part.name, part.region, plain, compiled, share)
+
+
+def row_of(step: StepReport | None, region: str) -> PartRow | None:
+    """The part of a region (its id)."""
+    return next((row for row in rows(step) if row.region == region), None) if step is not None and region else None
+
+
+def share_of(step: StepReport) -> str:
+    """The step that shares are of."""
+    return "plain" if step.plain_ms else "compiled"
+
+
+def _splits(part: StepPart) -> tuple[Split, Split]:
+    return (
+        Split(part.plain_forward_ms, part.plain_backward_ms),
+        Split(part.compiled_forward_ms, part.compiled_backward_ms),
+    )

@@ -1,0 +1,117 @@
+"""The training step in plain English. Key functions: line, brief.
+
+Imports no rich, because the server words its summaries with it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from magpy_core.findings import Report, StepReport
+
+_SHOWN_S = 0.05  # shorter waits and savings are noise in a run that lasts seconds
+
+
+def line(report: Report) -> str:
+    """``Step: 41.2 ms compiled, 63.0 ms in plain Python (1.53x, ...). Saved ...``; empty for a report without a step."""
+    step = report.step
+    if step is None:
+        return ""
+    if not step.count:
+        return "Step: no step was completed, so nothing was measured."
+    balance = _balance(step)
+    return f"Step: {_times(step, report)}." + (f" {balance[0].upper()}{balance[1:]}." if balance else "")
+
+
+def brief(step: StepReport) -> str:
+    """``step 41.2 ms compiled, 63.0 ms plain (1.53x)``; empty if not measured."""
+    if step.speedup is None or step.compiled_ms is None or step.plain_ms is None:
+        return ""
+    return f"step {milliseconds(step.compiled_ms)} ms compiled, {milliseconds(step.plain_ms)} ms plain ({step.speedup:.2f}x)"
+
+
+def milliseconds(value: float) -> str:
+    """About three digits: ``0.123``, ``1.23``, ``12.3``, ``1,234``."""
+    if value < 1:
+        return f"{value:.3f}"
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:,.0f}"
+
+
+def duration(seconds: float) -> str:
+    """``0.42 s``, ``3.1 s``, ``269 s``, ``18 min 24 s``, ``5 h 50 min``."""
+    if seconds < 600:
+        return f"{seconds:.{2 if seconds < 1 else 1 if seconds < 100 else 0}f} s"
+    if seconds < 3600:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes} min {rest} s"
+    hours, rest = divmod(round(seconds / 60), 60)
+    return f"{hours:,} h {rest} min"
+
+
+def _times(step: StepReport, report: Report) -> str:
+    plain = f"{milliseconds(step.plain_ms)} ms in plain Python" if step.plain_ms is not None else ""
+    if step.compiled_ms is not None and step.speedup is not None:
+        return f"{milliseconds(step.compiled_ms)} ms compiled, {plain}{_verdict(step, step.speedup)}"
+    if not step.compiled:
+        return f"{plain or 'not measured'}; no step ran fully compiled{_reason(report)}"
+    if step.compiled_ms is not None:
+        compiled = f"{milliseconds(step.compiled_ms)} ms compiled"
+        return f"{compiled}; too few plain steps to compare ({step.plain:,} of {step.count:,})"
+    if plain:
+        return f"{plain}; too few compiled steps to compare ({step.compiled:,} of {step.count:,})"
+    ran = f"{step.plain:,} ran as plain Python and {step.compiled:,} compiled"
+    return f"not measured: of {step.count:,} step{'' if step.count == 1 else 's'}, {ran}, which is too few"
+
+
+def _verdict(step: StepReport, speedup: float) -> str:
+    low, high = step.speedup_low, step.speedup_high
+    if low is None or high is None:
+        return f" ({speedup:.2f}x; too few steps for an interval)"
+    interval = f"{speedup:.2f}x, 95 % interval {low:.2f} to {high:.2f}"
+    if high < 1:
+        return f": compiled is slower ({interval})"
+    return f" ({interval})" if low > 1 else f": no measurable difference ({interval})"
+
+
+def _reason(report: Report) -> str:
+    """Why no step ran compiled, as far as the report shows it."""
+    codes = {finding.code for finding in report.findings}
+    if not any(region.captures for region in report.regions):
+        return ": no region was captured, and the findings say why" if report.regions else ": the program has no region"
+    if "MP404" in codes:
+        return ": the program ended before the compiled code was ready (`--compile foreground` waits for it)"
+    return ": the compiled code was slower, so it is not used" if "MP401" in codes else ""
+
+
+def _balance(step: StepReport) -> str:
+    """``saved 41 s: 269 s instead of 310 s for 4,200 steps; waited ...; compiling took ...; broke even at step 210``."""
+    parts = []
+    if step.saved_s is not None:
+        parts.append(_saved(step, step.saved_s))
+    if step.wait_s >= _SHOWN_S:
+        parts.append(f"waited {duration(step.wait_s)} for recordings and compiled code")
+    if step.compile_s >= _SHOWN_S:
+        parts.append(f"compiling took {duration(step.compile_s)} in the background")
+    if step.break_even is not None:
+        parts.append(f"broke even at step {step.break_even:,}")
+    elif step.saved_s is not None and step.saved_s <= -_SHOWN_S:
+        parts.append(_outlook(step, -step.saved_s))
+    return "; ".join(filter(None, parts))
+
+
+def _saved(step: StepReport, saved: float) -> str:
+    if abs(saved) < _SHOWN_S:
+        return "neither saved nor lost time so far"
+    plain = step.seconds + saved
+    steps = f"{step.count:,} step{'' if step.count == 1 else 's'}"
+    instead = f": {duration(step.seconds)} instead of {duration(plain)} for {steps}" if plain > 0 else ""
+    return f"{'saved' if saved > 0 else 'lost'} {duration(abs(saved))}{instead}"
+
+
+def _outlook(step: StepReport, lost: float) -> str:
+    """When the loss is made up for, if compiled steps are certainly faster."""
+    if step.plain_ms is None or step.compiled_ms is None or (step.speedup_low or 0) <= 1:
+        return "it has not broken even"
+    more = math.ceil(lost * 1e3 / (step.plain_ms - step.compiled_ms))
+    more = int(float(f"{more:.2g}"))  # the estimate is no better than that
+    return f"it has not broken even yet, which takes about {more:,} more compiled step{'' if more == 1 else 's'}"
