@@ -12,7 +12,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from magpy_core._compat.torch.surroundings import at_end_of_backward
+from magpy_core._compat.torch.surroundings import at_end_of_backward, backward_pass
 from magpy_core.regions.intervals import speedup_interval
 from magpy_core.regions.results import on_backward
 
@@ -79,6 +79,8 @@ class BackwardClock:
         self._current = None  # of a pass that raised
 
     def _enter(self, passes: Passes) -> None:
+        if backward_pass()[0] == -1:
+            return  # called by hand
         now = perf_counter()
         if self._current is None:
             at_end_of_backward(self._leave)
