@@ -22,7 +22,8 @@ from magpy_core.opgraph.values import tensors_in
 from magpy_core.recording.call_stack import TensorLength
 from magpy_core.recording.journal import FAILED, Journal
 from magpy_core.recording.ledger import Ledger
-from magpy_core.refgraph.source import Source, SourceTable
+from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source_table import SourceTable
 
 if TYPE_CHECKING:
     from magpy_core.recording.groups import Access, Basics, Calls, Facts

@@ -12,17 +12,17 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import Finding, Location, Severity, Value
-from magpy_core.guards.explain import Failure
 from magpy_core.guards.kinds import TRUTH
 from magpy_core.monitor.positions import is_user_file, site_location
 from magpy_core.opgraph.functions import reads_value
 from magpy_core.recording.places import Place
+from magpy_core.refgraph.failure import Failure
 from magpy_core.refgraph.source import Source
+from magpy_core.regions.view import RegionView
 from magpy_core.replay.ir import Outside
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
-    from magpy_core.regions.region import Region
 
 _EFFECT_CODES = {
     "set_attr": "MP301", "del_attr": "MP301", "set_slot": "MP301", "del_slot": "MP301", "set_field": "MP301",
@@ -48,13 +48,13 @@ _CHANGED_HINT = (
 )
 
 
-def capture_findings(region: Region, capture: Capture) -> list[Finding]:
+def capture_findings(region: RegionView, capture: Capture) -> list[Finding]:
     """Guards at the user's lines, and every side effect (one finding per line and kind)."""
     found = [*_guard_findings(region, capture), *_effect_findings(region, capture)]
     return found + capture.trace.places.hidden_findings(region.id)
 
 
-def _guard_findings(region: Region, capture: Capture) -> Iterator[Finding]:
+def _guard_findings(region: RegionView, capture: Capture) -> Iterator[Finding]:
     for read in capture.refgraph.reads:
         place = user_site([read.site]) if read.kind.reported else None
         hooks = read.kind is TRUTH and read.source.describe().endswith("_hooks")
@@ -64,7 +64,7 @@ def _guard_findings(region: Region, capture: Capture) -> Iterator[Finding]:
             yield Finding("MP204", text, place, region=region.id, values=(Value(name, value),))
 
 
-def _effect_findings(region: Region, capture: Capture) -> Iterator[Finding]:
+def _effect_findings(region: RegionView, capture: Capture) -> Iterator[Finding]:
     places = capture.trace.places
     effects: dict[tuple[str, Location], tuple[list[str], tuple[Location, ...]]] = {}
     appended: set[tuple[str, Location]] = set()
@@ -112,7 +112,7 @@ def _effect_message(code: str, names: list[str]) -> str:
     return f"{what} {are} {verb} by the region; replay repeats it."
 
 
-def recompile_finding(region: Region, failure: Failure, learned: bool, recordings: int, more: int = 0) -> Finding:
+def recompile_finding(region: RegionView, failure: Failure, learned: bool, recordings: int, more: int = 0) -> Finding:
     """Why a region is captured again."""
     place = failure.location
     path: tuple[Location, ...] = ()
@@ -171,7 +171,7 @@ def _recompile_hint(failure: Failure) -> str:
 _OPTIMIZERS = os.path.join("torch", "optim") + os.sep
 
 
-def host_reads(region: Region) -> int:
+def host_reads(region: RegionView) -> int:
     """How many tensor values Python waits for in one call: the most of any capture, or without captures the number of such
     findings. torch's own optimizers read step counts that they keep on the host: no wait, so not counted."""
     if not region.captures:
@@ -198,7 +198,7 @@ _GUARD_SECONDS = 50e-6
 _LONG_COMPILE_SECONDS = 1.0
 
 
-def performance_findings(region: Region, steps: int) -> list[Finding]:
+def performance_findings(region: RegionView, steps: int) -> list[Finding]:
     """What the side-by-side timings of a region's steady calls show; nothing where there are too few."""
     times = region.times
     if unready := [capture for capture in region.captures if capture.is_compiling]:
@@ -247,7 +247,7 @@ def performance_findings(region: Region, steps: int) -> list[Finding]:
     return out
 
 
-def _still_compiling(region: Region, captures: Sequence[Capture]) -> Finding:
+def _still_compiling(region: RegionView, captures: Sequence[Capture]) -> Finding:
     plain = sum(capture.plain_calls for capture in captures)
     text = f"{region.name} was still being compiled when the program ended: {plain} calls ran as plain Python meanwhile."
     hint = "A program that runs for longer gets the compiled code; `--compile foreground` waits for it."

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from magpy_core.regions.costs import Costs, timed
 from magpy_core.regions.intervals import speedup_interval
+from magpy_core.regions.options import Options
 from magpy_core.regions.twice import has_history
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
-    from magpy_core.regions.region import Region
 
 _STEADY = range(4, 25)  # calls after a capture that alternate between compiled and plain Python
 _BETWEEN_GRAPHS = range(25, 32)  # the calls after those, in which the cuts are timed
+
+
+class Timed(Protocol):
+    """A region, as its times see it: how it can be called, and what a call has changed."""
+
+    target: Callable[..., Any]
+    options: Options
+    captures: list[Capture]
+    hits: int
+    recordings: int
+    disabled: str
+
+    def dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+    def fitting(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None: ...
+    def retire(self) -> None: ...
 
 
 class RegionTimes:
@@ -32,7 +47,7 @@ class RegionTimes:
         self.retired: list[Capture] = []
         self.costs = Costs()
 
-    def call(self, region: Region, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, region: Timed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call ``region``. The two kinds of steady calls alternate, so that they are timed side by side."""
         hits, recordings = region.hits, region.recordings
         compiles = region.options.mode == "compiled"

@@ -24,8 +24,8 @@ from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, cell_value, custom_dict, instance_dict, slot_value, swap_entry
-from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.node import Node
 
 WRAPPERS = (property, functools.cached_property, staticmethod, classmethod, LRU_CACHE)
 """Objects around functions that a program may give attributes, or another ``__doc__``."""

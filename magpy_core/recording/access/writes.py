@@ -18,8 +18,8 @@ from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, custom_dict, instance_dict
-from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.snapshot import Snapshot
 from magpy_core.replay.ir import MadeInside
 

@@ -12,8 +12,8 @@ from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import hashing, kinds, natives
 from magpy_core.refgraph.fields import ABSENT
-from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.source import Source
 
 _HELD = kinds.CONTAINERS - {kinds.DICT}

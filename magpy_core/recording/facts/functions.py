@@ -13,8 +13,8 @@ from magpy_core.knowledge.policy import module_of
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict
-from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.node import Node
 
 _FUNCTION_TEXTS = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 _FUNCTION_PARTS = frozenset({"__defaults__", "__code__"})

@@ -18,8 +18,8 @@ from magpy_core.guards import kinds as guard
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import hashing, kinds
 from magpy_core.refgraph.fields import instance_dict, swap_entry
-from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.source import Source
 
 

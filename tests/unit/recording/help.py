@@ -29,7 +29,7 @@ from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Learned, Ledger
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.pauses import Pauses
-from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.source import Source
 
 _T = TypeVar("_T")
