@@ -11,7 +11,7 @@ import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import hashing, kinds, lookup, natives
 from magpy_core.refgraph.fields import ABSENT
@@ -20,7 +20,7 @@ from magpy_core.refgraph.node import Node
 
 
 @dataclass(eq=False)
-class Items(Tracker):
+class Items(AccessTracker):
     """Handlers of item reads."""
 
     def item_read(self, site: Any, obj: Any, key: Any) -> None:
@@ -31,7 +31,7 @@ class Items(Tracker):
         if is_a(obj, torch.Tensor):
             return
         self.basics.numbers.escape_all(site, key)
-        if self.basics.arrays.memory_read(site, obj):
+        if self.facts.arrays.memory_read(site, obj):
             return
         for part in (key.start, key.stop, key.step) if type(key) is slice else (key,):
             if kinds.kind_of(part) == kinds.OBJECT:

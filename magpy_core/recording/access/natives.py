@@ -17,8 +17,8 @@ import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
+from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.printing import printable
-from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import custom_dict, instance_dict, slot_names
 from magpy_core.refgraph.kinds import is_a
@@ -28,7 +28,7 @@ _STATE_HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs_ex_
 
 
 @dataclass(eq=False)
-class Natives(Tracker):
+class Natives(AccessTracker):
     """Attribute reads by native code, taken for the reads they come to."""
 
     def state_read(self, obj: Any, site: Any) -> None:

@@ -18,9 +18,9 @@ from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.callables import LRU_CACHE
+from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.callees import DESCRIPTOR, GETTERS
-from magpy_core.recording.facts.values import Slot
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.facts.slot import Slot
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, cell_value, custom_dict, instance_dict, slot_value, swap_entry
@@ -38,7 +38,7 @@ _POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # 
 
 
 @dataclass(eq=False)
-class Reads(Tracker):
+class Reads(AccessTracker):
     """Handlers of attribute and cell reads."""
 
     def raw_attr(self, obj: Any, name: str, site: Any) -> None:
@@ -98,7 +98,7 @@ class Reads(Tracker):
     def attr(self, obj: Any, name: str, site: Any) -> None:
         """``obj.name`` is about to be read."""
         tp = type(obj)
-        if tp.__module__ == "numpy" and kinds.holds_memory(tp) and self.basics.arrays.memory_read(site, obj):
+        if tp.__module__ == "numpy" and kinds.holds_memory(tp) and self.facts.arrays.memory_read(site, obj):
             return
         if tp in weakref.ProxyTypes or is_a(obj, torch.futures.Future):
             self.journal.refuse("MP111", f"{HERE} reads {a_type(obj)}, whose state other code can change.", site=site)
@@ -152,7 +152,7 @@ class Reads(Tracker):
     def read_internal_attr(self, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
         """An internal object: only what its class holds comes from outside."""
         if is_a(obj, BaseException):
-            self.facts.texts.names_in_error(obj)
+            self.access.texts.names_in_error(obj)
         if found.where == "class":
             self.facts.classes.class_value(found.owner, name, found.value, site)
 

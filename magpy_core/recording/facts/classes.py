@@ -13,7 +13,7 @@ from magpy_core._compat.cpython.layout import bound_object
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.policy import module_of
 from magpy_core.recording.callees import BUILTIN_FUNCTION
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.facts.ports import FactTracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import class_lookup
@@ -39,7 +39,7 @@ def _belongs_elsewhere(raw: Any) -> bool:
 
 
 @dataclass(eq=False)
-class Classes(Tracker):
+class Classes(FactTracker):
     """Guards class lookups, special methods and metaclasses."""
 
     _shapes: set[type] = field(default_factory=set, init=False)

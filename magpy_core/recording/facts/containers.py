@@ -8,7 +8,7 @@ from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.facts.ports import FactTracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import hashing, kinds, natives
 from magpy_core.refgraph.fields import ABSENT
@@ -33,7 +33,7 @@ class VaryingLength:
 
 
 @dataclass(eq=False)
-class Contents(Tracker):
+class Contents(FactTracker):
     """Guards the content of dicts, sets, lists, tuples and deques."""
 
     # whether a dict or a set may be looked into again, by id of its node

@@ -10,7 +10,7 @@ from typing import Any
 from magpy_core.findings import Unsupported
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.policy import module_of
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.facts.ports import FactTracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict
 from magpy_core.refgraph.kinds import is_a
@@ -23,7 +23,7 @@ _HIDDEN_PARTS = frozenset({"__closure__", "__globals__", "__dict__", "__builtins
 
 
 @dataclass(eq=False)
-class Functions(Tracker):
+class Functions(FactTracker):
     """Guards functions that are called or looked into."""
 
     _guarded: set[int] = field(default_factory=set, init=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.facts.ports import FactTracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.node import Node
@@ -14,7 +14,7 @@ from magpy_core.refgraph.source import Source
 
 
 @dataclass(eq=False)
-class Roots(Tracker):
+class Roots(FactTracker):
     """Nodes by identity."""
 
     def const_root(self, obj: Any, label: str | None = None) -> Node:

@@ -14,7 +14,7 @@ import types
 from dataclasses import dataclass
 from typing import Any
 
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.facts.ports import FactTracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import ABSENT, cell_value
 from magpy_core.refgraph.kinds import is_a
@@ -42,7 +42,7 @@ def _methods(first: Any, code: types.CodeType) -> list[types.FunctionType]:
 
 
 @dataclass(eq=False)
-class Unseen(Tracker):
+class Unseen(FactTracker):
     """Finds the functions of unannounced frames, and guards them."""
 
     def called(self, frame: Any) -> None:
