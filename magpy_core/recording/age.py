@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from magpy_core.findings import Unsupported, Value
@@ -13,7 +13,6 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.replay.ir import MadeInside
 
 
-@dataclass(eq=False)
 class Age(BasicTracker):
     """Objects without a source are assumed internal; the garbage collector's youngest generation decides at exit."""
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import dataclass_transform
 
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Ledger
 
 
-@dataclass(eq=False)
-class BasicTracker:
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+class _Dataclass:
+    """Makes a dataclass of each class below it."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(eq=False)(cls)
+
+
+class BasicTracker(_Dataclass):
     """One part of a recording. It owns its fields; what a capture is made of goes to the ledger, refusals to the journal."""
 
     ledger: Ledger

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from magpy_core.findings import Severity, Value
@@ -15,7 +15,6 @@ from magpy_core.recording.ledger import Decision
 from magpy_core.refgraph.kinds import is_a
 
 
-@dataclass(eq=False)
 class Decisions(BasicTracker):
     """Each decision cuts the graph, runs ahead of it as a condition, or is checked after it."""
 

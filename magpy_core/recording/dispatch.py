@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import types
 import weakref
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -37,7 +36,6 @@ FAST_PATHS = frozenset(
 """These check whether a mode watches their operations, and compute differently if so: our own mode must not count."""
 
 
-@dataclass(eq=False)
 class Dispatch(Tracker):
     """Handler of calls and their results."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.findings import Unsupported
@@ -18,7 +17,6 @@ from magpy_core.replay.ir import Const, Plan
 from magpy_core.replay.plan import Planner
 
 
-@dataclass(eq=False)
 class Exit(Tracker):
     """Makes the plan."""
 

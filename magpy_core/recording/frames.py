@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from magpy_core.knowledge.modules import Verdict
@@ -37,7 +37,6 @@ def _codes(module: Any) -> dict[types.CodeType, Callable[..., bool]]:
 _KNOWN = {module: _codes(module) for module in (modules, imports, output, modes, one_node, random_state, scripts)}
 
 
-@dataclass(eq=False)
 class Frames(Tracker):
     """Decides for each frame that starts."""
 

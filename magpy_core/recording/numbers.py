@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import collections
 import types
-from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.findings import HERE
@@ -27,7 +26,6 @@ def _store(held: Any, key: Any, old: int, new: int) -> None:
         (dict if is_a(held, dict) else list).__setitem__(held, key, new)
 
 
-@dataclass(eq=False)
 class Numbers(BasicTracker):
     """What becomes of numbers that vary from call to call."""
 

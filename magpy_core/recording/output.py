@@ -15,7 +15,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from magpy_core.guards import kinds as guard
@@ -70,7 +70,6 @@ def _raises(text: str, category: type, frame: types.FrameType) -> bool:
 _LOG: types.CodeType = logging.Logger._log.__code__
 
 
-@dataclass(eq=False)
 class OutputCalls(Tracker):
     """Handlers of the frames of ``logging`` and of ``warnings.warn``."""
 

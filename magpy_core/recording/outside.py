@@ -9,7 +9,7 @@ import contextvars
 import copy
 import random
 import types
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -35,7 +35,6 @@ _OF_LOCKS = frozenset({
 })  # fmt: skip
 
 
-@dataclass(eq=False)
 class Outside(Tracker):
     """Calls whose results don't follow from their arguments."""
 

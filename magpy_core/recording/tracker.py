@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from magpy_core.recording.access.group import Access
 from magpy_core.recording.basic_tracker import BasicTracker
 from magpy_core.recording.basics import Basics
 from magpy_core.recording.facts.group import Facts
 
 
-@dataclass(eq=False)
 class Tracker(BasicTracker):
     """It reaches the trackers below it by their groups, which are filled once all are made, or by fields of its own."""
 

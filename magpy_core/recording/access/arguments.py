@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import types
-from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.findings import HERE
@@ -19,7 +18,6 @@ from magpy_core.refgraph.fields import instance_dict
 from magpy_core.refgraph.kinds import is_a
 
 
-@dataclass(eq=False)
 class Arguments(AccessTracker):
     """Guards what native code may read of its arguments."""
 

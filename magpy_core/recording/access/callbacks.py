@@ -10,7 +10,7 @@ import gc
 import itertools
 import types
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -57,7 +57,6 @@ def _behind(iterator: Any) -> Iterator[Any]:
             todo.append(value.__self__)
 
 
-@dataclass(eq=False)
 class Callbacks(AccessTracker):
     """Calls by native code, taken for the calls they come to."""
 

@@ -6,7 +6,6 @@ Key type: Flow.
 from __future__ import annotations
 
 import dis
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -35,7 +34,6 @@ def _consumer() -> str:
     return dis.opname[caller.f_code.co_code[caller.f_lasti]] if caller is not None and caller.f_lasti >= 0 else ""
 
 
-@dataclass(eq=False)
 class Flow(AccessTracker):
     """Handlers of what passes values on."""
 

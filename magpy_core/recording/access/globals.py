@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import types
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from magpy_core.guards import kinds as guard
@@ -17,7 +17,6 @@ from magpy_core.refgraph.kinds import is_a
 _BUILTINS = vars(builtins)
 
 
-@dataclass(eq=False)
 class Globals(AccessTracker):
     """Handlers of globals."""
 

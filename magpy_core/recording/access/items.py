@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import weakref
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,7 +18,6 @@ from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.node import Node
 
 
-@dataclass(eq=False)
 class Items(AccessTracker):
     """Handlers of item reads."""
 

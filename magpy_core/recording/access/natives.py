@@ -10,7 +10,6 @@ import functools
 import operator
 import re
 import types
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,7 +26,6 @@ _DEEP_FIELD = re.compile(r"\{[^{}:!]*[.[]")  # of a format string: a field by it
 _STATE_HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__")
 
 
-@dataclass(eq=False)
 class Natives(AccessTracker):
     """Attribute reads by native code, taken for the reads they come to."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import types
 import weakref
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,7 +25,6 @@ def _arithmetic(site: Any) -> Any:
     return BINARY.get((site.name or "").removesuffix("="))
 
 
-@dataclass(eq=False)
 class Operators(AccessTracker):
     """Handlers of operators."""
 

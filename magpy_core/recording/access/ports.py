@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from magpy_core.recording.basic_tracker import BasicTracker
@@ -100,7 +99,6 @@ class CallGroup:
     container_calls: ContainerCalls
 
 
-@dataclass(eq=False)
 class AccessTracker(BasicTracker):
     """One that guards what is read, and notes what is written."""
 

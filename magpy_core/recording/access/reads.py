@@ -8,7 +8,6 @@ import functools
 import threading
 import types
 import weakref
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -37,7 +36,6 @@ _TUPLE_FIELD = type(collections.namedtuple("_OfOne", "field").field)  # type: ig
 _POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # of NumPy arrays
 
 
-@dataclass(eq=False)
 class Reads(AccessTracker):
     """Handlers of attribute and cell reads."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import collections
 import sys
 import types
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -29,7 +28,6 @@ def numpy_print_options() -> str:
     return repr(sys.modules["numpy"].get_printoptions())
 
 
-@dataclass(eq=False)
 class Texts(AccessTracker):
     """Guards what `str`, `repr` and formatting read."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import types
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -24,7 +24,6 @@ from magpy_core.refgraph.snapshot import Snapshot
 from magpy_core.replay.ir import MadeInside
 
 
-@dataclass(eq=False)
 class Writes(AccessTracker):
     """Handlers of writes and deletions."""
 

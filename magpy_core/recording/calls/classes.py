@@ -6,7 +6,6 @@ import functools
 import random
 import threading
 import types
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,7 +25,6 @@ from magpy_core.refgraph.kinds import is_a
 _TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and the like
 
 
-@dataclass(eq=False)
 class ClassCalls(Tracker):
     """Calls of classes."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextvars
 import re
 import types
-from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.knowledge import policy
@@ -19,7 +18,6 @@ from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 
 
-@dataclass(eq=False)
 class MethodCalls(Tracker):
     """Calls of methods written in C."""
 

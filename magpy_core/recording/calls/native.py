@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,7 +22,6 @@ from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 
 
-@dataclass(eq=False)
 class NativeCalls(Tracker):
     """Calls of native functions."""
 

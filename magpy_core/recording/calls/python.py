@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import types
 import typing
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,7 +22,6 @@ from magpy_core.refgraph.kinds import is_a
 TENSOR_COPIES = frozenset({torch.Tensor.__deepcopy__, torch.nn.Parameter.__deepcopy__})
 
 
-@dataclass(eq=False)
 class PythonCalls(Tracker):
     """Calls of Python functions."""
 

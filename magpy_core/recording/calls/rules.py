@@ -14,7 +14,6 @@ import gc
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -81,7 +80,6 @@ def rule(*callables: Any) -> Callable[[Rule], Rule]:
     return register
 
 
-@dataclass(eq=False)
 class Rules(Tracker):
     """One method for each builtin, or for a few alike; `rule` registers it."""
 

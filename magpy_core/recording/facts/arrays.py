@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextvars
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from magpy_core.findings import HERE
@@ -34,7 +34,6 @@ def numpy_errors() -> str:
     return repr(sys.modules["numpy"].geterr())
 
 
-@dataclass(eq=False)
 class Arrays(FactTracker):
     """Which memory may be used."""
 

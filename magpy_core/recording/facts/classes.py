@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -38,7 +38,6 @@ def _belongs_elsewhere(raw: Any) -> bool:
     return is_a(raw, (functools.partial, types.MethodType))
 
 
-@dataclass(eq=False)
 class Classes(FactTracker):
     """Guards class lookups, special methods and metaclasses."""
 

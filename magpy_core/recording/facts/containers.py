@@ -32,7 +32,6 @@ class VaryingLength:
     grown: int
 
 
-@dataclass(eq=False)
 class Contents(FactTracker):
     """Guards the content of dicts, sets, lists, tuples and deques."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from magpy_core.findings import Unsupported
@@ -22,7 +22,6 @@ _FUNCTION_TABLES = frozenset({"__kwdefaults__", "__annotations__"})
 _HIDDEN_PARTS = frozenset({"__closure__", "__globals__", "__dict__", "__builtins__"})
 
 
-@dataclass(eq=False)
 class Functions(FactTracker):
     """Guards functions that are called or looked into."""
 

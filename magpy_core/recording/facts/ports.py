@@ -6,7 +6,6 @@ Key type: FactTracker.
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from magpy_core.recording.basic_tracker import BasicTracker
@@ -59,7 +58,6 @@ class FactGroup:
     settings: Settings
 
 
-@dataclass(eq=False)
 class FactTracker(BasicTracker):
     """One that guards facts."""
 

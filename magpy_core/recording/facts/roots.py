@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.guards import kinds as guard
@@ -13,7 +12,6 @@ from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.source import Source
 
 
-@dataclass(eq=False)
 class Roots(FactTracker):
     """Nodes by identity."""
 

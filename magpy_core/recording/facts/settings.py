@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -13,7 +13,6 @@ from magpy_core.recording.facts.ports import FactTracker
 _PLAIN_STATE = (bool, int, float, str, type(None), torch.dtype)
 
 
-@dataclass(eq=False)
 class Settings(FactTracker):
     """Guards settings by their values."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 import inspect
 import types
-from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.recording.facts.ports import FactTracker
@@ -41,7 +40,6 @@ def _methods(first: Any, code: types.CodeType) -> list[types.FunctionType]:
     return [fn for fn in functions if type(fn) is types.FunctionType and fn.__code__ is code]
 
 
-@dataclass(eq=False)
 class Unseen(FactTracker):
     """Finds the functions of unannounced frames, and guards them."""
 

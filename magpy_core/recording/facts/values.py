@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import types
 import weakref
-from dataclasses import dataclass
 from typing import Any
 
 from magpy_core._compat.cpython.layout import native_state
@@ -29,7 +28,6 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-@dataclass(eq=False)
 class Values(FactTracker):
     """Guards values by what they are."""
 

@@ -5,7 +5,6 @@ Key type: Caches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,7 +26,6 @@ def _is_plain(value: Any) -> bool:
     return kinds.kind_of(value) == kinds.SCALAR
 
 
-@dataclass(eq=False)
 class Caches(Tracker):
     """Calls of cached functions."""
 

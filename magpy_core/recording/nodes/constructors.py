@@ -5,7 +5,6 @@ Key type: Constructors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,7 +26,6 @@ def _plain_numbers(data: Any) -> bool:
     return all(type(v) in (int, float, bool) or (type(v) in (list, tuple) and _plain_numbers(v)) for v in data)
 
 
-@dataclass(eq=False)
 class Constructors(Tracker):
     """``torch.Tensor(...)``, ``Variable``, ``from_numpy``."""
 

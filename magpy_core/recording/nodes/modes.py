@@ -6,7 +6,7 @@ Key type: Modes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -22,7 +22,6 @@ from magpy_core.recording.tracker import Tracker
 _STATE_CHANGERS = state_changers()
 
 
-@dataclass(eq=False)
 class Modes(Tracker):
     """Handlers of torch's context managers."""
 

@@ -68,7 +68,6 @@ def applier(cls: Any) -> Callable[..., Any]:
     return apply
 
 
-@dataclass(eq=False)
 class OneNode(Tracker):
     """Begins and ends such calls."""
 

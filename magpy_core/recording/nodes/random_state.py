@@ -6,7 +6,6 @@ import inspect
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,7 +19,6 @@ from magpy_core.refgraph.kinds import is_a
 _CHECKPOINT_FILE = torch.utils.checkpoint.__file__
 
 
-@dataclass(eq=False)
 class RandomState(Tracker):
     """Calls of ``torch.random``."""
 
