@@ -57,26 +57,38 @@ class Trackers:
 
 _HINTS = get_type_hints(Trackers)
 _GROUPS: dict[str, type] = {name: _HINTS[name] for name in ("basics", "facts", "access", "nodes", "calls")}
-_MEMBERS: dict[str, dict[str, type]] = {name: get_type_hints(group) for name, group in _GROUPS.items()}
-_KINDS: dict[str, tuple[type, tuple[str, ...]]] = {  # the class of each, and what its constructor names
-    name: (cls, tuple(inspect.signature(cls).parameters))
-    for kinds in (*_MEMBERS.values(), _HINTS)
-    for name, cls in kinds.items()
+_GROUP_OF = {name: group for group, cls in _GROUPS.items() for name in get_type_hints(cls)}
+_CLASSES = {name: cls for group in _GROUPS.values() for name, cls in get_type_hints(group).items()} | {
+    name: cls for name, cls in _HINTS.items() if name not in _GROUPS
 }
+
+
+def _in_order() -> list[tuple[str, type, tuple[str, ...]]]:
+    """Each tracker after those that its constructor names: its own name, its class, and what the constructor names."""
+    order: dict[str, tuple[str, type, tuple[str, ...]]] = {}
+
+    def visit(name: str) -> None:
+        cls = _CLASSES[name]
+        needed = tuple(inspect.signature(cls).parameters)
+        for other in needed:
+            if other in _CLASSES and other not in order:
+                visit(other)
+        order[name] = (name, cls, needed)
+
+    for name in _CLASSES:
+        visit(name)
+    return list(order.values())
+
+
+_ORDER = _in_order()
 
 
 def build(ledger: Ledger, journal: Journal) -> Trackers:
     """The trackers of a recording. Each is given what its constructor names, groups while they are still empty."""
     made: dict[str, Any] = {"ledger": ledger, "journal": journal, "refgraph": ledger.refgraph}
     made |= {name: group() for name, group in _GROUPS.items()}
-    for group, members in _MEMBERS.items():
-        for name in members:
-            setattr(made[group], name, _part(name, made))
-    return Trackers(**{name: _part(name, made) for name in _HINTS})
-
-
-def _part(name: str, made: dict[str, Any]) -> Any:
-    if name not in made:
-        cls, needed = _KINDS[name]
-        made[name] = cls(*[_part(other, made) for other in needed])
-    return made[name]
+    for name, cls, needed in _ORDER:
+        made[name] = cls(*[made[other] for other in needed])
+        if name in _GROUP_OF:
+            setattr(made[_GROUP_OF[name]], name, made[name])
+    return Trackers(*[made[name] for name in _HINTS])
