@@ -57,25 +57,23 @@ class Trackers:
 
 _HINTS = get_type_hints(Trackers)
 _GROUPS: dict[str, type] = {name: _HINTS[name] for name in ("basics", "facts", "access", "nodes", "calls")}
-_GROUP_OF = {name: group for group, cls in _GROUPS.items() for name in get_type_hints(cls)}
-_CLASSES = {name: cls for group in _GROUPS.values() for name, cls in get_type_hints(group).items()} | {
-    name: cls for name, cls in _HINTS.items() if name not in _GROUPS
-}
 
 
-def _in_order() -> list[tuple[str, type, tuple[str, ...]]]:
-    """Each tracker after those that its constructor names: its own name, its class, and what the constructor names."""
-    order: dict[str, tuple[str, type, tuple[str, ...]]] = {}
+def _in_order() -> list[tuple[str, type, tuple[str, ...], str | None]]:
+    """Each tracker after those that its constructor names: its name, its class, what the constructor names, its group."""
+    group_of = {name: group for group, cls in _GROUPS.items() for name in get_type_hints(cls)}
+    classes = {name: cls for group in _GROUPS.values() for name, cls in get_type_hints(group).items()}
+    classes |= {name: cls for name, cls in _HINTS.items() if name not in _GROUPS}
+    order: dict[str, tuple[str, type, tuple[str, ...], str | None]] = {}
 
     def visit(name: str) -> None:
-        cls = _CLASSES[name]
-        needed = tuple(inspect.signature(cls).parameters)
+        needed = tuple(inspect.signature(classes[name]).parameters)
         for other in needed:
-            if other in _CLASSES and other not in order:
+            if other in classes and other not in order:
                 visit(other)
-        order[name] = (name, cls, needed)
+        order[name] = (name, classes[name], needed, group_of.get(name))
 
-    for name in _CLASSES:
+    for name in classes:
         visit(name)
     return list(order.values())
 
@@ -87,8 +85,8 @@ def build(ledger: Ledger, journal: Journal) -> Trackers:
     """The trackers of a recording. Each is given what its constructor names, groups while they are still empty."""
     made: dict[str, Any] = {"ledger": ledger, "journal": journal, "refgraph": ledger.refgraph}
     made |= {name: group() for name, group in _GROUPS.items()}
-    for name, cls, needed in _ORDER:
+    for name, cls, needed, group in _ORDER:
         made[name] = cls(*[made[other] for other in needed])
-        if name in _GROUP_OF:
-            setattr(made[_GROUP_OF[name]], name, made[name])
+        if group is not None:
+            setattr(made[group], name, made[name])
     return Trackers(*[made[name] for name in _HINTS])
