@@ -6,16 +6,14 @@ import os
 import shutil
 import tempfile
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from lsprotocol import types
 
-from lsp_server.features.documents import key_of, path_of
+from lsp_server.features.diagnostics import Board
+from lsp_server.features.documents import Documents, key_of, path_of
 from lsp_server.features.notebooks import SUFFIX, Cell, Notebook, read_cells
 from lsp_server.server.targets import Target
-
-if TYPE_CHECKING:
-    from lsp_server.server.app import MagpyServer
 
 SYNC = types.NotebookDocumentSyncOptions(
     notebook_selector=[
@@ -27,10 +25,23 @@ SYNC = types.NotebookDocumentSyncOptions(
 )
 
 
+class Files(Protocol):
+    """The server, as far as it holds files and their findings."""
+
+    documents: Documents
+    board: Board
+
+    @property
+    def encoding(self) -> str: ...
+    def folder_of(self, path: str) -> str: ...
+    def changed(self, keys: set[str]) -> None: ...
+    def text_changed(self) -> None: ...
+
+
 class Notebooks:
     """Open notebooks by URI, with the URIs of their code cells in order, and notebooks that ran, by script."""
 
-    def __init__(self, server: MagpyServer) -> None:
+    def __init__(self, server: Files) -> None:
         self._server = server
         self._open: dict[str, list[types.NotebookCell]] = {}
         self._folder = ""

@@ -9,21 +9,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import Any, Protocol
 
 from lsp_server.features.documents import key_of, path_of
-from lsp_server.server.runs import Run, Untrusted
-
-if TYPE_CHECKING:
-    from lsp_server.server.app import MagpyServer
+from lsp_server.features.settings import Settings
+from lsp_server.server.runs import Run, RunManager, Untrusted
 
 log = logging.getLogger(__name__)
+
+
+class Runner(Protocol):
+    """The server, as far as it runs programs."""
+
+    runs: RunManager
+
+    @property
+    def handles_status(self) -> bool: ...
+    async def settings_for(self, uri: str) -> Settings: ...
+    def show_progress(self, run: Run) -> None: ...
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
 
 
 class RunOnSave:
     """One timer per entrypoint: the last of several saves in a row starts the run."""
 
-    def __init__(self, server: MagpyServer) -> None:
+    def __init__(self, server: Runner) -> None:
         self._server = server
         self._waiting: dict[str, asyncio.TimerHandle] = {}
 

@@ -11,17 +11,15 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from magpy_core._compat.cpython import dict_tags
 from magpy_core._compat.cpython.dict_tags import Unwatchable, Watch, supported
 from magpy_core._compat.torch.tensor_guards import mode_depth
+from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.outcome import MISS
 from magpy_core.guards.first_level import CHANGED, FirstLevel
-
-if TYPE_CHECKING:
-    from magpy_core.capture.build import Capture
-    from magpy_core.capture.code import CodeWriter
+from magpy_core.recording.trace import Trace
 
 _SERVED = 16  # calls after which a fast guard has paid for itself
 _LONGEST = 1024  # calls to wait at most before the next attempt
@@ -32,12 +30,26 @@ def _nothing() -> None:
     """In the place of a weak reference to what is not there."""
 
 
+class Guarded(Protocol):
+    """The capture that has a fast guard, which takes the place of its ``run`` and ``matches``."""
+
+    trace: Trace
+    title: str
+    namespace: dict[str, Any]
+    hits: int
+    run: Callable[[Any, Any], Any]
+    matches: Callable[[Any, Any], bool]
+
+    @property
+    def is_ready(self) -> bool: ...
+
+
 class FastGuard:
     """The fast guard of one capture. Holds no reference to the capture, nor to what the user's objects hold."""
 
-    def __init__(self, capture: Capture, write: Callable[[FirstLevel], CodeWriter], *, may_specialise: bool) -> None:
+    def __init__(self, capture: Guarded, write: Callable[[FirstLevel], CodeWriter], *, may_specialise: bool) -> None:
         self._write, self._may_specialise = write, may_specialise
-        self._capture: Callable[[], Capture | None] = weakref.ref(capture)
+        self._capture: Callable[[], Guarded | None] = weakref.ref(capture)
         self._reads = capture.trace.refgraph.reads
         self._full, self._matches = capture.run, capture.matches
         self._volatile: frozenset[str] = frozenset()

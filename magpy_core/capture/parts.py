@@ -9,9 +9,10 @@ from typing import Any
 
 from magpy_core._compat.torch.tensor_guards import global_reason
 from magpy_core.findings import Location
-from magpy_core.guards.explain import Failure, read_failure, tensor_failure
+from magpy_core.guards.explain import read_failure, tensor_failure
 from magpy_core.monitor.positions import site_location
 from magpy_core.recording.trace import Trace
+from magpy_core.refgraph.failure import Failure
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Effect
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from statistics import median
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 
 from magpy_core._compat.torch import dynamo_watch as watch
 from magpy_core.dynamo.wording import Change
 from magpy_core.findings import CaptureSummary, Location, Recompile, RegionSummary
-from magpy_core.regions.region import Options
-
-if TYPE_CHECKING:
-    from magpy_core.dynamo.session import DynamoSession
+from magpy_core.regions.options import Options
 
 _WARM_UP_STEPS = 3
 
@@ -33,11 +31,23 @@ class DynamoLog:
     late: int = 0
 
 
+class Owner(Protocol):
+    """The session of a region, as the region sees it: which region its threads call, and in which step the program is."""
+
+    backend: str
+    current_step: int
+    on_region: Callable[[Any], None]
+
+    @property
+    def in_region(self) -> bool: ...
+    def calling(self, region: DynamoRegion) -> AbstractContextManager[None]: ...
+
+
 class DynamoRegion:
     """Calls ``target`` compiled by torch.compile. A module that the program compiles itself is called directly."""
 
     def __init__(
-        self, session: DynamoSession, id: str, kind: str, name: str, location: Location, target: Callable[..., Any]
+        self, session: Owner, id: str, kind: str, name: str, location: Location, target: Callable[..., Any]
     ) -> None:
         self.session, self.id, self.kind, self.name, self.location = session, id, kind, name, location
         self.target = target

@@ -11,19 +11,17 @@ import types
 from collections import Counter
 from collections.abc import Callable, Mapping
 from types import FunctionType, MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch.fx
 
+from magpy_core.guards.first_level import FirstLevel
 from magpy_core.guards.helpers import HELPERS
 from magpy_core.guards.kinds import KEYS, TYPE
 from magpy_core.opgraph.scalars import Sym
-from magpy_core.refgraph.graph import Read
+from magpy_core.refgraph.guard_kind import Read
 from magpy_core.refgraph.lookup import class_lookup, overrides
 from magpy_core.refgraph.source import Source
-
-if TYPE_CHECKING:
-    from magpy_core.guards.first_level import FirstLevel
 
 _INLINE = (bool, int, str, type(None))
 MISS = "return MISS"

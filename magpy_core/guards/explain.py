@@ -1,6 +1,6 @@
 """Why a guard failed: each read evaluated again, with the value that changed, from what, to what, and where it was read.
 
-Key types: Failure, TensorFacts; key functions: ``read_failure``, ``tensor_failure``.
+Key type: TensorFacts; key functions: ``read_failure``, ``tensor_failure``.
 """
 
 from __future__ import annotations
@@ -13,28 +13,10 @@ import torch
 
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import Location
-from magpy_core.refgraph.graph import Read
+from magpy_core.refgraph.failure import Failure
+from magpy_core.refgraph.guard_kind import Read
 from magpy_core.refgraph.kinds import bounded_repr, is_a
 from magpy_core.refgraph.source import Source
-
-
-@dataclass(frozen=True)
-class Failure:
-    """One guard that does not hold. ``dims`` are the sizes' dimensions that differ, when that is all that differs."""
-
-    code: str
-    name: str
-    old: str
-    new: str
-    location: Location | None = None
-    source: Source | None = None
-    number: bool = False  # a number changed into another number of the same type: it can become symbolic
-    dims: tuple[int, ...] = ()
-    path: tuple[Location, ...] = ()  # to the read, when that is in a library: ``location`` is the user's call into it
-
-    @property
-    def message(self) -> str:
-        return f"`{self.name}` was {self.old} when this was captured and is {self.new} now."
 
 
 def read_failure(

@@ -22,7 +22,7 @@ from magpy_core._compat.cpython.slot_words import slot
 from magpy_core.guards.helpers import HOOK_DICTS
 from magpy_core.guards.kinds import TENSOR, Is, is_plain_key
 from magpy_core.refgraph import kinds
-from magpy_core.refgraph.graph import Read
+from magpy_core.refgraph.guard_kind import Read
 from magpy_core.refgraph.source import Source
 
 _ENOUGH = 150  # covered checks from which on the tags cost less than they save

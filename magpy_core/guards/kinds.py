@@ -11,25 +11,20 @@ from abc import abstractmethod
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 
 from magpy_core._compat.cpython.dict_tags import type_is_fixed
-from magpy_core.guards.explain import Failure
 from magpy_core.guards.helpers import HOOK_DICTS, same_keys, same_names
 from magpy_core.opgraph.scalars import Sym
-from magpy_core.refgraph.guard_kind import GuardKind
+from magpy_core.refgraph.failure import Failure
+from magpy_core.refgraph.guard_kind import CheckWriter, FirstLevel, GuardKind, Read
 from magpy_core.refgraph.kinds import SCALAR, bounded_repr, is_a, kind_of, released, same_scalar
 from magpy_core.refgraph.lookup import MODULE_TABLES, overrides
 from magpy_core.refgraph.source import Source
 from magpy_core.refgraph.source_kinds import dict_entry
 from magpy_core.refgraph.weak import ObjectRef, is_object
-
-if TYPE_CHECKING:
-    from magpy_core.guards.codegen import GuardWriter
-    from magpy_core.guards.first_level import FirstLevel
-    from magpy_core.refgraph.graph import Read
 
 Now = Callable[[Source], Any]
 
@@ -63,14 +58,14 @@ class Absent(GuardKind):
     name = "absent"
     says = "{source} is absent"
 
-    def code(self, writer: GuardWriter, read: Read) -> None:
+    def code(self, writer: CheckWriter, read: Read) -> None:
         source = read.source
         key = writer.key(source)
         base = writer.var(source.parent)
         plain = source.parent.kind == "dict" or writer.type_of(source.parent) in _PLAIN_DICTS
         writer.fail_if(f"{key} in {base}" if plain else f"dict_has({base}, {key})", read.site)
 
-    def entry_test(self, writer: GuardWriter, read: Read, own: bool) -> str | None:
+    def entry_test(self, writer: CheckWriter, read: Read, own: bool) -> str | None:
         source = read.source
         return f"{source.key!r} in d" if own or source.parent.key in MODULE_TABLES else None
 
@@ -101,7 +96,7 @@ class Type(_OfValue):
     def fits(self, value: Any, expected: Any) -> bool:
         return type(value) is expected
 
-    def code(self, writer: GuardWriter, read: Read) -> None:
+    def code(self, writer: CheckWriter, read: Read) -> None:
         writer.fail_if(f"type({writer.var(read.source)}) is not {writer.const(read.expected)}", read.site)
 
     def failure(self, read: Read, now: Now) -> Failure | None:
@@ -121,7 +116,7 @@ class Tensor(Type):
     def text(self, read: Read) -> str:
         return f"{read.source.describe()} is a tensor"
 
-    def code(self, writer: GuardWriter, read: Read) -> None:
+    def code(self, writer: CheckWriter, read: Read) -> None:
         writer.var(read.source)
 
     def failure(self, read: Read, now: Now) -> Failure | None:
@@ -143,13 +138,13 @@ class Is(_OfValue):
     def fits(self, value: Any, expected: Any) -> bool:
         return is_object(value, expected)
 
-    def code(self, writer: GuardWriter, read: Read) -> None:
+    def code(self, writer: CheckWriter, read: Read) -> None:
         found, expected = writer.var(read.source), read.expected
         wanted = writer.this_object(expected) if type(expected) in (int, str) else writer.const(expected)
         owned = type(expected) is not ObjectRef
         writer.fail_if(f"{found} is not {wanted}" if owned else f"not is_object({found}, {wanted})", read.site)
 
-    def entry_test(self, writer: GuardWriter, read: Read, own: bool) -> str | None:
+    def entry_test(self, writer: CheckWriter, read: Read, own: bool) -> str | None:
         source = read.source
         if not own or writer.has(source) or source.kind not in ("dict_item", "attr") or type(read.expected) is ObjectRef:
             return None
@@ -173,7 +168,7 @@ class Equal(_OfValue):
     def fits(self, value: Any, expected: Any) -> bool:
         return same_scalar(value, expected)
 
-    def code(self, writer: GuardWriter, read: Read) -> None:
+    def code(self, writer: CheckWriter, read: Read) -> None:
         name, expected, tp = writer.var(read.source), read.expected, type(read.expected)
         c = writer.const(expected)
         if expected is None or expected is Ellipsis or tp in _ONE_OF_EACH:
@@ -189,7 +184,7 @@ class Equal(_OfValue):
             test = f"{name} is not {key} and (type({name}) is not {t} or {name} != {key})"
         writer.fail_if(test, read.site)
 
-    def entry_test(self, writer: GuardWriter, read: Read, own: bool) -> str | None:
+    def entry_test(self, writer: CheckWriter, read: Read, own: bool) -> str | None:
         return IS.entry_test(writer, read, own) if any(read.expected is s for s in _SINGLETONS) else None
 
     def failure(self, read: Read, now: Now) -> Failure | None:
@@ -213,7 +208,7 @@ class Truth(GuardKind):
     def text(self, read: Read) -> str:
         return f"{read.source.describe()} is {_fullness(read.expected)}"
 
-    def code(self, writer: GuardWriter, read: Read) -> None:
+    def code(self, writer: CheckWriter, read: Read) -> None:
         name = writer.var(read.source)
         writer.fail_if(f"not {name}" if read.expected else name, read.site)
 
@@ -236,7 +231,7 @@ class Keys(GuardKind):
     def released(self, expected: Any) -> Any:
         return tuple(map(released, expected))
 
-    def code(self, writer: GuardWriter, read: Read) -> None:
+    def code(self, writer: CheckWriter, read: Read) -> None:
         source, expected = read.source, read.expected
         own = any(overrides(writer.type_of(source), name) for name in ("__iter__", "__len__"))
         if all(type(k) is str for k in expected) and len(expected) < 200 and not own:
@@ -261,7 +256,7 @@ class Elements(Keys):
     name = "elements"
     says = "elements of {source} are {expected}"
 
-    def code(self, writer: GuardWriter, read: Read) -> None:
+    def code(self, writer: CheckWriter, read: Read) -> None:
         writer.fail_if(f"not same_elements({writer.var(read.source)}, {writer.const(read.expected)})", read.site)
 
     def failure(self, read: Read, now: Now) -> Failure | None:
@@ -278,7 +273,7 @@ class Names(GuardKind):
     name = "names"
     says = "names of {source} are {expected}"
 
-    def code(self, writer: GuardWriter, read: Read) -> None:
+    def code(self, writer: CheckWriter, read: Read) -> None:
         name = writer.var(read.source)
         state = writer.const([(), read.expected])
         writer.fail_if(f"tuple({name}) != {state}[0] and names_changed({name}, {state})", read.site)
@@ -302,7 +297,7 @@ class PlainModule(GuardKind):
     says = "{source} has no hooks and no forward of its own"
     of_object = True
 
-    def code(self, writer: GuardWriter, read: Read) -> None:
+    def code(self, writer: CheckWriter, read: Read) -> None:
         def entries() -> None:
             for test in (*(f"d[{name!r}]" for name in HOOK_DICTS), "'forward' in d"):
                 writer.entry(writer.dict_of(read.source), test)
@@ -329,7 +324,7 @@ class SameAs(GuardKind):
     def text(self, read: Read) -> str:
         return f"{read.source.describe()} is {'' if self.same else 'not '}{read.expected.describe()}"
 
-    def code(self, writer: GuardWriter, read: Read) -> None:
+    def code(self, writer: CheckWriter, read: Read) -> None:
         found = writer.var(read.source)
         writer.fail_if(f"{found} is {'not ' if self.same else ''}{writer.var(read.expected)}", read.site)
 
@@ -372,7 +367,7 @@ class Outcome(GuardKind):
     def text(self, read: Read) -> str:
         return " is ".join(self.subject(read))
 
-    def code(self, writer: GuardWriter, read: Read) -> None:
+    def code(self, writer: CheckWriter, read: Read) -> None:
         sym, outcome = read.expected
         expr = writer.scalar(sym)
         if type(outcome) is bool:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 import torch.fx
 
 from magpy_core.opgraph.scalars import Sym
-from magpy_core.refgraph.source import Source, SourceTable
-
-if TYPE_CHECKING:
-    from magpy_core.opgraph.operator_graph import OperatorGraph
-
+from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source_table import SourceTable
 
 #: Records a torch call that was about to run, its arguments converted while they had their entry state: takes the call's
 #: result, and returns what the program gets.
@@ -25,8 +22,6 @@ class Host(Protocol):
 
     graph_incomplete: bool
 
-    @property
-    def ops(self) -> OperatorGraph: ...
     @property
     def sources(self) -> SourceTable: ...
     @property

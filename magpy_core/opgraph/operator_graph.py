@@ -30,7 +30,7 @@ class OperatorGraph:
         self.entry = EntryState()
         self.inputs = GraphInputs(host, self.graph, self.values, self.entry)
         self.writes = Writes(host, self.inputs)
-        self.shapes = ShapeTracker(self, dims)
+        self.shapes = ShapeTracker(host, scalars, self.inputs, self.values, dims)
         self.op_depth = 0
         self.read_inside: list[torch.Tensor] = []
         self.drew_random = False

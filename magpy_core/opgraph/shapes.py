@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 import types
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.fx
@@ -25,11 +25,10 @@ from magpy_core._compat.torch.fake import (
 )  # fmt: skip
 from magpy_core._compat.torch.warning_filters import no_warnings
 from magpy_core.findings import HERE, Unsupported
-from magpy_core.opgraph.scalars import Sym
-from magpy_core.opgraph.values import tensors_in
-
-if TYPE_CHECKING:
-    from magpy_core.opgraph.operator_graph import OperatorGraph
+from magpy_core.opgraph.host import Host
+from magpy_core.opgraph.inputs import GraphInputs
+from magpy_core.opgraph.scalars import ScalarTable, Sym
+from magpy_core.opgraph.values import Values, tensors_in
 
 _RELATIONS = {"Equality": operator.eq, "Unequality": operator.ne, "StrictLessThan": operator.lt, "LessThan": operator.le,
               "StrictGreaterThan": operator.gt, "GreaterThan": operator.ge}  # fmt: skip
@@ -43,8 +42,10 @@ class ShapeTracker:
     """Symbolic sizes of one recording. ``dims``: access path of a graph input -> dimensions that vary; if there are none,
     nothing is done."""
 
-    def __init__(self, ops: OperatorGraph, dims: dict[str, set[int]]) -> None:
-        self.ops = ops
+    def __init__(
+        self, host: Host, scalars: ScalarTable, inputs: GraphInputs, values: Values, dims: dict[str, set[int]]
+    ) -> None:
+        self.host, self.scalars, self.inputs, self.values = host, scalars, inputs, values
         self.dims = dims
         self.vary = bool(dims)
         self._symbols: dict[Any, Sym] = {}  # sympy symbol -> leaf
@@ -70,7 +71,7 @@ class ShapeTracker:
 
     def layout_read(self) -> None:
         """Python reads a layout, which may depend on any size that varies."""
-        self.hold([tensor for tensor, _ in self.ops.inputs.guarded.values()])
+        self.hold([tensor for tensor, _ in self.inputs.guarded.values()])
 
     def guard_path(self, node: torch.fx.Node) -> None:
         """What an operation gave follows from sizes beyond its shape: from whether its input was contiguous, say. The path
@@ -90,14 +91,14 @@ class ShapeTracker:
         for tensor in tensors if self.vary else ():
             for size in self.expressions(tensor) or ():
                 if isinstance(size, Sym):
-                    self.ops.host.escape(size, self.ops.host.site)
+                    self.host.escape(size, self.host.site)
 
     def _combine(self, fn: Any, a: Any, b: Any) -> Any:
         hint = fn(*(x.hint if isinstance(x, Sym) else x for x in (a, b)))
-        return self.ops.scalars.call(fn, (a, b), hint) if isinstance(a, Sym) or isinstance(b, Sym) else hint
+        return self.scalars.call(fn, (a, b), hint) if isinstance(a, Sym) or isinstance(b, Sym) else hint
 
     def _number(self, expression: Any, value: int) -> int:
-        return self.ops.scalars.bind(int(value), expression) if isinstance(expression, Sym) else int(value)
+        return self.scalars.bind(int(value), expression) if isinstance(expression, Sym) else int(value)
 
     def expressions(self, tensor: torch.Tensor) -> list[Any] | None:
         """One Sym or int for each dimension."""
@@ -128,12 +129,12 @@ class ShapeTracker:
     def mark_from_data(self, result: Any) -> None:
         """Marks tensors of an operation's result whose sizes follow from data, or from what isn't known."""
         for tensor in tensors_in(result) if self.vary else ():
-            if tensor in self.ops.values and self._is_from_data(tensor):
-                self.ops.values.mark_shaped_by_data(tensor)
+            if tensor in self.values and self._is_from_data(tensor):
+                self.values.mark_shaped_by_data(tensor)
 
     def _is_from_data(self, tensor: torch.Tensor) -> bool:
-        if self.ops.host.call_keeps_state:
-            self.ops.inputs.node(tensor).meta["magpy_keeps_state"] = True
+        if self.host.call_keeps_state:
+            self.inputs.node(tensor).meta["magpy_keeps_state"] = True
             return True
         try:
             fake = self._fake_of(tensor)
@@ -151,14 +152,14 @@ class ShapeTracker:
             sides = [] if len(relation.args) != 2 else [self._term(side) for side in relation.args]
             compare = _RELATIONS.get(type(relation).__name__)
             if compare is not None and None not in sides and any(isinstance(side, Sym) for side in sides):
-                self.ops.host.branch(self.ops.scalars.call(compare, tuple(sides), True), True, "truth")
+                self.host.branch(self.scalars.call(compare, tuple(sides), True), True, "truth")
             else:
                 self._hold(relation)
 
     def _hold(self, expr: Any) -> None:
         """The sizes in an expression can't vary in this capture."""
         for symbol in expr.free_symbols & self._symbols.keys():
-            self.ops.host.escape(self._symbols[symbol], self.ops.host.site)
+            self.host.escape(self._symbols[symbol], self.host.site)
 
     def _term(self, expr: Any) -> Any:
         """A sympy size expression as a Sym over graph-input sizes, or an int; None for one that it can't write."""
@@ -173,8 +174,8 @@ class ShapeTracker:
 
     def _fake_of(self, tensor: torch.Tensor) -> Any:
         """The fake of a recorded tensor: an input's own, or the operation repeated on fakes."""
-        inputs = self.ops.inputs
-        if tensor not in self.ops.values and inputs.guard(tensor).path not in self.dims:
+        inputs = self.inputs
+        if tensor not in self.values and inputs.guard(tensor).path not in self.dims:
             return None
         return self._node_fake(inputs.node(tensor))
 
@@ -202,14 +203,14 @@ class ShapeTracker:
         if node.op == "placeholder":
             if "magpy_hint" in node.meta:
                 return node.meta["magpy_hint"]
-            source, tensor = next((source, tensor) for n, source, tensor in self.ops.inputs.tensors if n is node)
+            source, tensor = next((source, tensor) for n, source, tensor in self.inputs.tensors if n is node)
             dims = {d for d in self.dims.get(source.path, ()) if d < tensor.dim()}
             fake = fakify(self._mode, tensor, f"x{len(self._fakes)}", dims)
             for d in dims:
                 expr = sym_expression(fake.shape[d])
                 if expr is not None and expr.is_Symbol and expr not in self._symbols:
-                    size = self.ops.host.sources.make("size", source, d)
-                    self._symbols[expr] = self.ops.scalars.source(size, int(tensor.shape[d]))
+                    size = self.host.sources.make("size", source, d)
+                    self._symbols[expr] = self.scalars.source(size, int(tensor.shape[d]))
             return fake
         fetch: Any = self._fakes.__getitem__
         target: Any = node.target

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import gc
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from magpy_core.findings import Unsupported, Value
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.basic_tracker import BasicTracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.replay.ir import MadeInside
 
 
-@dataclass(eq=False)
-class Age(Tracker):
+class Age(BasicTracker):
     """Objects without a source are assumed internal; the garbage collector's youngest generation decides at exit."""
 
     _young: set[int] | None = field(default=None, init=False)

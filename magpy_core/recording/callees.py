@@ -23,6 +23,7 @@ from magpy_core.refgraph.lookup import class_lookup
 BUILTIN_FUNCTION = (types.BuiltinFunctionType, types.MethodWrapperType)
 MEMBER = (types.MemberDescriptorType, types.GetSetDescriptorType)
 DESCRIPTOR = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
+CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
 GETTERS = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 # Native code calls `__index__` for a number that it uses itself (`range`, a subscript); no complex number carries a symbol.
 _GIVES_NUMBERS = named(Fact.READS_ITEM | Fact.READS_FLOAT | Fact.READS_INT | Fact.GIVES_LIST) - {"__index__"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from magpy_core.findings import Severity, Value
@@ -10,13 +10,12 @@ from magpy_core.guards import kinds as guard
 from magpy_core.monitor.assertions import only_raises
 from magpy_core.opgraph import conditions
 from magpy_core.opgraph.scalars import Sym
+from magpy_core.recording.basic_tracker import BasicTracker
 from magpy_core.recording.ledger import Decision
-from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
 
-@dataclass(eq=False)
-class Decisions(Tracker):
+class Decisions(BasicTracker):
     """Each decision cuts the graph, runs ahead of it as a condition, or is checked after it."""
 
     _fixed: dict[int, Sym] = field(default_factory=dict, init=False)  # numbers that branches made so far have fixed, by id

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from magpy_core.guards import kinds as guard
+from magpy_core.recording.facts.group import Facts
 from magpy_core.recording.ledger import Ledger
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Facts
 
 
 def enter(

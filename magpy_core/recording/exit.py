@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from magpy_core.findings import Unsupported
+from magpy_core.recording.imports import Imports
+from magpy_core.recording.nodes.group import Nodes
+from magpy_core.recording.operator_host import OperatorHost
+from magpy_core.recording.output import OutputCalls
+from magpy_core.recording.outside import Outside
+from magpy_core.recording.torch_calls import TorchCalls
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.replay.ir import Const, Plan
@@ -14,11 +20,18 @@ from magpy_core.replay.plan import Planner
 class Exit(Tracker):
     """Makes the plan."""
 
+    nodes: Nodes
+    outside: Outside
+    imports: Imports
+    torch_calls: TorchCalls
+    host: OperatorHost
+    output: OutputCalls
+
     def plan(self, result: Any, error: BaseException | None) -> Plan | None:
         """The plan; None where the run can't be captured."""
         self._left_open()
         self.basics.age.check_assumptions()
-        self.basics.host.hooks_out_of_reach()
+        self.host.hooks_out_of_reach()
         ops = self.ledger.ops
         ops.entry.keep_changed(tensor for tensor, _ in ops.inputs.guarded.values())
         if error is not None:
@@ -36,11 +49,11 @@ class Exit(Tracker):
 
     def _left_open(self) -> None:
         """What the region began and did not end, what it expected and did not see."""
-        self.basics.imports.imports_failed()
-        self.basics.output.loggers_changed()
+        self.imports.imports_failed()
+        self.output.loggers_changed()
         if self.basics.stack.torch is not None:
-            self.calls.torch.missed()
-        self.calls.outside.context_left()
+            self.torch_calls.missed()
+        self.outside.context_left()
         if self.nodes.one_node.active is not None:
             self.journal.skip_call("a custom function raised")
         self.nodes.modes.left_open()

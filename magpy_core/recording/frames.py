@@ -9,16 +9,18 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.monitor.positions import past_own_frames
 from magpy_core.monitor.record import is_own_file
 from magpy_core.recording import imports, modules, output
-from magpy_core.recording.imports import FIND_AND_LOAD
+from magpy_core.recording.imports import FIND_AND_LOAD, Imports
 from magpy_core.recording.libraries import STDLIB_FOLDER, TORCH_FOLDER, is_compiler_wrapper, is_library_file
 from magpy_core.recording.nodes import modes, one_node, random_state, scripts
+from magpy_core.recording.nodes.group import Nodes
+from magpy_core.recording.outside import Outside
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a, is_numpy_value
@@ -35,10 +37,12 @@ def _codes(module: Any) -> dict[types.CodeType, Callable[..., bool]]:
 _KNOWN = {module: _codes(module) for module in (modules, imports, output, modes, one_node, random_state, scripts)}
 
 
-@dataclass(eq=False)
 class Frames(Tracker):
     """Decides for each frame that starts."""
 
+    nodes: Nodes
+    outside: Outside
+    imports: Imports
     _known: dict[types.CodeType, Callable[[Any], bool]] = field(default_factory=dict, init=False)
 
     def handled_by(self, handlers: Iterable[Tracker]) -> None:
@@ -70,7 +74,7 @@ class Frames(Tracker):
             if code.co_argcount:
                 self._method_of_library(frame)
             return False
-        if self.basics.imports.importing():
+        if self.imports.importing():
             self.basics.pauses.code = FIND_AND_LOAD
             return False
         if filename == _CONTEXTLIB and self._called_by_library():
@@ -90,9 +94,9 @@ class Frames(Tracker):
         if (cls.__module__ or "").partition(".")[0] == "numpy":
             if is_a(raw, (types.FunctionType, property)):  # these objects change without a trace
                 called = cls if is_a(raw, property) else raw
-                self.calls.outside.host_call(self.journal.site, called, Verdict.UNKNOWN)
+                self.outside.host_call(self.journal.site, called, Verdict.UNKNOWN)
         elif code.co_name == "__enter__" or (is_a(raw, property) and getattr(raw.fget, "__code__", None) is code):
-            self.calls.python.read_state(first, self.journal.site)
+            self.access.arguments.read_state(first, self.journal.site)
 
     def _called_by_library(self) -> bool:
         """contextlib is monitored for the user's context managers, not for those of the torch files that are left alone."""

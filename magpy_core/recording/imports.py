@@ -9,7 +9,7 @@ import importlib.util
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from magpy_core.guards import kinds as guard
@@ -20,7 +20,6 @@ from magpy_core.refgraph.kinds import is_a
 FIND_AND_LOAD: types.CodeType = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
 
 
-@dataclass(eq=False)
 class Imports(Tracker):
     """Import statements and ``importlib.import_module``."""
 

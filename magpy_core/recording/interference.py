@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from magpy_core._compat.cpython.threads import processor_times
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import instance_dict
-from magpy_core.refgraph.graph import Node, RefGraph
+from magpy_core.refgraph.graph import RefGraph
+from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.snapshot import Change
 
 

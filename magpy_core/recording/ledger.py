@@ -15,7 +15,8 @@ from magpy_core.findings import Location
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.refgraph.graph import RefGraph
-from magpy_core.refgraph.source import Source, SourceTable
+from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source_table import SourceTable
 
 
 @dataclass

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -27,7 +27,6 @@ _module = nn.modules.module
 _FORWARD_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks")
 
 
-@dataclass(eq=False)
 class ModuleCalls(Tracker):
     """Handlers of the frames of ``nn.Module``."""
 

@@ -11,7 +11,9 @@ from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.opgraph.scalars import Sym, can_raise, may_raise_in_graph
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.basic_tracker import BasicTracker
+from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.decisions import Decisions
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import instance_dict, swap_entry
 from magpy_core.refgraph.kinds import is_a
@@ -24,8 +26,11 @@ def _store(held: Any, key: Any, old: int, new: int) -> None:
         (dict if is_a(held, dict) else list).__setitem__(held, key, new)
 
 
-class Numbers(Tracker):
+class Numbers(BasicTracker):
     """What becomes of numbers that vary from call to call."""
+
+    stack: CallStack
+    decisions: Decisions
 
     def escape_raising(self, fn: Any, numbers: tuple[Any, ...], site: Any) -> None:
         """Arithmetic that raises (a division by zero) decides the program's path: it holds for these very numbers only."""
@@ -45,7 +50,7 @@ class Numbers(Tracker):
 
     def escape(self, sym: Sym, site: Any) -> None:
         """A symbolic scalar is used where only its exact value will do."""
-        self.basics.decisions.decide(sym, sym.hint, "value", site)
+        self.decisions.decide(sym, sym.hint, "value", site)
 
     def escape_all(self, site: Any, *trees: Any) -> None:
         """Every symbol inside the given values escapes."""
@@ -89,7 +94,7 @@ class Numbers(Tracker):
 
     def expect_computed(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
         """Native arithmetic on numbers that vary is about to run: its result is another."""
-        self.basics.stack.expect(lambda result: self.computed(site, fn, args, result), lambda: self.escape_all(site, args))
+        self.stack.expect(lambda result: self.computed(site, fn, args, result), lambda: self.escape_all(site, args))
 
     def computed(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> Any:
         """An operation on numbers that vary gives another. Where it would raise instead, it must do so whether or not the
@@ -100,5 +105,5 @@ class Numbers(Tracker):
         args = tuple(self.ledger.scalars.get(a) or a for a in args)
         sym = self.ledger.scalars.call(fn, args, result)
         if may_raise_in_graph(fn, args) or (sym.on_host and can_raise(fn, args)):
-            self.basics.decisions.decide(self.ledger.scalars.call(type, (sym,), type(result)), type(result), "type", site)
+            self.decisions.decide(self.ledger.scalars.call(type, (sym,), type(result)), type(result), "type", site)
         return self.ledger.scalars.bind(result, sym)

@@ -6,7 +6,7 @@ Key type: OperatorHost.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.fx
@@ -19,13 +19,15 @@ from magpy_core.opgraph.functions import note
 from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.values import tensors_in
+from magpy_core.recording.access.group import Access
+from magpy_core.recording.basics import Basics
 from magpy_core.recording.call_stack import TensorLength
+from magpy_core.recording.facts.group import Facts
 from magpy_core.recording.journal import FAILED, Journal
 from magpy_core.recording.ledger import Ledger
-from magpy_core.refgraph.source import Source, SourceTable
-
-if TYPE_CHECKING:
-    from magpy_core.recording.groups import Access, Basics, Calls, Facts
+from magpy_core.recording.torch_calls import TorchCalls
+from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source_table import SourceTable
 
 
 def _unrecorded() -> None:
@@ -37,20 +39,20 @@ class OperatorHost:
     """The recording as the operator recorder and the shape tracker see it: sources, guards and refusals."""
 
     def __init__(
-        self, ledger: Ledger, journal: Journal, basics: Basics, facts: Facts, access: Access, calls: Calls
+        self, ledger: Ledger, journal: Journal, basics: Basics, facts: Facts, access: Access, torch_calls: TorchCalls
     ) -> None:  # fmt: skip
         self.ledger = ledger
         self.journal = journal
         self.basics = basics
         self.facts = facts
         self.access = access
-        self.calls = calls
+        self.torch_calls = torch_calls
         self.refuse = journal.refuse
         self.branch = basics.decisions.branch
         self.escape = basics.numbers.escape
         self.paused = basics.pauses.paused
-        self.is_plain_array = basics.arrays.is_plain_array
-        self.share_array = basics.arrays.mark_shared
+        self.is_plain_array = facts.arrays.is_plain_array
+        self.share_array = facts.arrays.mark_shared
         self.gives_number_to_program = basics.stack.reads_number_of
         self._written_inside: set[str] = set()
 
@@ -68,7 +70,7 @@ class OperatorHost:
 
     @property
     def call_keeps_state(self) -> bool:
-        return self.calls.torch.alone
+        return self.torch_calls.alone
 
     @property
     def graph_incomplete(self) -> bool:

@@ -15,13 +15,14 @@ import sys
 import types
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.positions import past_own_frames
 from magpy_core.monitor.record import is_own_file
 from magpy_core.recording.ledger import Output
+from magpy_core.recording.operator_host import OperatorHost
 from magpy_core.recording.printing import frozen, printable
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
@@ -69,10 +70,10 @@ def _raises(text: str, category: type, frame: types.FrameType) -> bool:
 _LOG: types.CodeType = logging.Logger._log.__code__
 
 
-@dataclass(eq=False)
 class OutputCalls(Tracker):
     """Handlers of the frames of ``logging`` and of ``warnings.warn``."""
 
+    host: OperatorHost
     _loggers: list[logging.Logger] = field(default_factory=list, init=False)
     _catching: int = field(default=0, init=False)  # blocks of warnings.catch_warnings that are open
 
@@ -197,7 +198,7 @@ class OutputCalls(Tracker):
         module = self.facts.roots.const_root(warnings, "warnings")
         filters = warnings.filters
         self.facts.values.read(self.sources.make("attr", module.source, "filters"), filters, site)
-        self.basics.host.guard_contents(filters)
+        self.host.guard_contents(filters)
 
     def warning_shown(self, frame: Any) -> bool:
         """A warning from Python that is not monitored (torch's own, native code) comes out."""

@@ -12,11 +12,9 @@ from magpy_core.findings import Location
 from magpy_core.monitor.events import Observer
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
-from magpy_core.recording.exit import Exit
-from magpy_core.recording.frames import Frames
-from magpy_core.recording.groups import build
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Learned, Ledger
+from magpy_core.recording.trackers import build
 
 
 class Recording(Observer):
@@ -26,32 +24,31 @@ class Recording(Observer):
         scalars = ScalarTable()
         self.journal = journal = Journal(region_id, location, learned.set_up)
         self.ledger = ledger = Ledger(learned, scalars, fullgraph)
-        self.basics, self.facts, self.access, self.calls, self.nodes = groups = build(ledger, journal)
-        basics = self.basics
-        ledger.ops = OperatorGraph(scalars, basics.host, learned.dims)
-        ledger.refgraph.watch = basics.lifetimes.on_snapshot
-        self.exit, self.frames = Exit(ledger, journal, *groups), Frames(ledger, journal, *groups)
-        self.frames.handled_by((basics.modules, basics.imports, basics.output, *vars(self.nodes).values()))
-        self._parts = [ledger.ops, ledger, self.frames, self.exit]
-        self._parts += [part for group in groups for part in (*vars(group).values(), group)]
+        self.trackers = trackers = build(ledger, journal)
+        ledger.ops = OperatorGraph(scalars, trackers.host, learned.dims)
+        ledger.refgraph.watch = trackers.lifetimes.on_snapshot
+        with_frames = (trackers.modules, trackers.imports, trackers.output, *vars(trackers.nodes).values())
+        trackers.frames.handled_by(with_frames)
+        self._parts = [ledger.ops, ledger, *trackers.all()]
         journal.on_abort(self._forget)
         for event, handler in self._handlers().items():
             setattr(self, event, handler)
 
     def _handlers(self) -> dict[str, Callable[..., Any]]:
         """Which tracker handles which event."""
-        access = self.access
+        trackers = self.trackers
+        access = trackers.access
         owners: dict[Any, str] = {
-            self.frames: "enter_frame",
+            trackers.frames: "enter_frame",
             access.globals: "global_read global_write global_delete import_from",
             access.reads: "cell_read attr_read",
             access.items: "item_read",
             access.writes: "cell_write cell_delete attr_write attr_delete item_write item_delete",
-            self.calls.dispatch: "call call_result",
+            trackers.dispatch: "call call_result",
             access.operators: "binary binary_result unary unary_result compare is_ is_result contains truth",
             access.flow: "iterate unpack extend hashed match format with_enter caught yield_ return_",
             access.natives: "match_class",
-            self.basics.imports: "import_name",
+            trackers.imports: "import_name",
         }
         return {event: getattr(owner, event) for owner, events in owners.items() for event in events.split()}
 
@@ -59,7 +56,7 @@ class Recording(Observer):
         """The recording was aborted: from now on it keeps no object of the program alive."""
         self.ledger.refgraph.forget()
         self.ledger.ops.values.clear()
-        self.basics.age.only_inside.clear()
+        self.trackers.basics.age.only_inside.clear()
 
     def close(self) -> None:
         """Drop every object of the program now: the trackers refer to each other, and would keep them until a collection."""

@@ -43,17 +43,17 @@ def run(
     recording: Recording, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], outcome: Outcome
 ) -> Recorded:
     """Run ``target`` for real under the monitor. ``outcome`` is the program's own."""
-    ledger, journal = recording.ledger, recording.journal
+    ledger, journal, trackers = recording.ledger, recording.journal, recording.trackers
     trace, live = None, Live()
     with ExitStack() as at_the_end:
         at_the_end.callback(_strip, outcome)
         at_the_end.callback(_undo, ledger)
         know_accelerator()
-        call_args, call_kwargs = enter(ledger, recording.facts, target, args, kwargs)
+        call_args, call_kwargs = enter(ledger, trackers.facts, target, args, kwargs)
         globals_hold = global_check()
         random = random_streams()
-        shadow = ShadowRecorder(ledger.ops, recording.basics.host.unrecorded)
-        outside = recording.calls.outside
+        shadow = ShadowRecorder(ledger.ops, trackers.host.unrecorded)
+        outside = trackers.outside
         outside.collecting = gc.isenabled()
         at_the_end.callback(lambda: gc.enable() if outside.collecting else None)
         gc.collect(0)
@@ -70,7 +70,7 @@ def run(
                     raise
                 finally:
                     outcome.done = True
-                    journal.contained(recording.nodes.scripts.restore_modes)
+                    journal.contained(trackers.nodes.scripts.restore_modes)
         except BaseException as error:
             if not outcome.done:
                 raise
@@ -84,14 +84,14 @@ def run(
             journal.internal_error(monitor.observer_failure)
         if ledger.ops.failure is not None:
             journal.internal_error(ledger.ops.failure)
-        plan = journal.contained(recording.exit.plan, outcome.result, outcome.error)
+        plan = journal.contained(trackers.exit.plan, outcome.result, outcome.error)
         if isinstance(plan, Plan) and not (journal.refused or journal.skip_reason):
             if verify.enabled():  # its errors are for tests to see
                 _check(recording, args, kwargs)
             else:
                 journal.contained(_check, recording, args, kwargs)
         if isinstance(plan, Plan) and not (journal.refused or journal.skip_reason):
-            made = journal.contained(freeze, ledger, journal, plan, recording.basics.host.free_dims, globals_hold)
+            made = journal.contained(freeze, ledger, journal, plan, trackers.host.free_dims, globals_hold)
             if made is not FAILED:
                 trace, live = made
                 trace.refgraph.release()
@@ -110,17 +110,18 @@ def _undo(ledger: Ledger) -> None:
 
 def _check(recording: Recording, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """What was read must be as it was, and what was written as events have shown it, if other threads ran meanwhile."""
-    others_ran = recording.basics.interference.others_ran()
+    interference, age = recording.trackers.basics.interference, recording.trackers.basics.age
+    others_ran = interference.others_ran()
     if not (others_ran or verify.enabled()):
         return
     try:
-        verify.verify(recording.ledger.refgraph, args, kwargs, recording.basics.age.is_made_inside)
+        verify.verify(recording.ledger.refgraph, args, kwargs, age.is_made_inside)
     except verify.RefGraphError as error:
         if not others_ran:
             raise
         recording.journal.skip_call(f"another thread may have changed what was read ({error.problems[0]})")
-    if others_ran and recording.basics.interference.unexplained:
-        recording.journal.skip_call(f"another thread may have written to {recording.basics.interference.unexplained[0]}")
+    if others_ran and interference.unexplained:
+        recording.journal.skip_call(f"another thread may have written to {interference.unexplained[0]}")
 
 
 def _strip(outcome: Outcome) -> None:

@@ -14,8 +14,9 @@ import torch.fx
 from magpy_core._compat.torch.fake import is_fake
 from magpy_core.recording.trace import Trace
 from magpy_core.refgraph import kinds
-from magpy_core.refgraph.graph import Node, Read
+from magpy_core.refgraph.guard_kind import Read
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.source import Source
 from magpy_core.refgraph.verify import starts_at_root
 from magpy_core.replay.ir import Effect

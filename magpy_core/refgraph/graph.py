@@ -1,82 +1,21 @@
 """RefGraph: the objects a region touched, how each is reached, what was read and what changed.
 
 Nodes are keyed by object identity and keep their object alive while recording. A node with a source is *external*
-(it existed before the region was entered). Key types: Node, RefGraph, Read.
+(it existed before the region was entered). Key type: RefGraph.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from magpy_core.refgraph import kinds, printer
-from magpy_core.refgraph.fields import ABSENT
-from magpy_core.refgraph.guard_kind import GuardKind
-from magpy_core.refgraph.snapshot import Change, Snapshot, slot_name
-from magpy_core.refgraph.source import Source, SourceTable
-
-
-@dataclass(slots=True)
-class Read:
-    """One guarded edge: ``kind`` of ``source`` was ``expected`` at the site (None: by the region's entry itself)."""
-
-    source: Source
-    kind: GuardKind
-    expected: Any
-    site: Any = None
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class Node:
-    """One external object. ``snapshot`` is its shallow state at first write (or first pass to unknown native code)."""
-
-    obj: Any
-    source: Source
-    kind: int
-    type_name: str
-    snapshot: Snapshot | None = None
-    written_at: list[Any] = field(default_factory=list)
-    contents_read: bool = False
-    addressed: bool = False  # its address was the key of a memo: no other object of the region may be this one
-    summary: str = ""
-    was_written: bool = False
-    # slots written by name: part of the effect even when the write left them as they were: a later call may
-    # start from another value that nothing guards
-    forced: list[tuple[str, Any]] = field(default_factory=list)
-    # what events showed of the writes: what was appended, and the last value of each slot (ABSENT: it was deleted)
-    appended: list[Any] = field(default_factory=list)
-    noted: dict[Any, Any] = field(default_factory=dict)
-
-    def note_write(self, key: Any, value: Any) -> None:
-        """An event shows that the region writes ``value`` to slot ``key``."""
-        self.noted[slot_name(key)] = value
-
-    def explains(self, change: Change) -> bool:
-        """Whether events have shown that the region made this change, which is its last."""
-        if change.op == "extend":
-            return len(change.value) == len(self.appended) and all(map(operator.is_, change.value, self.appended))
-        if change.op in ("add", "discard"):
-            return self.noted.get(id(change.value)) is (change.value if change.op == "add" else ABSENT)
-        if change.op == "replace":
-            return False
-        value = ABSENT if change.op.startswith("del_") else change.value
-        return self.noted.get(slot_name(change.key), self) is value
-
-    def release(self) -> None:
-        """Drop the object, its snapshot, and the values and keys written to it; names of slots stay, for the printer."""
-        self.summary = self.summary or repr(self)
-        if self.kind != kinds.IDENTITY:
-            self.obj = None
-        self.snapshot = None
-        self.appended, self.noted = [], {}
-        self.forced = [(op, k) for op, k in self.forced if op.startswith(("set_", "maybe_")) and type(k) is str]
-
-    def __repr__(self) -> str:
-        if self.summary:
-            return self.summary
-        return f"Node({self.source.describe()}: {kinds.NAMES[self.kind]} {self.type_name})"
+from magpy_core.refgraph.guard_kind import GuardKind, Read
+from magpy_core.refgraph.node import Node
+from magpy_core.refgraph.snapshot import Snapshot
+from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source_table import SourceTable
 
 
 @dataclass(repr=False)
@@ -143,7 +82,7 @@ class RefGraph:
         self.assumed_internal.clear()
 
     def __str__(self) -> str:
-        return printer.to_text(self)
+        return printer.to_text(self.nodes.values(), self.reads)
 
     def __repr__(self) -> str:
         return f"<RefGraph: {len(self.nodes)} nodes, {len(self.reads)} reads>"

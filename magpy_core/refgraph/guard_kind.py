@@ -1,23 +1,53 @@
-"""GuardKind: what there is to know of one kind of guard. The kinds themselves are in ``magpy_core.guards.kinds``.
+"""Read: one guarded edge, and GuardKind: what there is to know of its kind of guard. The kinds themselves are in
+``magpy_core.guards.kinds``.
 
 A reference graph only stores, prints and verifies reads; that guards are generated, explained and cut short is for the
-stages above.
+stages above. Key types: Read, GuardKind.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
+from magpy_core.refgraph.failure import Failure
 from magpy_core.refgraph.kinds import bounded_repr
+from magpy_core.refgraph.source import Level, Source, Writer
 
-if TYPE_CHECKING:
-    from magpy_core.guards.codegen import GuardWriter
-    from magpy_core.guards.explain import Failure
-    from magpy_core.guards.first_level import FirstLevel
-    from magpy_core.refgraph.graph import Read
-    from magpy_core.refgraph.source import Source
+
+@dataclass(slots=True)
+class Read:
+    """One guarded edge: ``kind`` of ``source`` was ``expected`` at the site (None: by the region's entry itself)."""
+
+    source: Source
+    kind: GuardKind
+    expected: Any
+    site: Any = None
+
+
+class CheckWriter(Writer, Protocol):
+    """The generator of guards, as a kind of guard sees it: it writes checks too."""
+
+    checks: int
+    at_end: list[Callable[[], None]]
+
+    def fail_if(self, condition: str, site: Any) -> None: ...
+    def entry(self, name: str, test: str) -> None: ...
+    def has(self, source: Source) -> bool: ...
+    def this_object(self, value: Any) -> str: ...
+    def types_of_values(self, source: Source) -> None: ...
+    def scalar(self, sym: Any) -> str: ...
+
+
+class FirstLevel(Level, Protocol):
+    """The first level of a guard, as a kind of guard sees it."""
+
+    def watched(self, source: Source) -> bool: ...
+    def stays(self, source: Source) -> bool: ...
+    def table(self, source: Source, *, keys: bool = True) -> bool: ...
+    def hooks(self, source: Source) -> bool: ...
 
 
 class GuardKind(ABC):
@@ -45,10 +75,10 @@ class GuardKind(ABC):
         return self.says.format(source=read.source.describe(), expected=bounded_repr(read.expected))
 
     @abstractmethod
-    def code(self, writer: GuardWriter, read: Read) -> None:
+    def code(self, writer: CheckWriter, read: Read) -> None:
         """Write the statements that check it."""
 
-    def entry_test(self, writer: GuardWriter, read: Read, own: bool) -> str | None:
+    def entry_test(self, writer: CheckWriter, read: Read, own: bool) -> str | None:
         """When it fails, as a test of ``d``, the dict with the entry at the source; None: it is checked by itself. ``own``:
         the dict is an object's own namespace."""
         return None

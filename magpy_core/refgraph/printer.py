@@ -5,32 +5,32 @@ Key functions: ``to_text``, ``to_details``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import Any
 
 from magpy_core.findings.details import FactDetail, ObjectDetail
 from magpy_core.refgraph import kinds
+from magpy_core.refgraph.guard_kind import Read
 from magpy_core.refgraph.kinds import bounded_repr
+from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.source import Source
 
-if TYPE_CHECKING:
-    from magpy_core.refgraph.graph import Node, Read, RefGraph
 
-
-def to_text(graph: RefGraph) -> str:
+def to_text(nodes: Collection[Node], reads: list[Read]) -> str:
     """One paragraph per node, in the order of first touch: what was read of it, and what was written."""
-    lines = [f"{len(graph.nodes)} nodes, {len(graph.reads)} guarded reads"]
-    for shown in to_details(graph):
+    lines = [f"{len(nodes)} nodes, {len(reads)} guarded reads"]
+    for shown in to_details(nodes, reads):
         lines.append(f"{shown.name}: {shown.kind}")
         lines += [_aligned(fact.text, [fact]) for fact in shown.reads]
         lines += [_aligned(shown.writes[0].text, shown.writes)] if shown.writes else []
     return "\n".join(lines) + "\n"
 
 
-def to_details(graph: RefGraph) -> list[ObjectDetail]:
+def to_details(nodes: Collection[Node], reads: list[Read]) -> list[ObjectDetail]:
     """The nodes as data, for reports: an object knows which one it was reached from."""
-    reads = _reads_by_node(graph)
+    read_of = _reads_by_node(nodes, reads)
     # without functions and classes that only lie on the way
-    shown = [n for n in graph.nodes.values() if n.kind != kinds.IDENTITY or n.was_written or id(n.source) in reads]
+    shown = [n for n in nodes if n.kind != kinds.IDENTITY or n.was_written or id(n.source) in read_of]
     index = {id(node.source): i for i, node in enumerate(shown)}
     objects = []
     for node in shown:
@@ -38,7 +38,9 @@ def to_details(graph: RefGraph) -> list[ObjectDetail]:
         detail = ObjectDetail(node.source.describe(), _type_text(node))
         if owner is not None:
             detail.parent, detail.step = index[id(owner)], _step_text(node.source, owner)
-        detail.reads = [FactDetail(read.kind.text(read), *full_place(read.site)) for read in reads.get(id(node.source), [])]
+        detail.reads = [
+            FactDetail(read.kind.text(read), *full_place(read.site)) for read in read_of.get(id(node.source), [])
+        ]
         if node.was_written:
             sites = list(dict.fromkeys(full_place(site) for site in node.written_at if site is not None))
             detail.writes = [FactDetail(_written_text(node), *at) for at in sites or [("", 0)]]
@@ -73,11 +75,11 @@ def _owner(source: Source | None, known: Any) -> Source | None:
     return source
 
 
-def _reads_by_node(graph: RefGraph) -> dict[int, list[Read]]:
+def _reads_by_node(nodes: Collection[Node], reads: list[Read]) -> dict[int, list[Read]]:
     """Reads by the node that holds the edge; those of no node (arguments that are numbers) under the read's own source."""
-    known = {id(n.source) for n in graph.nodes.values()}
+    known = {id(n.source) for n in nodes}
     out: dict[int, list[Read]] = {}
-    for read in graph.reads:
+    for read in reads:
         at = read.source if read.kind.of_object else read.source.base
         owner = _owner(at, known) or _owner(read.source, known)
         out.setdefault(id(owner if owner is not None else read.source), []).append(read)

@@ -1,24 +1,23 @@
 """Source: how to reach a value from the region's roots at entry. Interned, so equality is identity.
 
-A source is a small expression. ``evaluate`` interprets it, ``describe`` gives the text shown to people; what each of its
-steps does is in ``source_kinds``.
-Key types: Source, SourceTable.
+A source is a small expression. ``evaluate`` interprets it, ``describe`` gives the text shown to people. A step's kind knows
+what it reads, the Python text of that in generated guards, the text shown to people, and how far dict version tags stand
+for it; the kinds themselves are in ``source_kinds``. Key types: Source, SourceKind, Root.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from magpy_core.refgraph.source_kinds import SOURCE_KINDS, Root, SourceKind
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
 
 
 class Source:
-    """One access step from ``base``. ``kind`` is a name of SOURCE_KINDS: without a base, that of a root."""
+    """One access step from ``base``. ``kind`` is the name of ``step_kind``: without a base, that of a root."""
 
-    __slots__ = ("base", "key", "kind", "label", "path")
+    __slots__ = ("base", "key", "kind", "label", "path", "step_kind")
 
-    def __init__(self, kind: str, base: Source | None, key: Any, label: str = "") -> None:
-        self.kind = kind
+    def __init__(self, kind: str, step_kind: SourceKind, base: Source | None, key: Any, label: str = "") -> None:
+        self.kind, self.step_kind = kind, step_kind
         self.base = base
         self.key: Any = key  # a constant, or a Source (an item whose key is an object from outside)
         self.label = label
@@ -29,15 +28,10 @@ class Source:
             self.path = f"{base.path}.{kind}({key.path if isinstance(key, Source) else repr(key)})"
 
     @property
-    def step_kind(self) -> SourceKind:
-        return SOURCE_KINDS[self.kind]
-
-    @property
     def root(self) -> Root:
         """The kind of a source without a base."""
-        kind = SOURCE_KINDS[self.kind]
-        assert isinstance(kind, Root)
-        return kind
+        assert isinstance(self.step_kind, Root)
+        return self.step_kind
 
     @property
     def parent(self) -> Source:
@@ -47,7 +41,7 @@ class Source:
 
     def describe(self) -> str:
         """The access path as a user would write it."""
-        return self.label if self.base is None else SOURCE_KINDS[self.kind].text(self, self.base.describe())
+        return self.label if self.base is None else self.step_kind.text(self, self.base.describe())
 
     def key_text(self) -> str:
         return self.key.describe() if isinstance(self.key, Source) else repr(self.key)
@@ -67,30 +61,83 @@ class Source:
         return self.describe()
 
 
-class SourceTable:
-    """Interning: one Source object per access path of a recording."""
+class Writer(Protocol):
+    """The generator of guards, as a source sees it: it writes statements, and names values."""
 
-    def __init__(self) -> None:
-        self._table: dict[tuple[Any, ...], Source] = {}
+    lines: list[str]
 
-    def make(self, kind: str, base: Source | None, key: Any, label: str = "") -> Source:
-        k = (kind, id(base), type(key), id(key) if kind == "const" or not isinstance(key, (str, int)) else key)
-        found = self._table.get(k)
-        if found is None:
-            found = self._table[k] = Source(kind, base, key, label)
-        return found
+    def var(self, source: Source) -> str: ...
+    def dict_of(self, source: Source) -> str: ...
+    def key(self, source: Source) -> str: ...
+    def const(self, value: Any) -> str: ...
+    def assign(self, expression: str) -> str: ...
+    def fresh(self, prefix: str) -> str: ...
+    def type_of(self, source: Source) -> type | None: ...
 
-    def arg(self, index: int, label: str) -> Source:
-        return self.make("arg", None, index, label)
 
-    def kwarg(self, name: str) -> Source:
-        return self.make("kwarg", None, name, name)
+class Level(Protocol):
+    """The first level of a guard, as a source sees it: what stays as it is while dict version tags do."""
 
-    def const(self, obj: Any, label: str) -> Source:
-        return self.make("const", None, obj, label)
+    def value(self, source: Source) -> Any: ...
+    def held(self, source: Source) -> bool: ...
+    def slot(self, source: Source) -> bool: ...
+    def contents(self, source: Source) -> bool: ...
+    def namespace(self, source: Source) -> bool: ...
+    def fixed_names(self, source: Source) -> bool: ...
+    def add_table(self, path: str, table: Any) -> bool: ...
 
-    def attr(self, base: Source, name: str) -> Source:
-        return self.make("attr", base, name)
 
-    def item(self, base: Source, key: Any, kind: str = "item") -> Source:
-        return self.make(kind, base, key)
+class SourceKind:
+    """A step: ``read(base, key)`` is its value. ``template`` is the Python text of that, with {b} for the base's expression
+    and {k} for the key's; ``text`` gives the one shown to people, of the source and the base's own text."""
+
+    watchable: ClassVar[bool] = False  # an object found there may be a root of a first level
+    followed: ClassVar[bool] = False
+
+    def __init__(self, read: Callable[[Any, Any], Any], template: str, text: Callable[[Source, str], str]) -> None:
+        self.read, self.template, self.text = read, template, text
+
+    def code(self, writer: Writer, source: Source) -> str:
+        """Write the access; the name of the variable (or constant) with the value."""
+        return writer.assign(self.expression(writer, source))
+
+    def expression(self, writer: Writer, source: Source) -> str:
+        """The text of the access, with the variable of the base."""
+        key = writer.key(source)
+        return self.form(writer, source).format(b=writer.var(source.parent), k=key)
+
+    def form(self, writer: Writer, source: Source) -> str:
+        """The template, where it depends on what is known of the base."""
+        return self.template
+
+    def may_follow(self, base: Any, key: Any) -> bool:
+        """Whether a first level may take the step: it runs no code of the program's, and tags may stand for it."""
+        return self.followed
+
+    def held(self, level: Level, source: Source) -> bool:
+        """Whether this is one and the same value as long as the tags are."""
+        return False
+
+    def table(self, level: Level, source: Source) -> bool:
+        """Whether there is a dict in a fixed namespace, with fixed contents."""
+        return False
+
+
+class Root(SourceKind):
+    """Where a path starts: ``get(key, args, kwargs)`` is its value."""
+
+    watchable = True
+
+    def __init__(self, get: Callable[[Any, Any, Any], Any], template: str) -> None:
+        super().__init__(_root_has_no_base, template, lambda source, base: base)
+        self.get = get
+
+    def path(self, source: Source) -> str:
+        return self.template.format(k=repr(source.key))
+
+    def code(self, writer: Writer, source: Source) -> str:
+        return writer.assign(self.path(source))
+
+
+def _root_has_no_base(base: Any, key: Any) -> Any:
+    raise TypeError("a root is reached from nothing")

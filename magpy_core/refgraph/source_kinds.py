@@ -1,25 +1,19 @@
 """The kinds of source: the roots, and each step from one value to another.
 
-A kind knows what it reads, the Python text of that in generated guards, the text shown to people, and how far dict version
-tags stand for it. To add one, add it to SOURCE_KINDS; whatever is special about it is a class of its own.
-Key types: SourceKind, Root; key name: SOURCE_KINDS.
+To add one, add it to SOURCE_KINDS; whatever is special about it is a class of its own. Key name: SOURCE_KINDS.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import torch
 
 from magpy_core._compat.cpython.slot_words import slot
 from magpy_core.refgraph import natives
 from magpy_core.refgraph.lookup import MODULE_TABLES, overrides
-
-if TYPE_CHECKING:
-    from magpy_core.guards.codegen import GuardWriter
-    from magpy_core.guards.first_level import FirstLevel
-    from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source import Level, Root, Source, SourceKind, Writer
 
 _TUPLES = (tuple, torch.Size)
 _NOTHING = object()
@@ -57,10 +51,6 @@ def _not_twice(key: Any) -> Any:
     raise LookupError(f"a number that {key[1]}() drew can't be read again")
 
 
-def _root_has_no_base(base: Any, key: Any) -> Any:
-    raise TypeError("a root is reached from nothing")
-
-
 def cache_state(fn: Any) -> str:
     """What tells whether a cached function's cache was cleared or filled since."""
     info = fn.cache_info()
@@ -91,71 +81,19 @@ def _called(base: str, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...
     return f"{base}({', '.join([*map(repr, args), *(f'{n}={v!r}' for n, v in kwargs)])})"
 
 
-class SourceKind:
-    """A step: ``read(base, key)`` is its value. ``template`` is the Python text of that, with {b} for the base's expression
-    and {k} for the key's; ``text`` gives the one shown to people, of the source and the base's own text."""
-
-    watchable: ClassVar[bool] = False  # an object found there may be a root of a first level
-    followed: ClassVar[bool] = False
-
-    def __init__(self, read: Callable[[Any, Any], Any], template: str, text: Callable[[Source, str], str]) -> None:
-        self.read, self.template, self.text = read, template, text
-
-    def code(self, writer: GuardWriter, source: Source) -> str:
-        """Write the access; the name of the variable (or constant) with the value."""
-        return writer.assign(self.expression(writer, source))
-
-    def expression(self, writer: GuardWriter, source: Source) -> str:
-        """The text of the access, with the variable of the base."""
-        key = writer.key(source)
-        return self.form(writer, source).format(b=writer.var(source.parent), k=key)
-
-    def form(self, writer: GuardWriter, source: Source) -> str:
-        """The template, where it depends on what is known of the base."""
-        return self.template
-
-    def may_follow(self, base: Any, key: Any) -> bool:
-        """Whether a first level may take the step: it runs no code of the program's, and tags may stand for it."""
-        return self.followed
-
-    def held(self, level: FirstLevel, source: Source) -> bool:
-        """Whether this is one and the same value as long as the tags are."""
-        return False
-
-    def table(self, level: FirstLevel, source: Source) -> bool:
-        """Whether there is a dict in a fixed namespace, with fixed contents."""
-        return False
-
-
-class Root(SourceKind):
-    """Where a path starts: ``get(key, args, kwargs)`` is its value."""
-
-    watchable = True
-
-    def __init__(self, get: Callable[[Any, Any, Any], Any], template: str) -> None:
-        super().__init__(_root_has_no_base, template, _base)
-        self.get = get
-
-    def path(self, source: Source) -> str:
-        return self.template.format(k=repr(source.key))
-
-    def code(self, writer: GuardWriter, source: Source) -> str:
-        return writer.assign(self.path(source))
-
-
 class Const(Root):
     """An object that the guard itself keeps."""
 
     def path(self, source: Source) -> str:
         return f"<{source.label}@{id(source.key):x}>"
 
-    def code(self, writer: GuardWriter, source: Source) -> str:
+    def code(self, writer: Writer, source: Source) -> str:
         return writer.const(source.key)
 
-    def held(self, level: FirstLevel, source: Source) -> bool:
+    def held(self, level: Level, source: Source) -> bool:
         return True
 
-    def table(self, level: FirstLevel, source: Source) -> bool:
+    def table(self, level: Level, source: Source) -> bool:
         return type(source.key) is dict and level.fixed_names(source)
 
 
@@ -164,13 +102,13 @@ class Attribute(SourceKind):
 
     watchable = followed = True
 
-    def expression(self, writer: GuardWriter, source: Source) -> str:
+    def expression(self, writer: Writer, source: Source) -> str:
         return f"{writer.dict_of(source.parent)}[{writer.const(source.key)}]"
 
-    def held(self, level: FirstLevel, source: Source) -> bool:
+    def held(self, level: Level, source: Source) -> bool:
         return level.namespace(source.parent)
 
-    def table(self, level: FirstLevel, source: Source) -> bool:
+    def table(self, level: Level, source: Source) -> bool:
         return level.held(source) and level.add_table(source.path, level.value(source))
 
 
@@ -179,7 +117,7 @@ class Namespace(SourceKind):
 
     followed = True
 
-    def code(self, writer: GuardWriter, source: Source) -> str:
+    def code(self, writer: Writer, source: Source) -> str:
         return writer.dict_of(source.parent)
 
 
@@ -188,17 +126,17 @@ class Entries(SourceKind):
 
     watchable = followed = True
 
-    def _is_plain(self, writer: GuardWriter, source: Source) -> bool:
+    def _is_plain(self, writer: Writer, source: Source) -> bool:
         return source.parent.kind != "const" and writer.type_of(source.parent) in (dict, list)
 
 
 class ListItem(Entries):
-    def form(self, writer: GuardWriter, source: Source) -> str:
+    def form(self, writer: Writer, source: Source) -> str:
         return "{b}[{k}]" if self._is_plain(writer, source) else self.template
 
 
 class DictItem(Entries):
-    def form(self, writer: GuardWriter, source: Source) -> str:
+    def form(self, writer: Writer, source: Source) -> str:
         if self._is_plain(writer, source):
             return "{b}[{k}]"
         # a dict's ``__getitem__`` may be its class's ``__missing__``: a guard must not make what it looks for
@@ -206,10 +144,10 @@ class DictItem(Entries):
         makes = source.parent.kind != "dict" and (tp is None or hasattr(tp, "__missing__"))
         return "dict_entry({b}, {k})" if makes else self.template
 
-    def held(self, level: FirstLevel, source: Source) -> bool:
+    def held(self, level: Level, source: Source) -> bool:
         return level.contents(source.parent)
 
-    def table(self, level: FirstLevel, source: Source) -> bool:
+    def table(self, level: Level, source: Source) -> bool:
         return (
             source.parent.kind in ("dict", "const")
             and level.held(source)
@@ -220,24 +158,24 @@ class DictItem(Entries):
 class Item(DictItem):
     """As the program writes it: ``base[key]``."""
 
-    def form(self, writer: GuardWriter, source: Source) -> str:
+    def form(self, writer: Writer, source: Source) -> str:
         return "native_item({b}, {k})" if overrides(writer.type_of(source.parent), "__getitem__") else self.template
 
     def may_follow(self, base: Any, key: Any) -> bool:
         return type(base) in (dict, list, *_TUPLES)
 
-    def held(self, level: FirstLevel, source: Source) -> bool:
+    def held(self, level: Level, source: Source) -> bool:
         return _of_held_tuple(level, source) or level.contents(source.parent)
 
 
 class Length(SourceKind):
-    def form(self, writer: GuardWriter, source: Source) -> str:
+    def form(self, writer: Writer, source: Source) -> str:
         return "native_len({b})" if overrides(writer.type_of(source.parent), "__len__") else self.template
 
     def may_follow(self, base: Any, key: Any) -> bool:
         return type(base) in (dict, list, *_TUPLES)
 
-    def held(self, level: FirstLevel, source: Source) -> bool:
+    def held(self, level: Level, source: Source) -> bool:
         return _of_held_tuple(level, source)
 
 
@@ -246,7 +184,7 @@ class Cell(SourceKind):
 
     watchable = followed = True
 
-    def held(self, level: FirstLevel, source: Source) -> bool:
+    def held(self, level: Level, source: Source) -> bool:
         return level.slot(source)
 
 
@@ -256,24 +194,24 @@ class Field(SourceKind):
     def may_follow(self, base: Any, key: Any) -> bool:
         return slot(base, key) is not None
 
-    def held(self, level: FirstLevel, source: Source) -> bool:
+    def held(self, level: Level, source: Source) -> bool:
         return level.slot(source)
 
-    def table(self, level: FirstLevel, source: Source) -> bool:
+    def table(self, level: Level, source: Source) -> bool:
         return source.key == "__kwdefaults__" and level.held(source)
 
 
 class Draw(SourceKind):
     """A number that a random stream gave: its key is its place among all of them, the method, the method's arguments."""
 
-    def code(self, writer: GuardWriter, source: Source) -> str:
+    def code(self, writer: Writer, source: Source) -> str:
         key = writer.key(source)
         name = writer.fresh("draw")  # another name than the ones that may move into the next line
         writer.lines.append(f"{name} = {self.template.format(b=writer.var(source.parent), k=key)}")
         return name
 
 
-def _of_held_tuple(level: FirstLevel, source: Source) -> bool:
+def _of_held_tuple(level: Level, source: Source) -> bool:
     base = source.parent
     return base.kind != "dict" and level.held(base) and type(level.value(base)) in _TUPLES
 

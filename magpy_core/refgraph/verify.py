@@ -15,10 +15,11 @@ from typing import Any
 from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import instance_dict
-from magpy_core.refgraph.graph import Node, Read, RefGraph
+from magpy_core.refgraph.graph import RefGraph
+from magpy_core.refgraph.guard_kind import Read
 from magpy_core.refgraph.kinds import is_a
-from magpy_core.refgraph.source import Source
-from magpy_core.refgraph.source_kinds import Root
+from magpy_core.refgraph.node import Node
+from magpy_core.refgraph.source import Root, Source
 
 _BY_VALUE = (kinds.SCALAR, kinds.IDENTITY)
 

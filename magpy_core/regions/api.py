@@ -21,7 +21,8 @@ from magpy_core.backends.background import waits_by_default
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Finding, Location, Position, Range
 from magpy_core.regions import module_call, provider
-from magpy_core.regions.region import Options, Region, disabled, line_location
+from magpy_core.regions.options import Options
+from magpy_core.regions.region import Region, disabled, line_location
 
 __all__ = [
     "Capture",

@@ -25,7 +25,7 @@ def region_detail(region: Region) -> RegionDetail:
 
 def _capture(capture: Capture) -> CaptureDetail:
     nodes = list(capture.nodes)
-    objects = to_details(capture.refgraph)
+    objects = to_details(capture.refgraph.nodes.values(), capture.refgraph.reads)
     where = {id(node): index for index, segment in enumerate(capture.segments) for node in segment.nodes}
     return CaptureDetail(
         guards=[_guard(read) for read in capture.refgraph.reads],

@@ -11,13 +11,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from magpy_core.findings import Finding, Recompile
+from magpy_core.findings import Finding, Recompile, RegionSummary
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
-    from magpy_core.regions.region import Region
 
 
 # What a call does; recompiles, guards and figures are facts about a run.
@@ -72,13 +71,19 @@ class StepCounts:
         return list(found.values())
 
 
+class Summarised(Protocol):
+    """A region, as its listeners see it."""
+
+    def summary(self) -> RegionSummary: ...
+
+
 @dataclass(frozen=True)
 class Listeners:
     """``on_finding``: a finding is new, or its counts have changed. ``on_region``: a region was recorded. ``step``: the
     program's current step."""
 
     on_finding: Callable[[Finding], None] | None = None
-    on_region: Callable[[Region], None] | None = None
+    on_region: Callable[[Summarised], None] | None = None
     step: Callable[[], int] = lambda: 0
 
 
@@ -109,8 +114,8 @@ class RegionLog:
             for finding in findings:
                 self.listeners.on_finding(finding)
 
-    def recorded(self, region: Region, capture: Capture | None, findings: Iterable[Finding]) -> None:
-        """A monitored run of ``region`` has become ``capture``, or can't be captured."""
+    def recorded(self, capture: Capture | None, findings: Iterable[Finding]) -> None:
+        """A monitored run of the region has become ``capture``, or can't be captured."""
         self.counts.holds(capture, [self.add(finding) for finding in findings])
         if capture is not None and self.listeners.step() >= 3:
             self.captures_after_step_3 += 1

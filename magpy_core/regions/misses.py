@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from magpy_core.capture.build import Capture
-from magpy_core.guards.explain import Failure
 from magpy_core.recording.ledger import Learned
+from magpy_core.refgraph.failure import Failure
 
 DECISION = Failure("MP201", "a decision on data or on a random number", "as captured", "another outcome", None)
 """What is known when every guard holds."""

@@ -8,10 +8,10 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from magpy_core.findings import Finding, Value
+from magpy_core.regions.view import RegionView
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
-    from magpy_core.regions.region import Region
 
 _SAMPLES = 5  # fewer timings of either kind prove nothing
 _SLOWER = 1.1  # compiled / plain
@@ -36,14 +36,14 @@ class _Compared:
         return self.compiled / self.plain
 
 
-def performance_findings(region: Region, steps: int) -> list[Finding]:
+def performance_findings(region: RegionView, steps: int) -> list[Finding]:
     """What the side-by-side timings of a region's steady calls show; nothing where there are too few."""
     if unready := [capture for capture in region.captures if capture.is_compiling]:
         return [_still_compiling(region, unready)]
     return list(_measured(region, steps))
 
 
-def _measured(region: Region, steps: int) -> Iterator[Finding]:
+def _measured(region: RegionView, steps: int) -> Iterator[Finding]:
     calls = _calls(region, steps)
     compared = _both_passes(region) or calls
     retired = any(capture.is_retired for capture in region.captures)
@@ -58,7 +58,7 @@ def _measured(region: Region, steps: int) -> Iterator[Finding]:
         yield from _not_paid(region, compared)
 
 
-def _calls(region: Region, steps: int) -> _Compared | None:
+def _calls(region: RegionView, steps: int) -> _Compared | None:
     times = region.times
     if min(len(times.eager), len(times.compiled)) < _SAMPLES:
         return None
@@ -66,7 +66,7 @@ def _calls(region: Region, steps: int) -> _Compared | None:
     return _Compared(what, median(times.eager), median(times.compiled), region.hits, region.calls / steps if steps else 1.0)
 
 
-def _both_passes(region: Region) -> _Compared | None:
+def _both_passes(region: RegionView) -> _Compared | None:
     passes = region.times.passes
     if not region.times.has_history or min(len(passes.plain), len(passes.compiled)) < _SAMPLES:
         return None
@@ -75,7 +75,7 @@ def _both_passes(region: Region) -> _Compared | None:
     return _Compared(what, plain, compiled, region.times.steps.compiled_count, 1.0)
 
 
-def _whole_steps(region: Region) -> _Compared | None:
+def _whole_steps(region: RegionView) -> _Compared | None:
     medians = region.times.steps.medians()
     if medians is None:
         return None
@@ -83,20 +83,20 @@ def _whole_steps(region: Region) -> _Compared | None:
     return _Compared(what, *medians, region.times.steps.compiled_count, 1.0)
 
 
-def _finding(code: str, region: Region, text: str, cost_s: float | None, values: dict[str, str]) -> Finding:
+def _finding(code: str, region: RegionView, text: str, cost_s: float | None, values: dict[str, str]) -> Finding:
     shown = tuple(Value(name, value) for name, value in values.items())
     cost = None if cost_s is None else round(cost_s * 1e3, 4)
     return Finding(code, text, region.location, region=region.id, values=shown, cost_ms=cost)
 
 
-def _slower(region: Region, of: _Compared, retired: bool) -> Finding:
+def _slower(region: RegionView, of: _Compared, retired: bool) -> Finding:
     text = f"{of.what} takes {of.ratio:.2g} times as long as plain Python ({_ms(of.compiled)}, not {_ms(of.plain)})"
     text += ": it runs as plain Python again." if retired else "."
     values = {"eager": _ms(of.plain), "compiled": _ms(of.compiled)}
     return _finding("MP401", region, text, (of.compiled - of.plain) * of.per_step, values)
 
 
-def _guards(region: Region, calls: _Compared) -> Iterator[Finding]:
+def _guards(region: RegionView, calls: _Compared) -> Iterator[Finding]:
     guards = min(median(region.times.guard), calls.compiled) if region.times.guard else 0.0
     if guards > _GUARD_SECONDS and guards > calls.compiled * _GUARD_SHARE:
         count = max(len(c.guards) for c in region.captures) if region.captures else 0
@@ -107,7 +107,7 @@ def _guards(region: Region, calls: _Compared) -> Iterator[Finding]:
         )
 
 
-def _not_paid(region: Region, of: _Compared) -> Iterator[Finding]:
+def _not_paid(region: RegionView, of: _Compared) -> Iterator[Finding]:
     spent = sum(c.compile_seconds or 0.0 for c in region.captures)
     saved = max(of.plain - of.compiled, 0.0) * of.times
     if spent > _LONG_COMPILE_SECONDS and spent > 2 * saved:
@@ -117,7 +117,7 @@ def _not_paid(region: Region, of: _Compared) -> Iterator[Finding]:
         yield _finding("MP403", region, text, None, {"compile": f"{spent:.1f} s", "saved": f"{saved:.2g} s"})
 
 
-def _still_compiling(region: Region, captures: Sequence[Capture]) -> Finding:
+def _still_compiling(region: RegionView, captures: Sequence[Capture]) -> Finding:
     plain = sum(capture.plain_calls for capture in captures)
     text = f"{region.name} was still being compiled when the program ended: {plain} calls ran as plain Python meanwhile."
     hint = "A program that runs for longer gets the compiled code; `--compile foreground` waits for it."

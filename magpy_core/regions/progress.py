@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from magpy_core.regions.region import Region
+from magpy_core.regions.view import RegionView
 
 State = Literal["running", "waiting", "ready"]
 
 
-def compile_progress(regions: Iterable[Region]) -> dict[State, list[str]]:
+def compile_progress(regions: Iterable[RegionView]) -> dict[State, list[str]]:
     """Names of regions whose code is being compiled beside the program, waits for that, or runs compiled."""
     found: dict[State, list[str]] = {"running": [], "waiting": [], "ready": []}
     for region in regions:

@@ -10,7 +10,7 @@ import time
 import traceback
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -33,10 +33,9 @@ from magpy_core.recording.run import Outcome, run
 from magpy_core.recording.trace import Recorded
 from magpy_core.regions.log import Listeners, RegionLog
 from magpy_core.regions.misses import closest_failures, generalise
-from magpy_core.regions.overhead import Overhead
+from magpy_core.regions.options import Options
 from magpy_core.regions.performance import performance_findings
 from magpy_core.regions.reporting import capture_findings, recompile_finding
-from magpy_core.regions.steps import Steps
 from magpy_core.regions.summary import summarise
 from magpy_core.regions.times import RegionTimes
 from magpy_core.regions.twice import HINTS, watch
@@ -60,22 +59,6 @@ def disabled() -> Iterator[None]:
         yield
     finally:
         _thread.depth = before
-
-
-@dataclass
-class Options:
-    """How regions run. ``mode``: ``observe`` (results always come from plain Python) or ``compiled``. ``background``: what
-    Inductor compiles is compiled beside the program. ``overhead``: bounds what recordings cost. ``steps``: the program's."""
-
-    mode: str = "compiled"
-    backend: str = "inductor"
-    cache_limit: int = 8
-    fullgraph: bool = False
-    measure: bool = False
-    same_random: bool = False
-    background: bool = False
-    overhead: Overhead | None = None
-    steps: Steps | None = None
 
 
 class Region:
@@ -300,7 +283,7 @@ class Region:
             except Unsupported as error:
                 recorded.refuse(error)
         findings = [*recorded.findings, *(capture_findings(self, capture) if capture else [])]
-        self.log.recorded(self, capture, findings)
+        self.log.recorded(capture, findings)
         if capture is not None:
             self.captures = [capture, *self.captures]
             self.times.restart(capture)

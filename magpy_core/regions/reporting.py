@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from magpy_core.findings import Finding, Location, Severity, Value
-from magpy_core.guards.explain import Failure
 from magpy_core.guards.kinds import TRUTH
 from magpy_core.monitor.positions import is_user_file, site_location
 from magpy_core.opgraph.functions import reads_value
 from magpy_core.recording.places import Place
+from magpy_core.refgraph.failure import Failure
 from magpy_core.refgraph.source import Source
+from magpy_core.regions.view import RegionView
 from magpy_core.replay.ir import Outside
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
-    from magpy_core.regions.region import Region
 
 _EFFECT_CODES = {
     "set_attr": "MP301", "del_attr": "MP301", "set_slot": "MP301", "del_slot": "MP301", "set_field": "MP301",
@@ -44,13 +44,13 @@ _CHANGED_HINT = (
 )
 
 
-def capture_findings(region: Region, capture: Capture) -> list[Finding]:
+def capture_findings(region: RegionView, capture: Capture) -> list[Finding]:
     """Guards at the user's lines, and every side effect (one finding per line and kind)."""
     found = [*_guard_findings(region, capture), *_effect_findings(region, capture)]
     return found + capture.trace.places.hidden_findings(region.id)
 
 
-def _guard_findings(region: Region, capture: Capture) -> Iterator[Finding]:
+def _guard_findings(region: RegionView, capture: Capture) -> Iterator[Finding]:
     for read in capture.refgraph.reads:
         place = user_site([read.site]) if read.kind.reported else None
         hooks = read.kind is TRUTH and read.source.describe().endswith("_hooks")
@@ -60,7 +60,7 @@ def _guard_findings(region: Region, capture: Capture) -> Iterator[Finding]:
             yield Finding("MP204", text, place, region=region.id, values=(Value(name, value),))
 
 
-def _effect_findings(region: Region, capture: Capture) -> Iterator[Finding]:
+def _effect_findings(region: RegionView, capture: Capture) -> Iterator[Finding]:
     places = capture.trace.places
     effects: dict[tuple[str, Location], tuple[list[str], tuple[Location, ...]]] = {}
     appended: set[tuple[str, Location]] = set()
@@ -108,7 +108,7 @@ def _effect_message(code: str, names: list[str]) -> str:
     return f"{what} {are} {verb} by the region; replay repeats it."
 
 
-def recompile_finding(region: Region, failure: Failure, learned: bool, recordings: int, more: int = 0) -> Finding:
+def recompile_finding(region: RegionView, failure: Failure, learned: bool, recordings: int, more: int = 0) -> Finding:
     """Why a region is captured again."""
     place = failure.location
     path: tuple[Location, ...] = ()
@@ -167,7 +167,7 @@ def _recompile_hint(failure: Failure) -> str:
 _OPTIMIZERS = os.path.join("torch", "optim") + os.sep
 
 
-def host_reads(region: Region) -> int:
+def host_reads(region: RegionView) -> int:
     """How many tensor values Python waits for in one call: the most of any capture, or without captures the number of such
     findings. torch's own optimizers read step counts that they keep on the host: no wait, so not counted."""
     if not region.captures:

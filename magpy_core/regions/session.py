@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from magpy_core.backends import get_backend
 from magpy_core.backends.background import waits_by_default
 from magpy_core.findings import Finding, StepReport
-from magpy_core.regions.log import Listeners
+from magpy_core.regions.log import Listeners, Summarised
+from magpy_core.regions.options import Options
 from magpy_core.regions.overhead import Overhead
 from magpy_core.regions.progress import State, compile_progress
-from magpy_core.regions.region import Options, Region, busy, line_location
+from magpy_core.regions.region import Region, busy, line_location
 from magpy_core.regions.step_report import step_report
 from magpy_core.regions.steps import Steps
 
@@ -31,7 +32,7 @@ class Session:
         backend: str = "inductor",
         cache_limit: int = 8,
         on_finding: Callable[[Finding], None] | None = None,
-        on_region: Callable[[Region], None] | None = None,
+        on_region: Callable[[Summarised], None] | None = None,
         measure: bool = False,
         background: bool = False,
     ) -> None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
 from magpy_core.findings import STEP_KINDS, StepPart, StepReport
 from magpy_core.regions.passes import Passes
 from magpy_core.regions.steps import Steps
-
-if TYPE_CHECKING:
-    from magpy_core.regions.region import Region
+from magpy_core.regions.view import RegionView
 
 _REST = "the rest"
 
 
-def step_report(steps: Steps, regions: Sequence[Region]) -> StepReport:
+def step_report(steps: Steps, regions: Sequence[RegionView]) -> StepReport:
     """Whole steps where those were timed by turns; without an optimizer, the regions' calls tell what was saved."""
     report = StepReport(
         count=steps.count,
@@ -41,7 +38,7 @@ def step_report(steps: Steps, regions: Sequence[Region]) -> StepReport:
     return report
 
 
-def _saved_by_calls(regions: Sequence[Region]) -> float:
+def _saved_by_calls(regions: Sequence[RegionView]) -> float:
     timed = [(r.hits, r.times.eager, r.times.compiled) for r in regions if r.times.eager and r.times.compiled]
     return sum(hits * (median(eager) - median(compiled)) for hits, eager, compiled in timed)
 
@@ -59,7 +56,7 @@ def _break_even(steps: Steps, per_step: float) -> int | None:
     return reached
 
 
-def _part(region: Region) -> StepPart | None:
+def _part(region: RegionView) -> StepPart | None:
     passes = region.times.passes
     plain, compiled = Passes.medians(passes.plain), Passes.medians(passes.compiled)
     if plain is None or compiled is None:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from statistics import median
-from typing import TYPE_CHECKING
 
 from magpy_core.findings import CaptureSummary, RegionSummary
 from magpy_core.regions.intervals import speedup_interval
 from magpy_core.regions.reporting import host_reads
-
-if TYPE_CHECKING:
-    from magpy_core.regions.region import Region
+from magpy_core.regions.view import RegionView
 
 
-def summarise(region: Region) -> RegionSummary:
+def summarise(region: RegionView) -> RegionSummary:
     captures, times, log = region.captures, region.times, region.log
     complete = bool(captures) and not region.disabled and all(c.is_complete for c in captures)
     low, high = speedup_interval(times.eager, times.compiled) or (None, None)

@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from magpy_core.regions.costs import Costs, timed
 from magpy_core.regions.intervals import speedup_interval
+from magpy_core.regions.options import Options
 from magpy_core.regions.passes import Passes
 from magpy_core.regions.results import has_history
 from magpy_core.regions.steps import Steps
 
 if TYPE_CHECKING:
     from magpy_core.capture.build import Capture
-    from magpy_core.regions.region import Region
 
 _STEADY = range(4, 25)  # calls after a capture that alternate between compiled and plain Python
 _BETWEEN_GRAPHS = 7  # calls after those, in which the cuts are timed
 _FEW = 8  # calls in a step: a region that is called more often takes turns by itself, not by steps
 _KEPT = 4096  # timings of one kind
+
+
+class Timed(Protocol):
+    """A region, as its times see it: how it can be called, and what a call has changed."""
+
+    target: Callable[..., Any]
+    options: Options
+    captures: list[Capture]
+    hits: int
+    recordings: int
+    disabled: str
+
+    def dispatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+    def fitting(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None: ...
+    def retire(self) -> None: ...
 
 
 class RegionTimes:
@@ -60,14 +75,14 @@ class RegionTimes:
         self.passes.stepped(kind)
         self._in_step, self._per_step = 0, self._in_step
 
-    def call(self, region: Region, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, region: Timed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call ``region``. The two kinds of steady calls alternate, so that they are timed side by side."""
         try:
             return self._call(region, args, kwargs)
         finally:
             self.steps.left_region()
 
-    def _call(self, region: Region, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call(self, region: Timed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         hits, recordings = region.hits, region.recordings
         compiles = region.options.mode == "compiled" and bool(region.captures) and not region.disabled
         self.turn += 1
@@ -99,7 +114,7 @@ class RegionTimes:
         self._dispatched(region, result, seconds, region.recordings > recordings, region.hits > hits)
         return result
 
-    def _dispatched(self, region: Region, result: Any, seconds: float, recorded: bool, replayed: bool) -> None:
+    def _dispatched(self, region: Timed, result: Any, seconds: float, recorded: bool, replayed: bool) -> None:
         """What a call that took ``seconds`` was."""
         if not self.has_history and self.turn < _STEADY.stop:
             self.has_history = has_history(result)

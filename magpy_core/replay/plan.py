@@ -19,9 +19,10 @@ from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.refgraph import kinds, natives
 from magpy_core.refgraph.fields import ABSENT, instance_dict, slot_names, slot_value
-from magpy_core.refgraph.graph import Node, RefGraph
+from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.hashing import keys_have_pure_hash
 from magpy_core.refgraph.lookup import MODULE_TABLES
+from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.snapshot import Change, slot_name
 from magpy_core.refgraph.source import Source
 from magpy_core.replay.ir import Build, Const, Effect, Expr, GraphValue, MadeInside, Outside, Plan, Scalar

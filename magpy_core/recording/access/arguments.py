@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import itertools
 import types
-from dataclasses import dataclass
 from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.knowledge.callables import entry
+from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.callees import GETTERS
-from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, natives
+from magpy_core.refgraph.fields import instance_dict
 from magpy_core.refgraph.kinds import is_a
 
 
-@dataclass(eq=False)
-class Arguments(Tracker):
+class Arguments(AccessTracker):
     """Guards what native code may read of its arguments."""
 
     def read(self, site: Any, args: Any, kwargs: Any, shallow: int | None = None, *, carry: bool = False) -> None:
@@ -37,7 +36,7 @@ class Arguments(Tracker):
             v, depth = stack.pop()
             kind = kinds.kind_of(v)
             if kind not in kinds.CONTAINERS or id(v) in seen:
-                self.basics.arrays.memory_read(site, v)
+                self.facts.arrays.memory_read(site, v)
                 self.facts.contents.identified(site, False, v)
                 if kind == kinds.OBJECT:
                     self.facts.classes.special_methods(v, site)
@@ -76,3 +75,10 @@ class Arguments(Tracker):
                 name = getattr(getter, "__name__", type(getter).__name__)
                 text = f"{HERE} passes `{name}` to native code, where its reads can't be observed."
                 self.journal.refuse("MP104", text, hint="Use a lambda: its reads are observed.", site=site)
+
+    def read_state(self, obj: Any, site: Any) -> None:
+        """Python that is not monitored may read all that an object holds."""
+        self.access.natives.state_read(obj, site)
+        held = tuple((instance_dict(obj) or {}).values())
+        self.basics.numbers.escape_all(site, held)
+        self.read(site, held, {})

@@ -10,7 +10,7 @@ import gc
 import itertools
 import types
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -19,9 +19,9 @@ from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import Callback, Reads, entry
 from magpy_core.knowledge.modules import Verdict
+from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.call_stack import Consumer
 from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, MEMBER
-from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
 
@@ -57,8 +57,7 @@ def _behind(iterator: Any) -> Iterator[Any]:
             todo.append(value.__self__)
 
 
-@dataclass(eq=False)
-class Callbacks(Tracker):
+class Callbacks(AccessTracker):
     """Calls by native code, taken for the calls they come to."""
 
     consumes: bool = field(default=False, init=False)  # whether native code reads what generators and functions pass to it
@@ -164,4 +163,4 @@ class Callbacks(Tracker):
             else:
                 self.access.arguments.read(site, (part,), {})
                 if self.formats:
-                    self.facts.texts.formatted(part, site)
+                    self.access.texts.formatted(part, site)

@@ -6,14 +6,13 @@ Key type: Flow.
 from __future__ import annotations
 
 import dis
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from magpy_core.monitor.positions import user_frame
+from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.call_stack import Consumer
-from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 
@@ -35,8 +34,7 @@ def _consumer() -> str:
     return dis.opname[caller.f_code.co_code[caller.f_lasti]] if caller is not None and caller.f_lasti >= 0 else ""
 
 
-@dataclass(eq=False)
-class Flow(Tracker):
+class Flow(AccessTracker):
     """Handlers of what passes values on."""
 
     def iterate(self, site: Any, obj: Any) -> None:
@@ -53,7 +51,7 @@ class Flow(Tracker):
         node = self.facts.roots.node_for(obj)
         if node is not None and kind in kinds.CONTAINERS:
             self.facts.contents.read_all(node, site, values=node.kind != kinds.DICT, carry=carry)
-        elif not self.basics.arrays.memory_read(site, obj) and kind == kinds.OPAQUE and node is not None:
+        elif not self.facts.arrays.memory_read(site, obj) and kind == kinds.OPAQUE and node is not None:
             self.calls.container_calls.read_iterator(obj, site)
 
     def yield_(self, site: Any, value: Any) -> None:
@@ -66,7 +64,7 @@ class Flow(Tracker):
                 if held and (self.access.callbacks.consumes or self.basics.stack.consumer in (None, Consumer.KEEPS)):
                     self.access.arguments.read(site, (value,), {})
         if self.access.callbacks.formats:
-            self.facts.texts.formatted(value, site)
+            self.access.texts.formatted(value, site)
 
     def return_(self, site: Any, value: Any) -> None:
         """A number that varies goes from a function to its caller: native code (``sorted`` with a key, ``len``) gets the
@@ -114,7 +112,7 @@ class Flow(Tracker):
     def match(self, site: Any, subject: Any) -> None:
         self.journal.site = site
         self.facts.contents.type_of(subject, site)
-        self.basics.arrays.memory_read(site, subject)
+        self.facts.arrays.memory_read(site, subject)
         self.basics.numbers.escape_all(site, subject)
         if (node := self.facts.roots.node_for(subject)) is not None:
             self.facts.contents.read_all(node, site)
@@ -127,7 +125,7 @@ class Flow(Tracker):
             return
         self.basics.numbers.escape_all(site, value)
         self.access.arguments.read(site, (value,), {})
-        self.facts.texts.formatted(value, site)
+        self.access.texts.formatted(value, site)
         if kinds.kind_of(value) == kinds.OBJECT:
             for name in ("__format__", "__str__", "__repr__"):
                 self.facts.classes.member(type(value), name, site)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import builtins
 import types
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from magpy_core.guards import kinds as guard
 from magpy_core.monitor.positions import current_globals
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
@@ -17,8 +17,7 @@ from magpy_core.refgraph.kinds import is_a
 _BUILTINS = vars(builtins)
 
 
-@dataclass(eq=False)
-class Globals(Tracker):
+class Globals(AccessTracker):
     """Handlers of globals."""
 
     _of_code: dict[types.CodeType, dict[str, Any]] = field(default_factory=dict, init=False)

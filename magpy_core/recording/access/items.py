@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import collections
 import weakref
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import hashing, kinds, lookup, natives
 from magpy_core.refgraph.fields import ABSENT
-from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.node import Node
 
 
-@dataclass(eq=False)
-class Items(Tracker):
+class Items(AccessTracker):
     """Handlers of item reads."""
 
     def item_read(self, site: Any, obj: Any, key: Any) -> None:
@@ -31,7 +29,7 @@ class Items(Tracker):
         if is_a(obj, torch.Tensor):
             return
         self.basics.numbers.escape_all(site, key)
-        if self.basics.arrays.memory_read(site, obj):
+        if self.facts.arrays.memory_read(site, obj):
             return
         for part in (key.start, key.stop, key.step) if type(key) is slice else (key,):
             if kinds.kind_of(part) == kinds.OBJECT:

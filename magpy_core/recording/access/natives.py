@@ -10,15 +10,14 @@ import functools
 import operator
 import re
 import types
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
+from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.printing import printable
-from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import custom_dict, instance_dict, slot_names
 from magpy_core.refgraph.kinds import is_a
@@ -27,8 +26,7 @@ _DEEP_FIELD = re.compile(r"\{[^{}:!]*[.[]")  # of a format string: a field by it
 _STATE_HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__")
 
 
-@dataclass(eq=False)
-class Natives(Tracker):
+class Natives(AccessTracker):
     """Attribute reads by native code, taken for the reads they come to."""
 
     def state_read(self, obj: Any, site: Any) -> None:

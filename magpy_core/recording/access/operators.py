@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import types
 import weakref
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,8 +11,8 @@ import torch
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.opgraph.scalars import BINARY, COMPARE, UNARY
+from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.callees import is_copying
-from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 
@@ -26,8 +25,7 @@ def _arithmetic(site: Any) -> Any:
     return BINARY.get((site.name or "").removesuffix("="))
 
 
-@dataclass(eq=False)
-class Operators(Tracker):
+class Operators(AccessTracker):
     """Handlers of operators."""
 
     def binary(self, site: Any, lhs: Any, rhs: Any) -> None:
@@ -37,7 +35,7 @@ class Operators(Tracker):
                 self.basics.numbers.escape_raising(_arithmetic(site), (lhs, rhs), site)
             return
         self.journal.site = site
-        if self.basics.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
+        if self.facts.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             self.facts.classes.operands(site, lhs, rhs)
             return
         into_text = site.name == "%" and is_a(lhs, str)
@@ -67,17 +65,17 @@ class Operators(Tracker):
         if into_text:
             self.access.arguments.read(site, (rhs,), {})
             for v in rhs if is_a(rhs, tuple) else (rhs,):
-                self.facts.texts.formatted(v, site)
+                self.access.texts.formatted(v, site)
 
     def binary_result(self, site: Any, lhs: Any, rhs: Any, result: Any) -> Any:
-        if self.basics.arrays._plain and (self.basics.arrays.is_plain_array(lhs) or self.basics.arrays.is_plain_array(rhs)):
-            self.basics.arrays.operator_result((lhs, rhs), result)
+        if self.facts.arrays._plain and (self.facts.arrays.is_plain_array(lhs) or self.facts.arrays.is_plain_array(rhs)):
+            self.facts.arrays.operator_result((lhs, rhs), result)
         if not self.basics.numbers.carries((lhs, rhs), {}):
             return result
         return self.basics.numbers.computed(site, _arithmetic(site), (lhs, rhs), result)
 
     def unary(self, site: Any, value: Any) -> None:
-        self.basics.arrays.memory_read(site, value)
+        self.facts.arrays.memory_read(site, value)
         if kinds.kind_of(value) == kinds.OBJECT:
             self.facts.classes.special_methods(value, site)
 
@@ -96,7 +94,7 @@ class Operators(Tracker):
                 self.basics.decisions.decide(sym, outcome, "compare", site)
             return
         self.journal.site = site
-        if self.basics.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
+        if self.facts.arrays.memory_read(site, lhs, rhs) or is_a(lhs, torch.Tensor) or is_a(rhs, torch.Tensor):
             self.facts.classes.operands(site, lhs, rhs)
             return
         self.basics.numbers.escape_all(site, lhs, rhs)
@@ -146,7 +144,7 @@ class Operators(Tracker):
         if is_a(container, torch.Tensor):
             return
         self.journal.site = site
-        self.basics.arrays.memory_read(site, item, container)
+        self.facts.arrays.memory_read(site, item, container)
         self.basics.numbers.escape_all(site, item, () if type(container) is dict else container)
         kind = kinds.kind_of(container)
         if kind == kinds.OBJECT or (kind in kinds.CONTAINERS and kinds.is_heap_type(type(container))):
@@ -180,7 +178,7 @@ class Operators(Tracker):
                 self.basics.decisions.decide(self.ledger.scalars.call(bool, (sym,), bool(value)), bool(value), "truth", site)
             return
         self.journal.site = site
-        self.basics.arrays.memory_read(site, value)
+        self.facts.arrays.memory_read(site, value)
         kind = kinds.kind_of(value)
         if kind in kinds.CONTAINERS:
             node = self.facts.roots.node_for(value)

@@ -8,7 +8,6 @@ import functools
 import threading
 import types
 import weakref
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,14 +17,14 @@ from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.callables import LRU_CACHE
+from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.callees import DESCRIPTOR, GETTERS
-from magpy_core.recording.facts.values import Slot
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.facts.slot import Slot
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, cell_value, custom_dict, instance_dict, slot_value, swap_entry
-from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.node import Node
 
 WRAPPERS = (property, functools.cached_property, staticmethod, classmethod, LRU_CACHE)
 """Objects around functions that a program may give attributes, or another ``__doc__``."""
@@ -37,8 +36,7 @@ _TUPLE_FIELD = type(collections.namedtuple("_OfOne", "field").field)  # type: ig
 _POINTERS = frozenset({"ctypes", "__array_interface__", "__array_struct__"})  # of NumPy arrays
 
 
-@dataclass(eq=False)
-class Reads(Tracker):
+class Reads(AccessTracker):
     """Handlers of attribute and cell reads."""
 
     def raw_attr(self, obj: Any, name: str, site: Any) -> None:
@@ -98,7 +96,7 @@ class Reads(Tracker):
     def attr(self, obj: Any, name: str, site: Any) -> None:
         """``obj.name`` is about to be read."""
         tp = type(obj)
-        if tp.__module__ == "numpy" and kinds.holds_memory(tp) and self.basics.arrays.memory_read(site, obj):
+        if tp.__module__ == "numpy" and kinds.holds_memory(tp) and self.facts.arrays.memory_read(site, obj):
             return
         if tp in weakref.ProxyTypes or is_a(obj, torch.futures.Future):
             self.journal.refuse("MP111", f"{HERE} reads {a_type(obj)}, whose state other code can change.", site=site)
@@ -152,7 +150,7 @@ class Reads(Tracker):
     def read_internal_attr(self, obj: Any, name: str, found: lookup.Found, site: Any) -> None:
         """An internal object: only what its class holds comes from outside."""
         if is_a(obj, BaseException):
-            self.facts.texts.names_in_error(obj)
+            self.access.texts.names_in_error(obj)
         if found.where == "class":
             self.facts.classes.class_value(found.owner, name, found.value, site)
 

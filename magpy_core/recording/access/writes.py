@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import types
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -14,18 +14,17 @@ from torch import nn
 from magpy_core._compat.torch.tensor_guards import mode_depth
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, custom_dict, instance_dict
-from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.snapshot import Snapshot
 from magpy_core.replay.ir import MadeInside
 
 
-@dataclass(eq=False)
-class Writes(Tracker):
+class Writes(AccessTracker):
     """Handlers of writes and deletions."""
 
     events: int = field(default=0, init=False)
@@ -214,7 +213,7 @@ class Writes(Tracker):
         self.basics.numbers.escape_all(site, key)
         if kinds.holds_memory(type(obj)):
             self.basics.numbers.escape_all(site, value)  # native memory takes the exact number
-            self.basics.arrays.memory_read(site, obj, value)
+            self.facts.arrays.memory_read(site, obj, value)
         if kinds.kind_of(obj) == kinds.OPAQUE and self.refgraph.node(obj) is not None:
             text = f"{HERE} writes an item of {a_type(obj)} that existed before the region; replay can't repeat that."
             self.journal.refuse("MP110", text, site=site)

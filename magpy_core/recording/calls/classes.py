@@ -14,6 +14,9 @@ from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.modules import Verdict
+from magpy_core.recording.lifetimes import Lifetimes
+from magpy_core.recording.nodes.group import Nodes
+from magpy_core.recording.outside import Outside
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.draws import is_seed
@@ -25,8 +28,12 @@ _TENSOR_TYPE = type(torch.FloatTensor)  # the class of torch.FloatTensor and the
 class ClassCalls(Tracker):
     """Calls of classes."""
 
+    nodes: Nodes
+    outside: Outside
+    lifetimes: Lifetimes
+
     def call(self, site: Any, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.basics.lifetimes.constructed(cls, args, site)
+        self.lifetimes.constructed(cls, args, site)
         if issubclass(cls, threading.Thread):  # it keeps weak references to itself, and counts all threads
             hint = "Start threads outside the region."
             self.journal.abort(f"{HERE} makes a thread, whose work replay can't repeat.", site, "MP103", hint)
@@ -53,7 +60,7 @@ class ClassCalls(Tracker):
             base = policy.native_base(cls)
             seeded = cls is random.Random and is_seed(args)  # every call makes it anew
             if base is not None and policy.verdict(base) != Verdict.PURE and not seeded:
-                self.calls.outside.host_call(site, base, policy.verdict(base))
+                self.outside.host_call(site, base, policy.verdict(base))
                 return
             self.facts.classes.shape(cls, site)
             for name in ("__new__", "__init__"):
@@ -77,10 +84,10 @@ class ClassCalls(Tracker):
             elif cls is not zip:
                 self.basics.numbers.escape_all(site, args[1:], kwargs)
             if cls is str or (cls is map and args and entry(args[0]).to_text):
-                self.facts.texts.formatted(args if cls is str else args[1:], site)
+                self.access.texts.formatted(args if cls is str else args[1:], site)
             self.access.arguments.read(site, args, kwargs, shallow=known.levels, carry=known.keeps_elements)
         elif kinds.is_numpy_value(cls):
-            self.calls.outside.call_numpy(site, cls, args, kwargs)
+            self.outside.call_numpy(site, cls, args, kwargs)
         elif policy.module_of(cls).startswith("torch"):
             self.access.arguments.read(site, args, kwargs)
             if cls.__name__ == "Generator":
@@ -88,4 +95,4 @@ class ClassCalls(Tracker):
                     "MP106", f"{HERE} makes a torch.Generator, whose state can't be part of a graph.", site=site
                 )
         else:
-            self.calls.outside.host_call(site, cls, policy.verdict(cls))
+            self.outside.host_call(site, cls, policy.verdict(cls))

@@ -11,6 +11,8 @@ from magpy_core.knowledge import policy
 from magpy_core.knowledge.methods import ERROR_WRITES
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.recording.callees import MEMBER
+from magpy_core.recording.calls.containers import ContainerCalls
+from magpy_core.recording.outside import Outside
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
@@ -18,6 +20,9 @@ from magpy_core.refgraph.kinds import is_a
 
 class MethodCalls(Tracker):
     """Calls of methods written in C."""
+
+    container_calls: ContainerCalls
+    outside: Outside
 
     def call(self, site: Any, obj: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> None:
         kind = kinds.kind_of(obj)
@@ -31,20 +36,20 @@ class MethodCalls(Tracker):
             self.access.reads.raw_attr(obj, args[0], site)
             return
         if name == "__subclasses__":
-            self.calls.outside.host_call(site, fn, Verdict.UNKNOWN)
+            self.outside.host_call(site, fn, Verdict.UNKNOWN)
             return
         if name in ("__init__", "__init_subclass__", "__new__", "__class__") and kind == kinds.OBJECT:
             return
         if kind in (kinds.SCALAR, kinds.IDENTITY):
             if is_a(obj, types.FunctionType) and name == "__get__":
                 return
-            self.calls.outside.lock_used(site, obj, name, fn)
+            self.outside.lock_used(site, obj, name, fn)
             if is_a(obj, MEMBER) and args:
                 self.access.natives.member_used(site, obj, name, args[0])
             self.basics.numbers.escape_all(site, obj, args, kwargs)
             self.access.arguments.read(site, args, kwargs)
             if is_a(obj, str) and name.startswith("format"):
-                self.facts.texts.formatted((*args, *kwargs.values()), site)
+                self.access.texts.formatted((*args, *kwargs.values()), site)
                 self.access.natives.format_fields(site, obj)
             return
         if name in ("__reduce_ex__", "__reduce__", "__getstate__"):
@@ -52,26 +57,26 @@ class MethodCalls(Tracker):
         elif name == "sort" and kind == kinds.LIST and kwargs:
             self.access.callbacks.guard(site, sorted, (obj,), kwargs)
         if kind in kinds.CONTAINERS:
-            self.calls.container_calls.method(site, obj, name, args, kwargs)
+            self.container_calls.method(site, obj, name, args, kwargs)
         elif self.access.natives.pickles(type(obj), args) or (name in ERROR_WRITES and self.refgraph.node(obj) is not None):
-            self.calls.outside.host_call(site, fn, Verdict.UNKNOWN)
+            self.outside.host_call(site, fn, Verdict.UNKNOWN)
         elif is_a(obj, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
-            self.calls.container_calls.read_iterator(obj, site)
+            self.container_calls.read_iterator(obj, site)
         elif kind == kinds.OPAQUE or type(obj).__module__ in ("_io", "io", "_thread", "re", "numpy"):
             self._opaque(site, obj, name, args, kwargs, fn)
-        elif not self.basics.arrays.memory_read(site, obj):
+        elif not self.facts.arrays.memory_read(site, obj):
             owner = lookup.class_lookup(type(obj), name)[1]
-            if self.calls.outside.own_stream(obj, name, args):
+            if self.outside.own_stream(obj, name, args):
                 self.basics.numbers.escape_all(site, args, kwargs)
                 self.access.arguments.read(site, args, kwargs)
                 return
             if owner is not None and policy.is_host_module(owner.__module__):  # random.random, of a hidden generator
-                self.calls.outside.host_call(site, fn, Verdict.HOST)
+                self.outside.host_call(site, fn, Verdict.HOST)
                 return
             if owner is not None and policy.native_base(owner) is owner:
                 what = policy.verdict(owner)
                 if what != Verdict.PURE or self.refgraph.node(obj) is not None:  # one made inside begins in a known state
-                    self.calls.outside.host_call(site, fn, what)
+                    self.outside.host_call(site, fn, what)
                     return
             self.facts.roots.node_for(obj)
             self.access.arguments.read(site, args, kwargs)
@@ -81,25 +86,25 @@ class MethodCalls(Tracker):
         if module == "_thread" or type(obj).__name__ in ("RLock", "lock"):
             return  # a lock changes no result
         if is_a(obj, contextvars.ContextVar):
-            self.calls.outside.context_variable(obj, name, args, site)
+            self.outside.context_variable(obj, name, args, site)
             return
         if type(obj) in (*kinds.DICT_VIEWS, memoryview, re.Match, re.Pattern) or (
             is_a(obj, contextvars.Context) and name != "run"
         ):
-            self.basics.arrays.memory_read(site, obj)
+            self.facts.arrays.memory_read(site, obj)
             self.access.arguments.read(site, args, kwargs)
             return
         if module in ("_io", "io"):
-            self.calls.outside.host_call(site, fn, Verdict.IO)
+            self.outside.host_call(site, fn, Verdict.IO)
         elif hasattr(type(obj), "__next__"):
-            self.calls.container_calls.read_iterator(obj, site)
+            self.container_calls.read_iterator(obj, site)
         elif module.startswith("torch"):
             self.basics.stack.torch = (site, fn)
         elif policy.verdict(fn) in (Verdict.HOST, Verdict.IO):
-            self.calls.outside.host_call(site, fn, policy.verdict(fn))
-        elif module == "numpy" and (kinds.is_numpy_value(type(obj)) or self.basics.arrays.is_plain_array(obj)):
-            self.calls.outside.call_numpy(site, fn, args, kwargs)
+            self.outside.host_call(site, fn, policy.verdict(fn))
+        elif module == "numpy" and (kinds.is_numpy_value(type(obj)) or self.facts.arrays.is_plain_array(obj)):
+            self.outside.call_numpy(site, fn, args, kwargs)
         elif (self.refgraph.node(obj) is not None or module == "numpy") and not (
             module == "numpy" and self.journal.graph_incomplete
         ):
-            self.calls.outside.host_call(site, fn, Verdict.UNKNOWN)
+            self.outside.host_call(site, fn, Verdict.UNKNOWN)

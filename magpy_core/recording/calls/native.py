@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import types
 from typing import Any
 
@@ -13,16 +12,23 @@ from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.methods import CLASS_METHODS
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.recording.calls.rules import RULES
+from magpy_core.recording.callees import CALLBACKS
+from magpy_core.recording.calls.classes import ClassCalls
+from magpy_core.recording.calls.rules import RULES, Rules
+from magpy_core.recording.outside import Outside
+from magpy_core.recording.torch_calls import TorchCalls
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
 
-CALLBACKS = (types.FunctionType, types.MethodType, functools.partial)
-
 
 class NativeCalls(Tracker):
     """Calls of native functions."""
+
+    class_calls: ClassCalls
+    rules: Rules
+    outside: Outside
+    torch_calls: TorchCalls
 
     def class_method(self, site: Any, fn: Any, owner: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         name = fn.__name__
@@ -30,24 +36,24 @@ class NativeCalls(Tracker):
             self.access.arguments.read(site, args, kwargs)
             self.basics.numbers.escape_all(site, args, kwargs)
         elif name == "__call__" and is_a(fn, types.MethodWrapperType):
-            self.calls.class_calls.call(site, owner, args, kwargs)  # ``super().__call__`` of a metaclass
+            self.class_calls.call(site, owner, args, kwargs)  # ``super().__call__`` of a metaclass
         elif issubclass(owner, torch.autograd.Function) or policy.module_of(owner).startswith("torch"):
             self.basics.stack.torch = (site, fn)
         else:
-            self.calls.outside.host_call(site, fn, policy.verdict(fn))
+            self.outside.host_call(site, fn, policy.verdict(fn))
 
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         rule, known = RULES.get(fn), entry(fn)
         if known.calls is not None:
             self.access.callbacks.guard(site, fn, args, kwargs)
         if rule is not None:
-            rule(self.calls.rules, site, fn, args, kwargs)
+            rule(self.rules, site, fn, args, kwargs)
             return
         what = policy.verdict(fn) if not self.access.natives.pickles(fn, args) else Verdict.UNKNOWN
         if what == Verdict.TORCH and changes_setting(fn) and not self.ledger.ops.op_depth:
-            self.calls.outside.setting_written(site)
+            self.outside.setting_written(site)
         elif what == Verdict.TORCH:
-            self.calls.torch.expected(site, fn, args)
+            self.torch_calls.expected(site, fn, args)
         elif what == Verdict.PURE:
             if known.computes and self.basics.numbers.carries(args, kwargs):
                 self.basics.numbers.escape_raising(fn, args, site)
@@ -62,6 +68,6 @@ class NativeCalls(Tracker):
                     if kinds.kind_of(a) in kinds.CONTAINERS:
                         self.access.writes.before_write(a, site)
         elif what == Verdict.UNKNOWN and (getattr(fn, "__module__", None) or "").startswith("numpy"):
-            self.calls.outside.call_numpy(site, fn, args, kwargs)
+            self.outside.call_numpy(site, fn, args, kwargs)
         else:
-            self.calls.outside.host_call(site, fn, what)
+            self.outside.host_call(site, fn, what)

@@ -12,9 +12,11 @@ import torch.utils.checkpoint
 
 from magpy_core.findings import HERE
 from magpy_core.recording.callees import is_copying
+from magpy_core.recording.calls.rules import Rules
 from magpy_core.recording.libraries import TORCH_FOLDER, is_compiler_wrapper, is_library_file, is_one_operation
+from magpy_core.recording.nodes.group import Nodes
+from magpy_core.recording.outside import Outside
 from magpy_core.recording.tracker import Tracker
-from magpy_core.refgraph.fields import instance_dict
 from magpy_core.refgraph.kinds import is_a
 
 TENSOR_COPIES = frozenset({torch.Tensor.__deepcopy__, torch.nn.Parameter.__deepcopy__})
@@ -22,6 +24,10 @@ TENSOR_COPIES = frozenset({torch.Tensor.__deepcopy__, torch.nn.Parameter.__deepc
 
 class PythonCalls(Tracker):
     """Calls of Python functions."""
+
+    nodes: Nodes
+    rules: Rules
+    outside: Outside
 
     def call(self, site: Any, fn: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if fn is torch.utils.checkpoint.checkpoint and not self.ledger.ops.op_depth:
@@ -39,7 +45,7 @@ class PythonCalls(Tracker):
         if fn is torch.nn.Module.__getattr__ and len(args) == 2 and not kwargs:
             self.access.reads.module_member(args[0], args[1], site)
             return
-        if fn is copy.deepcopy and len(args) == 1 and not kwargs and self.calls.rules.copies(site, args[0]):
+        if fn is copy.deepcopy and len(args) == 1 and not kwargs and self.rules.copies(site, args[0]):
             return
         if fn in TENSOR_COPIES or self._is_given_memo(site, fn, args, kwargs):
             if not self.ledger.ops.op_depth:
@@ -49,7 +55,7 @@ class PythonCalls(Tracker):
                 self.basics.pauses.during_call()
             return
         if (fn.__module__ or "").partition(".")[0] == "numpy":
-            self.calls.outside.call_numpy(site, fn, args, kwargs)
+            self.outside.call_numpy(site, fn, args, kwargs)
         elif self.is_library(fn.__code__):
             self._library(site, fn, args, kwargs)
 
@@ -69,9 +75,9 @@ class PythonCalls(Tracker):
         if not is_one_operation(fn):
             self.basics.numbers.escape_all(site, args, kwargs)  # it may compute with numbers
         if fn.__module__ == "torch" and fn.__name__.startswith(("is_", "get_")) and not kwargs:
-            self.calls.outside.expect_setting(site, fn, args)
+            self.outside.expect_setting(site, fn, args)
         elif not fn.__code__.co_filename.startswith(TORCH_FOLDER) and args and self.refgraph.node(args[0]) is not None:
-            self.read_state(args[0], site)  # a method of an object from outside
+            self.access.arguments.read_state(args[0], site)  # a method of an object from outside
         if fn.__module__ == "inspect" and args:
             self._inspected(args[0], site)
         if fn is typing.get_type_hints:
@@ -82,7 +88,7 @@ class PythonCalls(Tracker):
     def _inspected(self, obj: Any, site: Any) -> None:
         """What `inspect` reads: state, texts, annotations, what a function wraps."""
         self.access.natives.state_read(obj, site)
-        self.facts.texts.formatted(obj, site)
+        self.access.texts.formatted(obj, site)
         for holder in obj.__mro__ if is_a(obj, type) else (obj,):
             self.access.reads.attr(holder, "__doc__", site)
         seen: set[int] = set()
@@ -92,10 +98,3 @@ class PythonCalls(Tracker):
                 self.access.reads.attr(obj, name, site)
                 self.access.arguments.read(site, (getattr(obj, name, None),), {})
             obj = obj.__dict__.get("__wrapped__")
-
-    def read_state(self, obj: Any, site: Any) -> None:
-        """Python that is not monitored may read all that an object holds."""
-        self.access.natives.state_read(obj, site)
-        held = tuple((instance_dict(obj) or {}).values())
-        self.basics.numbers.escape_all(site, held)
-        self.access.arguments.read(site, held, {})

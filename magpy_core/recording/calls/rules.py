@@ -28,8 +28,11 @@ from magpy_core.monitor.record import as_set
 from magpy_core.opgraph.scalars import BINARY
 from magpy_core.recording.call_stack import TensorLength
 from magpy_core.recording.callees import is_copying
+from magpy_core.recording.calls.containers import ContainerCalls
 from magpy_core.recording.facts.containers import VaryingLength
 from magpy_core.recording.ledger import Output
+from magpy_core.recording.output import OutputCalls
+from magpy_core.recording.outside import Outside
 from magpy_core.recording.printing import frozen, printable
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup, natives
@@ -80,6 +83,10 @@ def rule(*callables: Any) -> Callable[[Rule], Rule]:
 class Rules(Tracker):
     """One method for each builtin, or for a few alike; `rule` registers it."""
 
+    container_calls: ContainerCalls
+    outside: Outside
+    output: OutputCalls
+
     @rule(len)
     def rule_len(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if len(args) != 1:
@@ -88,7 +95,7 @@ class Rules(Tracker):
             self.basics.stack.expect(TensorLength(self.ledger.scalars))
             return
         obj = args[0]
-        self.basics.arrays.memory_read(site, obj)
+        self.facts.arrays.memory_read(site, obj)
         if type(obj) is torch.UntypedStorage:
             self.access.reads.attr(obj, "__len__", site)
         if kinds.kind_of(obj) == kinds.OBJECT:
@@ -187,7 +194,7 @@ class Rules(Tracker):
         self.basics.numbers.escape_all(site, args, kwargs)
         self.access.arguments.read(site, args, kwargs)
         for a in args:
-            self.facts.texts.formatted(a, site)
+            self.access.texts.formatted(a, site)
 
     @rule(sorted, sum, min, max, any, all, iter, functools.reduce)
     def rule_iterate(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -211,7 +218,7 @@ class Rules(Tracker):
     @rule(next)
     def rule_next(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         if args:
-            self.calls.container_calls.read_iterator(args[0], site)
+            self.container_calls.read_iterator(args[0], site)
 
     @rule(builtins.__build_class__)
     def rule_build_class(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -231,7 +238,7 @@ class Rules(Tracker):
 
     @rule(_warnings.warn)
     def rule_warn(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
-        self.basics.output.warn(site, args, kwargs)
+        self.output.warn(site, args, kwargs)
 
     @rule(print)
     def rule_print(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
@@ -267,7 +274,7 @@ class Rules(Tracker):
     @rule(sys.getrecursionlimit, sys.getswitchinterval, gc.isenabled, gc.enable, gc.disable)
     def rule_process(self, site: Any, fn: Any, args: Any, kwargs: Any) -> None:
         """Settings of the process that are other ones while a call is recorded: the program gets its own, and is refused."""
-        outside = self.calls.outside
+        outside = self.outside
         if fn is gc.enable or fn is gc.disable:
             outside.collecting = fn is gc.enable  # at the recording's end
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ from magpy_core._compat.cpython.layout import bound_object
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.policy import module_of
 from magpy_core.recording.callees import BUILTIN_FUNCTION
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.facts.ports import FactTracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
 from magpy_core.refgraph.lookup import class_lookup
@@ -38,8 +38,7 @@ def _belongs_elsewhere(raw: Any) -> bool:
     return is_a(raw, (functools.partial, types.MethodType))
 
 
-@dataclass(eq=False)
-class Classes(Tracker):
+class Classes(FactTracker):
     """Guards class lookups, special methods and metaclasses."""
 
     _shapes: set[type] = field(default_factory=set, init=False)

@@ -8,12 +8,12 @@ from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.facts.ports import FactTracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import hashing, kinds, natives
 from magpy_core.refgraph.fields import ABSENT
-from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.source import Source
 
 _HELD = kinds.CONTAINERS - {kinds.DICT}
@@ -32,8 +32,7 @@ class VaryingLength:
     grown: int
 
 
-@dataclass(eq=False)
-class Contents(Tracker):
+class Contents(FactTracker):
     """Guards the content of dicts, sets, lists, tuples and deques."""
 
     # whether a dict or a set may be looked into again, by id of its node

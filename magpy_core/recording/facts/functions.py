@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 import types
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from magpy_core.findings import Unsupported
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.policy import module_of
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.facts.ports import FactTracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, cell_value, instance_dict
-from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.node import Node
 
 _FUNCTION_TEXTS = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 _FUNCTION_PARTS = frozenset({"__defaults__", "__code__"})
@@ -22,8 +22,7 @@ _FUNCTION_TABLES = frozenset({"__kwdefaults__", "__annotations__"})
 _HIDDEN_PARTS = frozenset({"__closure__", "__globals__", "__dict__", "__builtins__"})
 
 
-@dataclass(eq=False)
-class Functions(Tracker):
+class Functions(FactTracker):
     """Guards functions that are called or looked into."""
 
     _guarded: set[int] = field(default_factory=set, init=False)

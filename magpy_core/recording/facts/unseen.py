@@ -11,10 +11,9 @@ from __future__ import annotations
 import gc
 import inspect
 import types
-from dataclasses import dataclass
 from typing import Any
 
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.facts.ports import FactTracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.fields import ABSENT, cell_value
 from magpy_core.refgraph.kinds import is_a
@@ -41,8 +40,7 @@ def _methods(first: Any, code: types.CodeType) -> list[types.FunctionType]:
     return [fn for fn in functions if type(fn) is types.FunctionType and fn.__code__ is code]
 
 
-@dataclass(eq=False)
-class Unseen(Tracker):
+class Unseen(FactTracker):
     """Finds the functions of unannounced frames, and guards them."""
 
     def called(self, frame: Any) -> None:

@@ -8,29 +8,18 @@ from __future__ import annotations
 import functools
 import types
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from magpy_core._compat.cpython.layout import native_state
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.facts.ports import FactTracker
+from magpy_core.recording.facts.slot import Slot
 from magpy_core.refgraph import hashing, kinds
 from magpy_core.refgraph.fields import instance_dict, swap_entry
-from magpy_core.refgraph.graph import Node
 from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.source import Source
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Where a number was read, so that the program can be handed a private copy of it."""
-
-    get: Callable[[], Any]
-    swap: Callable[[Any, Any], None]
-    """Puts the second where the first still is."""
-
 
 # What the C state of objects of these classes is made of. SimpleNamespace has a ``__dict__``, which is looked at.
 _FIELDS: dict[type, tuple[str, ...]] = {
@@ -39,8 +28,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-@dataclass(eq=False)
-class Values(Tracker):
+class Values(FactTracker):
     """Guards values by what they are."""
 
     def read(

@@ -11,6 +11,7 @@ import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
+from magpy_core.recording.torch_calls import TorchCalls
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds
@@ -28,10 +29,12 @@ def _is_plain(value: Any) -> bool:
 class Caches(Tracker):
     """Calls of cached functions."""
 
+    torch_calls: TorchCalls
+
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function wrapped by ``functools.lru_cache``."""
         if self.ledger.ops.op_depth:
-            self.calls.torch.alone = True
+            self.torch_calls.alone = True
             return  # part of the node that is being made
         impure = next((a for a in (*args, *kwargs.values()) if not has_pure_hash(a)), None)
         if impure is not None:

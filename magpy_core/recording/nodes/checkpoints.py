@@ -32,7 +32,6 @@ class _Begun:
     args: tuple[Any, ...]
 
 
-@dataclass(eq=False)
 class Checkpoints(Tracker):
     """Calls of ``checkpoint``."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from magpy_core.opgraph.calls import LARGEST_ARRAY, array_parts, from_array, make_variable
+from magpy_core.recording.nodes.one_node import OneNode
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
@@ -28,6 +29,8 @@ def _plain_numbers(data: Any) -> bool:
 class Constructors(Tracker):
     """``torch.Tensor(...)``, ``Variable``, ``from_numpy``."""
 
+    one_node: OneNode
+
     def constructor_call(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``torch.Tensor([1, 2])``, ``torch.LongTensor(2, 3)``: recorded as what they mean, where that is plain."""
         if kwargs or self.ledger.ops.op_depth:
@@ -37,14 +40,14 @@ class Constructors(Tracker):
             return
         if all(type(a) is int for a in args) or (len(args) == 1 and type(args[0]) is torch.Size):
             size = tuple(args[0]) if args and type(args[0]) is torch.Size else args or (0,)  # of nothing: no elements
-            self.nodes.one_node.apply(site, torch.empty, (size,), {"dtype": dtype, "device": _CPU})
+            self.one_node.apply(site, torch.empty, (size,), {"dtype": dtype, "device": _CPU})
         elif len(args) == 1 and type(args[0]) in (list, tuple, range) and _plain_numbers(args[0]):
             self.basics.numbers.escape_all(site, args)
-            self.nodes.one_node.apply(site, torch.tensor, (list(args[0]),), {"dtype": dtype, "device": _CPU})
-        elif len(args) == 1 and self.basics.arrays.is_plain_array(args[0]):
+            self.one_node.apply(site, torch.tensor, (list(args[0]),), {"dtype": dtype, "device": _CPU})
+        elif len(args) == 1 and self.facts.arrays.is_plain_array(args[0]):
             self.from_array(site, args[0], dtype)
         elif len(args) == 1 and is_a(args[0], torch.Tensor) and cls is torch.Tensor:
-            self.nodes.one_node.apply(site, torch.ops.aten.alias.default, args, {})
+            self.one_node.apply(site, torch.ops.aten.alias.default, args, {})
 
     def made_by_constructor(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``Variable(x)``: the same memory, detached. One that requires a gradient, and ``nn.Parameter(x)``, is refused."""
@@ -59,7 +62,7 @@ class Constructors(Tracker):
             text = f"A {cls.__name__} made inside the region is a leaf of its own, which no graph would keep."
             self.journal.refuse_call("MP106", text, hint="Make it once, outside the region.", site=site)
         else:
-            self.nodes.one_node.apply(site, make_variable, (given["data"],), {})
+            self.one_node.apply(site, make_variable, (given["data"],), {})
 
     def from_array(self, site: Any, array: Any, dtype: torch.dtype | None = None) -> None:
         """``torch.from_numpy`` of an array that the region made: its numbers are constants of the graph."""
@@ -69,4 +72,4 @@ class Constructors(Tracker):
         parts = self.journal.contained(array_parts, array)
         self.ledger.ops.op_depth -= 1
         if type(parts) is tuple:
-            self.nodes.one_node.apply(site, from_array, (*parts[:2], dtype or parts[2]), {})
+            self.one_node.apply(site, from_array, (*parts[:2], dtype or parts[2]), {})

@@ -6,7 +6,7 @@ Key type: Modes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -16,15 +16,16 @@ from torch.amp import autocast_mode
 
 from magpy_core._compat.torch.state_changers import state_changers
 from magpy_core.findings import HERE, Value
+from magpy_core.recording.outside import Outside
 from magpy_core.recording.tracker import Tracker
 
 _STATE_CHANGERS = state_changers()
 
 
-@dataclass(eq=False)
 class Modes(Tracker):
     """Handlers of torch's context managers."""
 
+    outside: Outside
     _autocast: list[torch.fx.Node] = field(default_factory=list, init=False)
 
     def state_changed(self, frame: Any) -> bool:
@@ -41,10 +42,10 @@ class Modes(Tracker):
     def autocast_enter(self, frame: Any) -> bool:
         ctx = frame.f_locals.get("self")
         if self.refgraph.node(ctx) is not None:
-            self.calls.python.read_state(ctx, self.journal.site)
+            self.access.arguments.read_state(ctx, self.journal.site)
         elif not self._autocast:  # arguments that were not given are read from torch
             for getter, about in ((torch.get_autocast_dtype, (ctx.device,)), (torch.is_autocast_cache_enabled, ())):
-                self.calls.outside.setting_read(self.journal.site, getter, about, getter(*about))
+                self.facts.settings.read(self.journal.site, getter, about, getter(*about))
         args = (ctx.device, ctx.fast_dtype, ctx._enabled, ctx._cache_enabled)
         node = self.ledger.ops.graph.call_function(autocast_mode._enter_autocast, args)
         node.meta["magpy_site"] = self.journal.site

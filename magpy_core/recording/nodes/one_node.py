@@ -18,6 +18,9 @@ from magpy_core.opgraph.calls import expecting
 from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operation import Operation
 from magpy_core.recording.journal import FAILED
+from magpy_core.recording.nodes.unobserved import UnobservedCode
+from magpy_core.recording.operator_host import OperatorHost
+from magpy_core.recording.torch_calls import TorchCalls
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.kinds import is_a
@@ -65,10 +68,12 @@ def applier(cls: Any) -> Callable[..., Any]:
     return apply
 
 
-@dataclass(eq=False)
 class OneNode(Tracker):
     """Begins and ends such calls."""
 
+    host: OperatorHost
+    torch_calls: TorchCalls
+    unobserved: UnobservedCode
     active: _Applied | None = field(default=None, init=False)
 
     def call_function_class(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -78,7 +83,7 @@ class OneNode(Tracker):
         for name in _METHODS:
             self.facts.classes.member(cls, name, site)
         methods = {n: m for n in _METHODS if not lookup.missing(m := lookup.class_lookup(cls, n)[0])}
-        if kwargs or not all(self.nodes.unobserved.guard(m, site) for m in methods.values()):
+        if kwargs or not all(self.unobserved.guard(m, site) for m in methods.values()):
             text = f"The autograd.Function `{cls.__name__}` reads state from outside, which a graph would freeze."
             self.journal.refuse_call("MP107", text, hint=_PASS_IT_IN, site=site)
         elif any(is_a(a, torch.nn.Module) for a in args):
@@ -93,12 +98,12 @@ class OneNode(Tracker):
     ) -> None:
         """The call about to run is one node of the graph, ``target(*args, **kwargs)``; what runs inside is part of it."""
         self.ledger.ops.op_depth += 1
-        operation = self.basics.host.begin(Operation.prepare, self.ledger.ops, target, args, kwargs)
+        operation = self.host.begin(Operation.prepare, self.ledger.ops, target, args, kwargs)
         self.basics.stack.torch = None
         if type(operation) is Operation:
             operation.numbers = []  # the node reads them again itself
         self.active = applied = _Applied(target, operation, args, self._effects(), checked, _held(args) if checked else [])
-        self.calls.torch.alone = False
+        self.torch_calls.alone = False
         self.basics.stack.on_return(lambda result: self._returned(applied, result))
 
     def _returned(self, applied: _Applied, result: Any) -> Any:
@@ -111,7 +116,7 @@ class OneNode(Tracker):
             checked = self.journal.contained(expecting, applied.target, result, not self.ledger.ops.shapes.vary)
             if checked is not FAILED and type(applied.operation) is Operation:
                 applied.operation.target = checked
-        after = self.basics.host.finish(applied.operation, result)
+        after = self.host.finish(applied.operation, result)
         if applied.checked and not self.journal.refused:
             self.journal.contained(self.ledger.ops.shapes.mark_from_data, after)
         self.ledger.ops.op_depth -= 1

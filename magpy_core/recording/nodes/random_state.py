@@ -12,6 +12,7 @@ import torch
 import torch.utils.checkpoint
 
 from magpy_core.monitor.positions import past_own_frames
+from magpy_core.recording.nodes.checkpoints import Checkpoints
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
@@ -20,6 +21,8 @@ _CHECKPOINT_FILE = torch.utils.checkpoint.__file__
 
 class RandomState(Tracker):
     """Calls of ``torch.random``."""
+
+    checkpoints: Checkpoints
 
     def call(self, site: Any, fn: Any) -> None:
         """A function of torch.random: it reads or sets a random stream."""
@@ -31,7 +34,7 @@ class RandomState(Tracker):
         """A frame of torch.random that no call event announced. The state that ``checkpoint`` keeps for its second run is no
         part of what the region computes."""
         caller = past_own_frames(sys._getframe(1))
-        keeps = self.nodes.checkpoints.active() and caller is not None and caller.f_code.co_filename == _CHECKPOINT_FILE
+        keeps = self.checkpoints.active() and caller is not None and caller.f_code.co_filename == _CHECKPOINT_FILE
         if not keeps and not self.ledger.ops.op_depth:
             text = f"`torch.{frame.f_code.co_name}` reads or sets a random stream inside the region."
             self.journal.refuse_call("MP106", text)

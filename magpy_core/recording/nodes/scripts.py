@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn
 
 from magpy_core._compat.torch.dynamo import compiles_for_operators
@@ -14,7 +14,6 @@ from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
 
-@dataclass(eq=False)
 class Scripts(Tracker):
     """Calls of scripts; attributes of their modules are guarded."""
 

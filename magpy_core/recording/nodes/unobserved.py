@@ -9,7 +9,7 @@ import builtins
 import dis
 import functools
 import types
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -53,7 +53,6 @@ def _is_of_torch(value: Any) -> bool:
     return is_a(value, _DEFINITIONS) and policy.module_of(value).partition(".")[0] == "torch"
 
 
-@dataclass(eq=False)
 class UnobservedCode(Tracker):
     """Guards functions that read constants, builtins, torch, pure modules and functions of the same kind."""
 

@@ -28,7 +28,7 @@ from magpy_core.recording.ledger import Decision
 from magpy_core.recording.places import Places
 from magpy_core.recording.trace import GraphInput, GuardedTensor, Live, TensorWrites, Trace
 from magpy_core.refgraph.graph import RefGraph
-from magpy_core.refgraph.source import SourceTable
+from magpy_core.refgraph.source_table import SourceTable
 from magpy_core.replay.ir import GraphValue, Plan
 
 X = torch.tensor([1.0, 2.0])

@@ -14,12 +14,14 @@ import torch
 from magpy_core._compat.cpython import dict_tags
 from magpy_core.guards import kinds as guard
 from magpy_core.guards.codegen import GuardWriter
-from magpy_core.guards.explain import Failure, read_failure
+from magpy_core.guards.explain import read_failure
 from magpy_core.guards.first_level import FirstLevel
 from magpy_core.opgraph.scalars import COMPARE, ScalarTable
-from magpy_core.refgraph.graph import Read, RefGraph
-from magpy_core.refgraph.guard_kind import GuardKind
-from magpy_core.refgraph.source import Source, SourceTable
+from magpy_core.refgraph.failure import Failure
+from magpy_core.refgraph.graph import RefGraph
+from magpy_core.refgraph.guard_kind import GuardKind, Read
+from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source_table import SourceTable
 from magpy_core.refgraph.verify import RefGraphError, verify
 
 

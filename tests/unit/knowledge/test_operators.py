@@ -19,7 +19,7 @@ from magpy_core.opgraph import raising, scalars
 from magpy_core.opgraph.functions import reads_value
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.recording.callees import number_read_from
-from magpy_core.refgraph.source import SourceTable
+from magpy_core.refgraph.source_table import SourceTable
 from magpy_core.regions.api import region_of
 from tests.unit.engine_pair import code_of
 

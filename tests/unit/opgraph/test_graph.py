@@ -13,7 +13,7 @@ from torch import nn
 import magpy_core
 from magpy_core.opgraph.scalars import COMPARE, ScalarTable
 from magpy_core.opgraph.segments import split
-from magpy_core.refgraph.source import SourceTable
+from magpy_core.refgraph.source_table import SourceTable
 from magpy_core.regions.api import region_of
 from tests.unit.engine_pair import code_of, pair, same
 

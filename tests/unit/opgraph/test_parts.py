@@ -17,7 +17,8 @@ from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.recorder import OpRecorder, begin
 from magpy_core.opgraph.scalars import ScalarTable, Sym
 from magpy_core.opgraph.values import Values, tensors_in
-from magpy_core.refgraph.source import Source, SourceTable
+from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source_table import SourceTable
 
 
 class FakeHost:

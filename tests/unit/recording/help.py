@@ -15,24 +15,27 @@ from magpy_core.monitor.events import Site
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
 from magpy_core.recording.age import Age
-from magpy_core.recording.arrays import Arrays
+from magpy_core.recording.basics import Basics
 from magpy_core.recording.call_stack import CallStack
 from magpy_core.recording.decisions import Decisions
+from magpy_core.recording.facts.arrays import Arrays
 from magpy_core.recording.facts.classes import Classes
 from magpy_core.recording.facts.containers import Contents
 from magpy_core.recording.facts.functions import Functions
+from magpy_core.recording.facts.group import Facts
 from magpy_core.recording.facts.roots import Roots
+from magpy_core.recording.facts.settings import Settings
 from magpy_core.recording.facts.unseen import Unseen
 from magpy_core.recording.facts.values import Values
-from magpy_core.recording.groups import Basics, Facts
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Learned, Ledger
 from magpy_core.recording.numbers import Numbers
 from magpy_core.recording.pauses import Pauses
-from magpy_core.refgraph.graph import Node
+from magpy_core.refgraph.node import Node
 from magpy_core.refgraph.source import Source
 
 _T = TypeVar("_T")
+GROUPS = ("facts", "access", "calls", "nodes")
 PLACE = Location("program.py", Range(Position(3, 0), Position(3, 9)))
 
 
@@ -64,11 +67,11 @@ class World:
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.above: Any = StandIn(self.calls)
         self.facts = facts = Facts()
-        self.age, self.arrays, self.decisions = self.build(Age), self.build(Arrays), self.build(Decisions)
+        self.age, self.decisions = self.build(Age), self.build(Decisions)
         self.numbers = self.build(Numbers)
         facts.roots, facts.values, facts.classes = self.build(Roots), self.build(Values), self.build(Classes)
         facts.functions, facts.contents, facts.unseen = self.build(Functions), self.build(Contents), self.build(Unseen)
-        facts.texts = self.above.texts
+        facts.settings, facts.arrays = self.build(Settings), self.build(Arrays)
         self.ledger.ops = OperatorGraph(scalars, self.above, {})
 
     def argument(self, index: int = 0, name: str = "x") -> Source:
@@ -99,7 +102,8 @@ class World:
         needed = [f.name for f in fields(cast(Any, kind)) if f.init]
         own = {name: part for name, part in vars(self).items() if name != "calls"} | given
         own["basics"] = SimpleNamespace(**{name: own.get(name, self.above) for name in get_annotations(Basics)})
-        return kind(*(own.get(name, self.above) for name in needed))
+        stand_ins = {name: self.above if name in GROUPS else getattr(self.above, name) for name in needed}
+        return kind(*(own.get(name, stand_ins[name]) for name in needed))
 
     def called(self, name: str) -> list[tuple[Any, ...]]:
         """The arguments of each call of a stand-in's method."""

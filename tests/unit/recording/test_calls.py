@@ -14,9 +14,9 @@ import torch
 
 import magpy_core
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.recording.calls.outside import Outside
-from magpy_core.recording.calls.torch_calls import TorchCalls
 from magpy_core.recording.ledger import Learned
+from magpy_core.recording.outside import Outside
+from magpy_core.recording.torch_calls import TorchCalls
 from magpy_core.regions.api import region_of
 from tests.unit.recording.help import World, site
 

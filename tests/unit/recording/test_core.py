@@ -142,18 +142,18 @@ def test_memory_read(value: Any, outside: bool, code: str | None) -> None:
     world = World()
     if outside:
         world.outside(value)
-    assert world.arrays.memory_read(None, value) is (code is not None)
+    assert world.facts.arrays.memory_read(None, value) is (code is not None)
     assert world.codes == ([code] if code else [])
 
 
 def test_results_on_plain_arrays_are_plain_until_a_tensor_shares_them() -> None:
     world, array, other = World(), np.ones(4), np.ones(4)
-    world.arrays.keep(array)
-    world.arrays.operator_result((array, 2.0), other)
-    world.arrays.operator_result((np.ones(4), 2.0), unknown := np.ones(4))
-    assert [world.arrays.is_plain_array(a) for a in (array, array[1:], other, unknown)] == [True, True, True, False]
-    world.arrays.mark_shared(array)
-    assert [world.arrays.is_plain_array(a) for a in (array, array[1:], other)] == [False, False, True]
+    world.facts.arrays.keep(array)
+    world.facts.arrays.operator_result((array, 2.0), other)
+    world.facts.arrays.operator_result((np.ones(4), 2.0), unknown := np.ones(4))
+    assert [world.facts.arrays.is_plain_array(a) for a in (array, array[1:], other, unknown)] == [True, True, True, False]
+    world.facts.arrays.mark_shared(array)
+    assert [world.facts.arrays.is_plain_array(a) for a in (array, array[1:], other)] == [False, False, True]
 
 
 # -- numbers and decisions ---------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ import torch
 
 from magpy_core.recording.calls.classes import ClassCalls
 from magpy_core.recording.calls.containers import ContainerCalls
-from magpy_core.recording.calls.dispatch import Dispatch
 from magpy_core.recording.calls.methods import MethodCalls
 from magpy_core.recording.calls.native import NativeCalls
 from magpy_core.recording.calls.python import PythonCalls
+from magpy_core.recording.dispatch import Dispatch
 from tests.unit.recording.help import World, site
 
 
@@ -52,7 +52,7 @@ def names(world: World) -> list[str]:
     [
         (function, "python.call"), (Made().method, "python.call"), (len, "native.call"), ([].append, "methods.call"),
         (list.append, "methods.call"), (Made, "class_calls.call"), (functools.partial(function, 1), "python.call"),
-        (cached, "caches.call"), (weakref.ref(function), "call_weakref"),
+        (cached, "caches.call"), (weakref.ref(function), "lifetimes.call_weakref"),
         (operator.attrgetter("a"), "natives.call_getter"), (dict.fromkeys, "native.class_method"),
     ],
 )  # fmt: skip
@@ -111,7 +111,7 @@ def test_a_class_is_its_shape_and_constructors() -> None:
     world = World()
     class_calls(world).call(site(), Made, (), {})
     assert any("Made" in guard for guard in world.guards)
-    assert "constructed" in names(world)
+    assert "lifetimes.constructed" in names(world)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_methods_of_object_that_do_nothing(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("fn", "args", "handler"),
-    [(torch.neg, (torch.ones(1),), "torch.expected"), (operator.concat, ([1], [2]), "arguments.read"),
+    [(torch.neg, (torch.ones(1),), "torch_calls.expected"), (operator.concat, ([1], [2]), "arguments.read"),
      (random.seed, (1,), "outside.host_call"), (map, (abs, [1]), "callbacks.guard")],
 )  # fmt: skip
 def test_a_native_function_goes_by_what_is_known_of_it(fn: Any, args: Any, handler: str) -> None:

@@ -28,7 +28,7 @@ def test_what_is_left_open_is_looked_at() -> None:
     world = World()
     leave(world, None)
     names = {name for name, _ in world.calls}
-    assert {"imports_failed", "loggers_changed", "outside.context_left", "modes.left_open"} <= names
+    assert {"imports.imports_failed", "output.loggers_changed", "outside.context_left", "modes.left_open"} <= names
 
 
 def test_a_changed_list_is_an_effect() -> None:
@@ -63,4 +63,4 @@ def test_a_call_into_torch_that_was_never_seen_is_reported() -> None:
     world = World()
     world.stack.torch = (site(), torch.neg)
     leave(world, None)
-    assert "torch.missed" in {name for name, _ in world.calls}
+    assert "torch_calls.missed" in {name for name, _ in world.calls}

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
-from magpy_core.recording.facts.values import Slot
+from magpy_core.recording.facts.slot import Slot
 from magpy_core.recording.ledger import Learned
 from magpy_core.refgraph.fields import swap_entry
 from tests.unit.recording.help import World

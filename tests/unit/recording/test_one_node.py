@@ -98,7 +98,7 @@ class World1(World):
 
     def __init__(self, active: Any = None) -> None:
         super().__init__()
-        self.nodes = type("Nodes", (), {"one_node": type("One", (), {"active": active, "apply": self.above.apply})()})()
+        self.one_node = type("One", (), {"active": active, "apply": self.above.apply})()
 
 
 # -- code that no event shows ------------------------------------------------------------------------------------------
@@ -135,10 +135,10 @@ def test_all_that_it_reads_is_guarded() -> None:
 def test_a_custom_function_reads_nothing_that_can_change(cls: Any, codes: list[str]) -> None:
     world = World()
     access = type("Access", (), {"globals": world.build(Globals)})()
-    nodes = type("Nodes", (), {"unobserved": world.build(UnobservedCode, access=access)})()
+    unobserved = world.build(UnobservedCode, access=access)
     at = site()
     world.stack.enter(at, Consumer.PYTHON)
-    world.build(OneNode, nodes=nodes).call_function_class(at, cls, (torch.ones(1),), {})
+    world.build(OneNode, unobserved=unobserved).call_function_class(at, cls, (torch.ones(1),), {})
     assert world.codes == codes
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from magpy_core.recording.facts.texts import Texts
+from magpy_core.recording.access.texts import Texts
 from magpy_core.recording.facts.unseen import Unseen
 from magpy_core.recording.imports import Imports
 from magpy_core.recording.journal import Aborted

@@ -15,7 +15,7 @@ from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import bounded_repr, kind_of, same_scalar
 from magpy_core.refgraph.lookup import resolve
 from magpy_core.refgraph.snapshot import Change, Snapshot
-from magpy_core.refgraph.source import SourceTable
+from magpy_core.refgraph.source_table import SourceTable
 
 
 class Thing:

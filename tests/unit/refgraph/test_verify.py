@@ -11,7 +11,8 @@ import torch
 import magpy_core
 from magpy_core.guards import kinds as guard
 from magpy_core.refgraph.graph import RefGraph
-from magpy_core.refgraph.source import Source
+from magpy_core.refgraph.source_kinds import SOURCE_KINDS
+from magpy_core.refgraph.source_table import SourceTable
 from magpy_core.refgraph.verify import RefGraphError, enabled, verify
 from tests.unit.engine_pair import code_of
 
@@ -101,8 +102,8 @@ def wrong_type_of_number(g: RefGraph, box: Box) -> None:
 
 
 def rootless(g: RefGraph, box: Box) -> None:
-    lost = Source("arg", None, 5, "lost")
-    lost.kind = "attr"
+    lost = SourceTable().arg(5, "lost")
+    lost.step_kind = SOURCE_KINDS["attr"]
     g.reads[1].source.base = lost
 
 

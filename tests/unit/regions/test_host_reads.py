@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import magpy_core
-from magpy_core.regions.region import Options, Region, line_location
+from magpy_core.regions.options import Options
+from magpy_core.regions.region import Region, line_location
 
 HISTORY: list[float] = []
 

@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from magpy_core.findings import Finding, Location, Position, Range, Severity, Value
-from magpy_core.guards.explain import Failure
 from magpy_core.recording.ledger import Learned
-from magpy_core.refgraph.source import SourceTable
+from magpy_core.refgraph.failure import Failure
+from magpy_core.refgraph.source_table import SourceTable
 from magpy_core.regions.log import Listeners, RegionLog, is_repeat, merge
 from magpy_core.regions.misses import DECISION, closest_failures, generalise
-from magpy_core.regions.region import Options, Region
+from magpy_core.regions.options import Options
+from magpy_core.regions.region import Region
 from magpy_core.regions.times import RegionTimes
 
 HERE = Location("/p/a.py", Range(Position(3, 0), Position(3, 1)))
@@ -61,7 +62,7 @@ def test_what_goes_on_is_worse_than_warm_up() -> None:
 
 def test_listeners_are_asked_for_the_step() -> None:
     log = RegionLog(Listeners(step=lambda: 3))
-    log.recorded(region(), None, [])
+    log.recorded(None, [])
     assert log.captures_after_step_3 == 0, "nothing was captured"
 
 

@@ -13,7 +13,8 @@ from torch import nn
 
 import magpy_core
 from magpy_core.regions.api import region_of
-from magpy_core.regions.region import Options, Region
+from magpy_core.regions.options import Options
+from magpy_core.regions.region import Region
 from tests.unit.engine_pair import code_of, pair, same
 
 X = torch.arange(3.0)

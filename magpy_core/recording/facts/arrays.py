@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextvars
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from magpy_core.findings import HERE
 from magpy_core.knowledge import policy
 from magpy_core.opgraph.functions import OUTSIDE_ARRAY, OUTSIDE_ARRAY_HINT
-from magpy_core.recording.tracker import Tracker
+from magpy_core.recording.facts.ports import FactTracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.kinds import is_a
@@ -34,8 +34,7 @@ def numpy_errors() -> str:
     return repr(sys.modules["numpy"].geterr())
 
 
-@dataclass(eq=False)
-class Arrays(Tracker):
+class Arrays(FactTracker):
     """Which memory may be used."""
 
     _plain: dict[int, Any] = field(default_factory=dict, init=False)  # arrays that the region made of plain numbers, by id
@@ -47,7 +46,7 @@ class Arrays(Tracker):
         for value in values:
             tp, outside = type(value), self.refgraph.node(value) is not None
             if kinds.is_numpy_value(tp):
-                self.calls.outside.setting_read(site, numpy_errors, (), numpy_errors())
+                self.facts.settings.read(site, numpy_errors, (), numpy_errors())
             if not kinds.holds_memory(tp):
                 if tp is contextvars.Context or (outside and (tp in kinds.DICT_VIEWS or policy.keeps_state(tp))):
                     self.journal.refuse(

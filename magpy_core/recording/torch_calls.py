@@ -5,7 +5,7 @@ Key type: TorchCalls.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -17,7 +17,6 @@ from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
 
 
-@dataclass(eq=False)
 class TorchCalls(Tracker):
     """Which call into torch is expected."""
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 import collections
 import sys
 import types
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from magpy_core.findings import HERE
 from magpy_core.guards import kinds as guard
+from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.facts.classes import _CLASS_NAMES
-from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup, natives
 from magpy_core.refgraph.kinds import is_a
@@ -29,8 +28,7 @@ def numpy_print_options() -> str:
     return repr(sys.modules["numpy"].get_printoptions())
 
 
-@dataclass(eq=False)
-class Texts(Tracker):
+class Texts(AccessTracker):
     """Guards what `str`, `repr` and formatting read."""
 
     def formatted(self, value: Any, site: Any) -> None:
@@ -49,7 +47,7 @@ class Texts(Tracker):
                 self.basics.numbers.escape_all(site, shown)
             self.fields_in_text(obj, site)
             if (type(obj).__module__ or "").partition(".")[0] == "numpy":
-                self.calls.outside.setting_read(site, numpy_print_options, (), numpy_print_options())
+                self.facts.settings.read(site, numpy_print_options, (), numpy_print_options())
             if kinds.is_heap_type(type(obj)):  # the default texts have its name
                 self.definition(type(obj), site)
             if kind not in kinds.CONTAINERS:

@@ -18,6 +18,12 @@ from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.knowledge.torch_functions import reads_state
 from magpy_core.recording.callees import BUILTIN_FUNCTION, DESCRIPTOR, GETTERS, consumer_of, number_read_from
+from magpy_core.recording.calls.group import Calls
+from magpy_core.recording.lifetimes import Lifetimes
+from magpy_core.recording.nodes.group import Nodes
+from magpy_core.recording.operator_host import OperatorHost
+from magpy_core.recording.outside import Outside
+from magpy_core.recording.torch_calls import TorchCalls
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.draws import stream_of
@@ -33,25 +39,32 @@ FAST_PATHS = frozenset(
 class Dispatch(Tracker):
     """Handler of calls and their results."""
 
+    nodes: Nodes
+    calls: Calls
+    host: OperatorHost
+    lifetimes: Lifetimes
+    outside: Outside
+    torch_calls: TorchCalls
+
     def call(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
         self.journal.site = site
         self.basics.pauses.in_call = False
         self.basics.stack.enter(site, consumer_of(fn), number_read_from(fn, args))
         if self.basics.stack.torch is not None:
-            self.calls.torch.missed()
+            self.torch_calls.missed()
         self.dispatch(site, fn, args, kwargs or {})
         if self.ledger.ops.op_depth and self.basics.stack.torch is not None:
-            self.calls.torch.inside_node(fn)
+            self.torch_calls.inside_node(fn)
         if self.basics.stack.torch is not None and not self.basics.stack.expects and reads_state(fn, args) and not kwargs:
             self.basics.stack.torch = None
-            self.calls.outside.expect_setting(site, fn, args, refuses=True)
+            self.outside.expect_setting(site, fn, args, refuses=True)
 
     def call_result(self, site: Any, result: Any) -> Any:
         """The call at ``site`` has returned ``result``; gives what the program gets."""
         self.basics.pauses.in_call = False
         call = self.basics.stack.leave(site)
         if self.basics.stack.torch is not None and self.basics.stack.torch[0] is site:
-            self.calls.torch.missed()  # before an operator's recording would count for it
+            self.torch_calls.missed()  # before an operator's recording would count for it
         if call is None:
             return result
         if call.returned is not None:
@@ -60,7 +73,7 @@ class Dispatch(Tracker):
 
     def dispatch(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         tp = type(fn)
-        if stream_of(fn) is not None and self.calls.outside.draw(site, fn, args, kwargs):
+        if stream_of(fn) is not None and self.outside.draw(site, fn, args, kwargs):
             return
         if tp is types.FunctionType:
             self.calls.python.call(site, fn, args, kwargs)
@@ -90,7 +103,7 @@ class Dispatch(Tracker):
         elif tp is LRU_CACHE:
             self.nodes.caches.call(site, fn, args, kwargs)
         elif is_a(fn, weakref.ref):
-            self.basics.lifetimes.call_weakref(site, fn)
+            self.lifetimes.call_weakref(site, fn)
         elif is_a(fn, GETTERS):
             self.access.natives.call_getter(site, fn, args)
         elif is_a(fn, SCRIPTED):
@@ -106,7 +119,7 @@ class Dispatch(Tracker):
             for name in ("func", "args", "keywords"):
                 self.facts.values.read(self.sources.make("field", node.source, name), getattr(fn, name), site)
             for part in (fn.args, fn.keywords):
-                self.basics.host.guard_contents(part)
+                self.host.guard_contents(part)
         self.dispatch(site, fn.func, (*fn.args, *args), {**fn.keywords, **kwargs})
 
     def _instance(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -115,9 +128,9 @@ class Dispatch(Tracker):
         raw, owner = lookup.class_lookup(type(fn), "__call__")
         if policy.module_of(type(fn)).partition(".")[0] == "numpy":
             if kinds.is_numpy_value(type(fn)):
-                self.calls.outside.call_numpy(site, fn, args, kwargs)
+                self.outside.call_numpy(site, fn, args, kwargs)
             else:  # numpy.vectorize and the like: Python is called from native code
-                self.calls.outside.host_call(site, fn, Verdict.UNKNOWN)
+                self.outside.host_call(site, fn, Verdict.UNKNOWN)
         elif is_a(raw, types.FunctionType) and owner is not None:
             self.facts.classes.member(type(fn), "__call__", site)
             if self.calls.python.is_library(raw.__code__):
@@ -128,17 +141,17 @@ class Dispatch(Tracker):
             self.basics.numbers.escape_all(site, args, kwargs)
             self.access.arguments.read(site, args, kwargs)
         else:
-            self.calls.outside.host_call(site, fn, policy.verdict(fn))
+            self.outside.host_call(site, fn, policy.verdict(fn))
 
     def _builtin(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         owner = fn.__self__
         if fn is torch.overrides.has_torch_function and site.code in FAST_PATHS:
             self.basics.stack.expect(lambda result: watched(args))
-        if fn.__name__ == "from_numpy" and len(args) == 1 and self.basics.arrays.is_plain_array(args[0]):
+        if fn.__name__ == "from_numpy" and len(args) == 1 and self.facts.arrays.is_plain_array(args[0]):
             self.nodes.constructors.from_array(site, args[0])
-            self.basics.arrays.mark_shared(args[0])
+            self.facts.arrays.mark_shared(args[0])
         elif fn.__name__ == "from_numpy" and not self.ledger.ops.op_depth:
-            self.basics.arrays.refuse_outside(site)
+            self.facts.arrays.refuse_outside(site)
         elif bound_object(fn) is None:
             self.calls.native.call(site, fn, args, kwargs)
         elif is_a(owner, torch.Tensor):

@@ -9,7 +9,7 @@ import contextvars
 import copy
 import random
 import types
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -20,57 +20,46 @@ from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.opgraph.functions import opaque_hint, opaque_read
-from magpy_core.recording.arrays import numpy_errors
-from magpy_core.recording.calls.native import CALLBACKS
+from magpy_core.recording.callees import CALLBACKS
+from magpy_core.recording.facts.arrays import numpy_errors
+from magpy_core.recording.torch_calls import TorchCalls
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
 from magpy_core.refgraph.draws import is_hidden, is_seed
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
 
-_PLAIN_STATE = (bool, int, float, str, type(None), torch.dtype)
 _OF_LOCKS = frozenset({
     "__enter__", "__exit__", "_acquire_restore", "_is_owned", "_recursion_count", "_release_save", "acquire", "acquire_lock",
     "locked", "locked_lock", "release", "release_lock",
 })  # fmt: skip
 
 
-@dataclass(eq=False)
 class Outside(Tracker):
     """Calls whose results don't follow from their arguments."""
 
+    torch_calls: TorchCalls
     collecting: bool = field(default=True, init=False)  # whether the program has the garbage collector on
-    _settings: set[Any] = field(default_factory=set, init=False)  # those that have been read
     _seeded: dict[int, Any] = field(
         default_factory=dict, init=False
     )  # random.Randoms that the region made and seeded, by id
     # context variables set, with their entry value
     _context_entry: dict[int, tuple[Any, Any, Any]] = field(default_factory=dict, init=False)
 
-    def setting_read(self, site: Any, fn: Any, args: tuple[Any, ...], result: Any) -> bool:
-        """A setting of torch was read: the capture holds while it is the same. Whether a guard can tell."""
-        if type(result) not in _PLAIN_STATE or any(type(a) not in _PLAIN_STATE for a in args):
-            return False
-        if (fn, args) not in self._settings:
-            self._settings.add((fn, args))
-            root = self.facts.roots.const_root(fn, f"torch's {fn.__name__.removeprefix('_')}").source
-            self.refgraph.read(self.sources.make("setting", root, args), guard.EQUAL, result, site)
-        return True
-
     def expect_setting(self, site: Any, fn: Any, args: tuple[Any, ...], *, refuses: bool = False) -> None:
         """A setting is about to be read: its value is guarded. ``refuses``: one that can't be ends in a refusal."""
 
         def receive(result: Any) -> Any:
-            if not self.setting_read(site, fn, args, result) and refuses:
+            if not self.facts.settings.read(site, fn, args, result) and refuses:
                 self.basics.stack.torch = (site, fn)
-                self.calls.torch.missed()
+                self.torch_calls.missed()
             return result
 
         self.basics.stack.expect(receive, self.access.callbacks.unobservable(site, fn))
 
     def _array_made(self, result: Any) -> Any:
         if not self.journal.refused:
-            self.basics.arrays.keep(result)
+            self.facts.arrays.keep(result)
         return result
 
     def setting_written(self, site: Any) -> None:
@@ -93,9 +82,9 @@ class Outside(Tracker):
         if known and policy.is_pure_numpy(fn) and self._plain((*args, *kwargs.values())):
             self.basics.numbers.escape_all(site, args, kwargs)
             self.access.arguments.read(site, args, kwargs)
-            self.setting_read(site, numpy_errors, (), numpy_errors())
+            self.facts.settings.read(site, numpy_errors, (), numpy_errors())
             self.basics.stack.expect(self._array_made)
-        elif not (policy.is_pure_numpy(fn) and self.basics.arrays.memory_read(site, owner, *args, *kwargs.values())):
+        elif not (policy.is_pure_numpy(fn) and self.facts.arrays.memory_read(site, owner, *args, *kwargs.values())):
             self.host_call(site, fn, policy.verdict(fn))
 
     def _plain(self, tree: Any) -> bool:
@@ -103,7 +92,7 @@ class Outside(Tracker):
         items = tree.values() if is_a(tree, dict) else tree
         return all(
             (kinds.kind_of(v) in (kinds.SCALAR, kinds.IDENTITY) and not is_a(v, CALLBACKS))
-            or self.basics.arrays.is_plain_array(v)
+            or self.facts.arrays.is_plain_array(v)
             or kinds.is_numpy_value(type(v))
             or (kinds.kind_of(v) in kinds.CONTAINERS and self._plain(v))
             for v in items
@@ -146,7 +135,7 @@ class Outside(Tracker):
         return all(
             type(v) in (int, float, bool, str, type(None))
             or (type(v) in (tuple, list) and self._plain_tree(v))
-            or self.basics.arrays.is_plain_array(v)
+            or self.facts.arrays.is_plain_array(v)
             for v in values
         )
 

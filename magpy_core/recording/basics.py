@@ -1,0 +1,21 @@
+"""Basics: the group of the trackers that need no values. Key type: Basics."""
+
+from __future__ import annotations
+
+from magpy_core.recording.age import Age
+from magpy_core.recording.call_stack import CallStack
+from magpy_core.recording.decisions import Decisions
+from magpy_core.recording.interference import Interference
+from magpy_core.recording.numbers import Numbers
+from magpy_core.recording.pauses import Pauses
+
+
+class Basics:
+    """What the trackers of all groups stand on."""
+
+    stack: CallStack
+    pauses: Pauses
+    interference: Interference
+    age: Age
+    decisions: Decisions
+    numbers: Numbers

@@ -1,0 +1,27 @@
+"""Failure: a guard that does not hold, in words. Key type: Failure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from magpy_core.findings import Location
+from magpy_core.refgraph.source import Source
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One guard that does not hold. ``dims`` are the sizes' dimensions that differ, when that is all that differs."""
+
+    code: str
+    name: str
+    old: str
+    new: str
+    location: Location | None = None
+    source: Source | None = None
+    number: bool = False  # a number changed into another number of the same type: it can become symbolic
+    dims: tuple[int, ...] = ()
+    path: tuple[Location, ...] = ()  # to the read, when that is in a library: ``location`` is the user's call into it
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` was {self.old} when this was captured and is {self.new} now."

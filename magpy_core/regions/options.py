@@ -1,0 +1,24 @@
+"""Options: how regions run. Key type: Options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from magpy_core.regions.overhead import Overhead
+from magpy_core.regions.steps import Steps
+
+
+@dataclass
+class Options:
+    """How regions run. ``mode``: ``observe`` (results always come from plain Python) or ``compiled``. ``background``: what
+    Inductor compiles is compiled beside the program. ``overhead``: bounds what recordings cost. ``steps``: the program's."""
+
+    mode: str = "compiled"
+    backend: str = "inductor"
+    cache_limit: int = 8
+    fullgraph: bool = False
+    measure: bool = False
+    same_random: bool = False
+    background: bool = False
+    overhead: Overhead | None = None
+    steps: Steps | None = None

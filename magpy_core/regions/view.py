@@ -1,0 +1,24 @@
+"""RegionView: a region, as reports see it. Key type: RegionView."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from magpy_core.findings import Finding, Location
+from magpy_core.regions.log import RegionLog
+from magpy_core.regions.times import RegionTimes, Timed
+
+
+class RegionView(Timed, Protocol):
+    """What it is, what became of its calls, and what was found."""
+
+    id: str
+    kind: str
+    name: str
+    location: Location
+    calls: int
+    log: RegionLog
+    times: RegionTimes
+
+    @property
+    def findings(self) -> dict[Any, Finding]: ...
