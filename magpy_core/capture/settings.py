@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from magpy_core.backends.tuning import DEFAULT, Tuning
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -16,3 +18,4 @@ class Settings:
     backend: str
     same_random: bool = False
     background: bool = False
+    tuning: Tuning = DEFAULT

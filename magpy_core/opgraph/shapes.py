@@ -41,12 +41,12 @@ _FUNCTIONS = {
 
 class ShapeTracker:
     """Symbolic sizes of one recording. ``dims``: access path of a graph input -> dimensions that vary; if there are none,
-    nothing is done."""
+    and none can come (``vary``), nothing is done."""
 
-    def __init__(self, ops: OperatorGraph, dims: dict[str, set[int]]) -> None:
+    def __init__(self, ops: OperatorGraph, dims: dict[str, set[int]], vary: bool) -> None:
         self.ops = ops
         self.dims = dims
-        self.vary = bool(dims)
+        self.vary = vary
         self._symbols: dict[Any, Sym] = {}  # sympy symbol -> leaf
         self._env: Any = None
         self._fakes: dict[torch.fx.Node, Any] = {}

@@ -20,6 +20,7 @@ from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.values import tensors_in
 from magpy_core.recording.call_stack import TensorLength
+from magpy_core.recording.dynamic import tensor_met
 from magpy_core.recording.journal import FAILED, Journal
 from magpy_core.recording.ledger import Ledger
 from magpy_core.refgraph.source import Source, SourceTable
@@ -128,6 +129,7 @@ class OperatorHost:
     def source_of_outside(self, tensor: torch.Tensor) -> Source:
         node = self.ledger.refgraph.node(tensor)
         if node is not None:
+            tensor_met(self.ledger, node.source, tensor)
             if type(tensor) is not torch.Tensor:
                 self.facts.classes.tensor_class(type(tensor), self.journal.site)
             return node.source

@@ -12,6 +12,7 @@ from magpy_core.findings import Location
 from magpy_core.monitor.events import Observer
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
+from magpy_core.recording.dynamic import may_vary
 from magpy_core.recording.exit import Exit
 from magpy_core.recording.frames import Frames
 from magpy_core.recording.groups import build
@@ -28,7 +29,7 @@ class Recording(Observer):
         self.ledger = ledger = Ledger(learned, scalars, fullgraph)
         self.basics, self.facts, self.access, self.calls, self.nodes = groups = build(ledger, journal)
         basics = self.basics
-        ledger.ops = OperatorGraph(scalars, basics.host, learned.dims)
+        ledger.ops = OperatorGraph(scalars, basics.host, learned.dims, may_vary(learned))
         ledger.refgraph.watch = basics.lifetimes.on_snapshot
         self.exit, self.frames = Exit(ledger, journal, *groups), Frames(ledger, journal, *groups)
         self.frames.handled_by((basics.modules, basics.imports, basics.output, *vars(self.nodes).values()))

@@ -21,6 +21,7 @@ from magpy_core._compat.torch.eval_frame import hide, never_intercept
 from magpy_core._compat.torch.surroundings import foreign
 from magpy_core._compat.versions import UnsupportedVersion
 from magpy_core.backends import background
+from magpy_core.backends.tuning import DEFAULT, Tuning
 from magpy_core.capture.build import Capture
 from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed
 from magpy_core.capture.settings import Settings
@@ -63,7 +64,8 @@ def disabled() -> Iterator[None]:
 @dataclass
 class Options:
     """How regions run. ``mode``: ``observe`` (results always come from plain Python) or ``compiled``. ``background``: what
-    Inductor compiles is compiled beside the program. ``overhead``: bounds what recordings cost."""
+    Inductor compiles is compiled beside the program. ``overhead``: bounds what recordings cost. ``dynamic``: whether sizes
+    vary from the first call on (True), never (False), or once they have varied (None)."""
 
     mode: str = "compiled"
     backend: str = "inductor"
@@ -73,6 +75,8 @@ class Options:
     same_random: bool = False
     background: bool = False
     overhead: Overhead | None = None
+    tuning: Tuning = DEFAULT
+    dynamic: bool | None = None
 
 
 class Region:
@@ -95,7 +99,7 @@ class Region:
         self.target = target
         self.options = options
         self.captures: list[Capture] = []
-        self.learned = Learned()
+        self.learned = self._nothing_learned()
         self.calls = self.hits = self.recordings = 0
         self.disabled = ""
         self.log = RegionLog(listeners or Listeners())
@@ -113,9 +117,12 @@ class Region:
         """Back to the beginning: no captures, no findings, nothing learned."""
         self.captures = []
         self.log.clear()
-        self.learned = Learned()
+        self.learned = self._nothing_learned()
         self.recordings = 0
         self.disabled = ""
+
+    def _nothing_learned(self) -> Learned:
+        return Learned(dynamic=self.options.dynamic is True)
 
     # -- dispatch ----------------------------------------------------------------------------------------------
 
@@ -186,6 +193,8 @@ class Region:
         """A capture that can't run: the region runs as plain Python from now on, and a finding says so once."""
         self.captures = [c for c in self.captures if c is not capture]
         self.times.retired.append(capture)
+        if self.learned.withdraw():
+            return  # with sizes and numbers as they are, it may be possible
         self.disabled = failure.message
         self._report(failure.code, failure.message)
 
@@ -234,7 +243,7 @@ class Region:
         if not self.captures:
             return
         failures = closest_failures(self.captures, args, kwargs)
-        learned = generalise(self.learned, failures)
+        learned = generalise(self.learned, failures, sizes=self.options.dynamic is not False)
         others = [f for f in failures if f not in learned]
         first = (others or failures)[0]
         place = first.location
@@ -289,11 +298,13 @@ class Region:
             beside = self.options.background and self._backend == "inductor" and background.available()
             # compiled code that draws other numbers would make results depend on when it was ready
             same_random = self.options.same_random or beside
-            settings = Settings(self.id, len(args), tuple(kwargs), self._backend, same_random, beside)
+            settings = Settings(self.id, len(args), tuple(kwargs), self._backend, same_random, beside, self.options.tuning)
             try:
                 capture = Capture(recorded.trace, recorded.live, settings)
             except Unsupported as error:
                 recorded.refuse(error)
+        if capture is None and recorded.refused and self.learned.withdraw():
+            return None  # with sizes and numbers as they are, the next call may be captured
         findings = [*recorded.findings, *(capture_findings(self, capture) if capture else [])]
         self.log.recorded(self, capture, findings)
         if capture is not None:
