@@ -20,6 +20,7 @@ from lsp_server.cli.options import (
     compile_option,
     engine_option,
     fail_on_option,
+    mode_option,
     program_options,
     python_option,
     steps_option,
@@ -57,6 +58,7 @@ def check(**options: Any) -> None:
 @program_options
 @steps_option("0")
 @compile_option
+@mode_option
 @fail_on_option("error")
 def run(**options: Any) -> None:
     """Run a program with its regions compiled and print the speed-up.

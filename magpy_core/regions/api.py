@@ -25,6 +25,7 @@ from magpy_core.capture.build import Capture
 from magpy_core.findings import Finding, Location, Position, Range
 from magpy_core.recording import marks
 from magpy_core.regions import module_call, provider
+from magpy_core.regions.plain import disable_module, plain_function
 from magpy_core.regions.region import Options, Region, disabled, line_location
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "UnsupportedVersion",
     "captures",
     "compile",
+    "disable",
     "disabled",
     "mark_dynamic",
     "monitor",
@@ -244,6 +246,26 @@ def mark_dynamic(tensor: torch.Tensor, dim: int | Sequence[int]) -> None:
         if not -most <= d < most:
             raise IndexError(f"dimension {d} of a tensor that has {most}")
     marks.mark(tensor, [d % most for d in dims])
+
+
+def disable(target: F) -> F:
+    """Keep the calls of a function or an nn.Module out of every capture: a function gives another one (also a decorator), a
+    module is changed in place and is plain again after ``compile``.
+
+    A region that comes to such a call is not captured, and MP112 says where; what it does otherwise is captured as before.
+    What is compiled and called inside is a region of its own there. Raises TypeError for a class and for what gives a
+    generator or a coroutine, whose body runs after the call.
+    """
+    if isinstance(target, (staticmethod, classmethod)):
+        return type(target)(disable(target.__func__))  # type: ignore[return-value]
+    if isinstance(target, nn.Module):
+        disable_module(target)
+        return target
+    if not callable(target) or isinstance(target, type):
+        raise TypeError(f"magpy_core.disable takes a function or an nn.Module, not {target!r}")
+    if inspect.isgeneratorfunction(target) or inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target):
+        raise TypeError("magpy_core.disable takes no function that gives a generator or a coroutine: its body runs later")
+    return plain_function(target)
 
 
 def uncompile(target: F) -> F:

@@ -43,6 +43,8 @@ from magpy_core.regions.twice import HINTS, watch
 _CHEAP = 0.03  # of a call
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
 _thread = threading.local()
+# Where a thread is (`_thread.depth`; 0: outside of everything): in a region, where nothing is compiled, apart from regions.
+_INSIDE, _OFF, _APART = 1, 2, 3
 
 
 def busy() -> bool:
@@ -54,7 +56,20 @@ def busy() -> bool:
 def disabled() -> Iterator[None]:
     """A context in which this thread runs everything compiled as plain Python."""
     before = getattr(_thread, "depth", 0)
-    _thread.depth = 1
+    _thread.depth = _OFF
+    try:
+        yield
+    finally:
+        _thread.depth = before
+
+
+@contextlib.contextmanager
+def outside_regions() -> Iterator[None]:
+    """A context that is part of no region: what the program has compiled makes regions of its own in it, unless a recording
+    of this thread goes on."""
+    before = getattr(_thread, "depth", 0)
+    if before in (0, _INSIDE) and not getattr(_thread, "records", False):
+        _thread.depth = _APART
     try:
         yield
     finally:
@@ -127,20 +142,21 @@ class Region:
     # -- dispatch ----------------------------------------------------------------------------------------------
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if getattr(_thread, "depth", 0):
+        before = getattr(_thread, "depth", 0)
+        if before and before != _APART:
             return self.target(*args, **kwargs)
-        return self._outermost(args, kwargs)
+        return self._outermost(args, kwargs, before)
 
-    def _outermost(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _outermost(self, args: tuple[Any, ...], kwargs: dict[str, Any], before: int = 0) -> Any:
         """A call that is not part of another region's."""
-        _thread.depth = 1
+        _thread.depth = _INSIDE
         try:
             self.calls += 1
             if self.options.measure:
                 return self.times.call(self, args, kwargs)
             return self.dispatch(args, kwargs)
         finally:
-            _thread.depth = 0
+            _thread.depth = before
 
     # Around a call there may be a torch.compile of the user's, which would trace and compile our own functions.
     hide(__call__)
@@ -289,7 +305,11 @@ class Region:
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], outcome: Outcome) -> Recorded:
         recording = Recording(self.learned, self.id, self.location, self.options.fullgraph)
-        return run(recording, self.target, args, kwargs, outcome)
+        _thread.records = True
+        try:
+            return run(recording, self.target, args, kwargs, outcome)
+        finally:
+            _thread.records = False
 
     def build_capture(self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
         """Turn a monitored run into a capture and findings."""

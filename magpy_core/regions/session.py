@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from magpy_core.backends import get_backend
 from magpy_core.backends.background import waits_by_default
+from magpy_core.backends.tuning import DEFAULT, tuned
 from magpy_core.findings import Finding
 from magpy_core.regions.log import Listeners
 from magpy_core.regions.overhead import Overhead
@@ -31,11 +32,15 @@ class Session:
         on_region: Callable[[Region], None] | None = None,
         measure: bool = False,
         background: bool = False,
+        compile_mode: str = "default",
     ) -> None:
         get_backend(backend)
+        backend, tuning = tuned(backend, compile_mode)
         background = background and not waits_by_default()
         overhead = Overhead() if background else None
-        self.options = Options(mode, backend, cache_limit, measure=measure, background=background, overhead=overhead)
+        self.options = Options(
+            mode, backend, cache_limit, measure=measure, background=background, overhead=overhead, tuning=tuning
+        )
         self.current_step = 0
         self._listeners = Listeners(on_finding, on_region, lambda: self.current_step)
         self._regions: dict[Hashable, Region] = {}
@@ -58,7 +63,8 @@ class Session:
         """Make a region of the program's own ``magpy_core.compile`` one of this session's, with its options and listeners.
         ``fullgraph`` raises nothing then: the findings say why the region is not one graph."""
         region.id = self._new_id(region.name)
-        region.options = replace(self.options, fullgraph=False)
+        tuning = self.options.tuning if region.options.tuning == DEFAULT else region.options.tuning
+        region.options = replace(self.options, fullgraph=False, tuning=tuning, dynamic=region.options.dynamic)
         region.log.listeners = self._listeners
         self._regions[("compile", id(region))] = region
 
