@@ -257,7 +257,7 @@ def disable(target: F) -> F:
     generator or a coroutine, whose body runs after the call.
     """
     if isinstance(target, (staticmethod, classmethod)):
-        return type(target)(disable(target.__func__))  # type: ignore[return-value]
+        return type(target)(disable(target.__func__))
     if isinstance(target, nn.Module):
         disable_module(target)
         return target
@@ -265,7 +265,7 @@ def disable(target: F) -> F:
         raise TypeError(f"magpy_core.disable takes a function or an nn.Module, not {target!r}")
     if inspect.isgeneratorfunction(target) or inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target):
         raise TypeError("magpy_core.disable takes no function that gives a generator or a coroutine: its body runs later")
-    return plain_function(target)
+    return plain_function(target)  # type: ignore[return-value]
 
 
 def uncompile(target: F) -> F:

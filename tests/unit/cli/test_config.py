@@ -219,7 +219,7 @@ def test_mode_is_for_run(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text("")
     [(_, key, message)] = problems(tmp_path, 'mode = "fast"\n')
-    assert key == "mode" and message.startswith("must be one of default, max, quick")
+    assert key == "tool.magpy.mode" and message.startswith("must be one of default, max, quick")
     assert load(table(tmp_path, 'mode = "quick"\n')).settings.mode == "quick"
 
     def shown(*arguments: str) -> str:
