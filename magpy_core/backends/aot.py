@@ -9,6 +9,7 @@ from magpy_core._compat.torch import fake as fake_compat
 from magpy_core._compat.torch import inductor as compat
 from magpy_core._compat.torch.torch_state import default_device, preserve_torch_state
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
+from magpy_core.backends import cache
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.calling import UNCOUNTED, adapt, is_identity, keep_versions
 from magpy_core.backends.checks import write_checks
@@ -61,9 +62,10 @@ class AotBackend:
                     text = f"Autograd saves `{saved}`, which the region writes: its backward pass depends on later calls."
                     raise Unsupported("MP902", text)
             if inductor:
-                fn, boxed, sources = compat.inductor_compile(
-                    graph, lower_fakes, mode, fallback_random=same_random, options=tuning.for_inductor()
-                )
+                with cache.kept():
+                    fn, boxed, sources = compat.inductor_compile(
+                        graph, lower_fakes, mode, fallback_random=same_random, options=tuning.for_inductor()
+                    )
             else:
                 fn, boxed, sources = compat.aot_eager_compile(graph, lower_fakes, mode)
             guards = fake_compat.shape_guards(mode.shape_env, fakes, [f"L[{i}]" for i in range(len(fakes))])

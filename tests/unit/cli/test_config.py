@@ -225,5 +225,5 @@ def test_mode_is_for_run(tmp_path: Path) -> None:
     def shown(*arguments: str) -> str:
         return CliRunner().invoke(cli, [*arguments, "--show-settings", str(program)]).output
 
-    assert 'mode = "quick"  # ' in shown("run") and "mode" not in shown("check")
+    assert 'mode = "quick"  # ' in shown("run") and "\nmode = " not in shown("check")
     assert 'mode = "max"  # command line' in shown("run", "--mode", "max")
