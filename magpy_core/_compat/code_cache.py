@@ -94,9 +94,8 @@ class CodeCache:
         return sum(file.size for file in self.files())
 
     def entries(self) -> int:
-        """How many compiled graphs are kept, forward and backward together."""
-        folder = self.folder / "aotautograd"
-        return sum(1 for _ in folder.iterdir()) if folder.is_dir() else 0
+        """How many compiled graphs are kept, a forward and its backward graph counted as one."""
+        return len({file.path.parent for file in self.files() if file.path.parent.parent.name == "aotautograd"})
 
     # -- complete files ----------------------------------------------------------------------------------------
 
@@ -108,12 +107,14 @@ class CodeCache:
             name = self._name(file.path)
             if name.startswith(_LOCKS + os.sep):
                 continue
-            size = known.get(name)
-            if size is None:
-                young = now - file.used < _YOUNG_S
-                wrong = not young or (file.path.suffix == ".so" and not _is_whole(file.path) and not self._is_built(file.path))
+            if known is None:
+                wrong = True  # what tells good files from bad ones is damaged itself
+            elif name in known:
+                wrong = file.size != known[name]
+            elif now - file.used > _YOUNG_S or not file.size:
+                wrong = True
             else:
-                wrong = file.size != size
+                wrong = file.path.suffix == ".so" and not _is_whole(file.path) and not self._is_built(file.path)
             if wrong:
                 removed += _removed(file.path)
         return removed
@@ -130,12 +131,15 @@ class CodeCache:
         if sizes != self._recorded():
             _write(self.folder / _RECORD, json.dumps(sizes))
 
-    def _recorded(self) -> dict[str, int]:
+    def _recorded(self) -> dict[str, int] | None:
+        """None if the record is damaged."""
         try:
             found = json.loads((self.folder / _RECORD).read_text())
-        except (OSError, ValueError):
+        except FileNotFoundError:
             return {}
-        return found if isinstance(found, dict) else {}
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
 
     def _name(self, path: Path) -> str:
         return os.path.relpath(path, self.folder)
@@ -176,17 +180,10 @@ class CodeCache:
         return freed
 
     def clear(self) -> int:
-        """Removes everything; how many bytes that were."""
-        freed = 0
-        for folder, folders, names in os.walk(self.folder, topdown=False):
-            for name in names:
-                path = Path(folder, name)
-                with contextlib.suppress(OSError):
-                    size = path.lstat().st_size
-                    freed += size * _removed(path)
-            for name in folders:
-                with contextlib.suppress(OSError):
-                    os.rmdir(os.path.join(folder, name))
+        """Removes every file; how many bytes that were. Folders stay, for another process may be about to write there."""
+        freed = sum(file.size for file in list(self.files()) if _removed(file.path))
+        for name in _OURS:
+            _removed(self.folder / name)
         return freed
 
 
