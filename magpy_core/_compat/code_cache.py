@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 LIMIT = 4 << 30
 _RECORD = "magpy-sizes.json"  # the size of each complete file
@@ -211,7 +212,7 @@ def _is_whole(library: Path) -> bool:
         return size > 0 and sys.platform != "linux"
     if len(head) < 64 or head[4] != 2:
         return False
-    order = "little" if head[5] == 1 else "big"
+    order: Literal["little", "big"] = "little" if head[5] == 1 else "big"
     start, each, count = (int.from_bytes(head[a:b], order) for a, b in ((40, 48), (58, 60), (60, 62)))
     return size >= start + each * count
 

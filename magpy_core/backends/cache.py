@@ -16,7 +16,7 @@ _lock = threading.Lock()
 
 
 def _cache() -> code_cache.CodeCache | None:
-    """The folder, free of incomplete files; None where torch's own is used: the user has set one, or ours can't be trusted."""
+    """The folder, free of incomplete files; None where torch's is used: the user has set one, or ours can't be trusted."""
     if has_own_folder():
         return None
     cache = code_cache.CodeCache(code_cache.usual_folder())

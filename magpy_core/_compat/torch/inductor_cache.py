@@ -14,7 +14,7 @@ _VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 def has_own_folder() -> bool:
-    """Whether the user says where torch's caches are. torch itself sets the variable, to its default, where it is not set."""
+    """Whether the user says where torch's caches are. torch sets the variable, to its default, where it is not set."""
     given = os.environ.get(_VARIABLE)
     if not given:
         return False

@@ -21,7 +21,8 @@ def remembered() -> Iterator[None]:
     from torch._inductor import codecache
     from torch._inductor.cpu_vec_isa import VecISA
 
-    probe, write, header = VecISA.__dict__.get("_probe_load"), codecache.write, getattr(codecache, "_precompile_header", None)
+    probe, write = VecISA.__dict__.get("_probe_load"), codecache.write
+    header = getattr(codecache, "_precompile_header", None)
     written: list[str] = []
 
     def noting(content: Any, extension: str, *args: Any, **kwargs: Any) -> Any:
