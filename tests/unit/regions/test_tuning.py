@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from torch._dynamo.utils import counters
 
 import magpy_core
 from magpy_core._compat.torch import inductor, inductor_options
+from magpy_core.backends import background
 from magpy_core.backends.tuning import DEFAULT, MODES, Tuning, tuned
 from magpy_core.regions.api import region_of
+from magpy_core.regions.session import Session
 
 
 @pytest.fixture
@@ -114,3 +117,34 @@ def test_what_is_refused_is_known() -> None:
 
     known = config.get_config_copy()
     assert [name for name in inductor_options._REFUSED if name not in known] == []
+
+
+def test_a_session_keeps_what_the_program_asked_for() -> None:
+    session = Session(mode="compiled", compile_mode="max")
+    own = region_of(magpy_core.compile(lambda x: x, options={"epilogue_fusion": False}, dynamic=True))
+    usual = region_of(magpy_core.compile(lambda x: x))
+    session.attach(own)
+    session.attach(usual)
+    assert own.options.tuning.options == (("epilogue_fusion", False),) and own.options.dynamic is True
+    assert usual.options.tuning == Tuning("max") == session.options.tuning
+    assert Session(mode="compiled", compile_mode="quick").options.backend == "eager"
+
+
+@pytest.mark.slow
+def test_compiled_beside_the_program_with_them(given: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the forked process has compiled is found by the program, under the same options."""
+    monkeypatch.setattr(background, "_give_way", lambda: None)  # a busy machine has no idle time
+
+    def region(x: torch.Tensor) -> torch.Tensor:
+        return x.cos() * 3
+
+    options = {"epilogue_fusion": False}
+    compiled = magpy_core.compile(region, options=options, mode="max", wait=False)
+    end, x = time.monotonic() + 250, torch.ones(3)
+    while not (found := magpy_core.captures(compiled)) or not found[0].is_ready:
+        assert torch.allclose(compiled(x), region(x)) and time.monotonic() < end, region_of(compiled).findings
+        time.sleep(0.05)
+    assert len(given) == 1, region_of(compiled).findings  # the fork has a list of its own
+    options_given = given[0]
+    assert options_given["epilogue_fusion"] is False and options_given["max_autotune"] is True
+    assert counters["aot_autograd"]["autograd_cache_hit"] == 1
