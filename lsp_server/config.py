@@ -28,6 +28,7 @@ from magpy_core.findings import Finding, Location, Position, Range, Severity
 from magpy_core.findings.registry import REGISTRY, matching
 
 BACKENDS = ("inductor", "aot_eager", "eager")
+COMPILE_MODES = ("default", "max", "quick")
 POLICIES = ("pure", "torch", "host")
 _TABLE = ("tool", "magpy")
 
@@ -38,13 +39,15 @@ Names = NewType("Names", tuple[str, ...])
 Severities = NewType("Severities", dict[str, Severity])
 Policies = NewType("Policies", dict[str, str])
 Backend = NewType("Backend", str)
+CompileMode = NewType("CompileMode", str)
 WebAddress = NewType("WebAddress", str)
 Entrypoints = NewType("Entrypoints", tuple[Entrypoint, ...])
 
 
 @attrs.frozen
 class Settings:
-    """The table's content. ``steps`` and ``fail_on`` apply to ``check``; ``run`` takes them only from its command line."""
+    """The table's content. ``steps`` and ``fail_on`` apply to ``check``; ``run`` takes them only from its command line.
+    ``mode`` applies to ``run``."""
 
     entrypoint: str | None = None
     steps: Steps | None = None
@@ -55,6 +58,7 @@ class Settings:
     regions: Names = Names(())
     severity: Severities = attrs.field(factory=lambda: Severities({}))
     backend: Backend | None = None
+    mode: CompileMode | None = None
     baseline: str | None = None
     docs_url: WebAddress | None = None
     call_policy: Policies = attrs.field(factory=lambda: Policies({}))
@@ -282,6 +286,10 @@ def _backend(value: Any, _: Any) -> Backend:
     return Backend(_one_of(BACKENDS, value))
 
 
+def _mode(value: Any, _: Any) -> CompileMode:
+    return CompileMode(_one_of(COMPILE_MODES, value))
+
+
 def is_web_address(text: str) -> bool:
     return re.fullmatch(r"https?://[^/\s]+\S*", text) is not None
 
@@ -296,6 +304,7 @@ def _converter() -> Converter:
     hooks: dict[Any, Callable[[Any, Any], Any]] = {
         str | None: _string, Steps | None: _steps, Seconds | None: _seconds, Codes: _codes, Names: _names,
         Severity | None: _severity, Severities: _severities, Policies: _policies, Backend | None: _backend,
+        CompileMode | None: _mode,
         Budgets: budgets, Entrypoints: entrypoints, WebAddress | None: _web_address,
     }  # fmt: skip
     for kind, hook in hooks.items():

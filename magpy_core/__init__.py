@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from magpy_core.regions.api import UnsupportedVersion as UnsupportedVersion
     from magpy_core.regions.api import captures as captures
     from magpy_core.regions.api import compile as compile
+    from magpy_core.regions.api import disable as disable
     from magpy_core.regions.api import disabled as disabled
+    from magpy_core.regions.api import mark_dynamic as mark_dynamic
     from magpy_core.regions.api import monitor as monitor
     from magpy_core.regions.api import reset as reset
     from magpy_core.regions.api import uncompile as uncompile
 
 _API = (
-    "compile", "uncompile", "disabled", "monitor", "reset", "captures",
+    "compile", "uncompile", "disable", "disabled", "mark_dynamic", "monitor", "reset", "captures",
     "Capture", "Monitored", "GraphBreak", "UnsupportedVersion",
 )  # fmt: skip
 __all__ = [*_API, "Finding", "__version__"]

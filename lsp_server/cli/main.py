@@ -1,4 +1,4 @@
-"""The command ``magpy-lsp``: check, run, diff, explain, doctor, server. Key function: main.
+"""The command ``magpy-lsp``: check, run, diff, explain, doctor, cache, server. Key function: main.
 
 Only click is imported here; each command imports what it needs. No command imports torch: the user's program runs in a
 separate process.
@@ -20,6 +20,7 @@ from lsp_server.cli.options import (
     compile_option,
     engine_option,
     fail_on_option,
+    mode_option,
     program_options,
     python_option,
     steps_option,
@@ -57,6 +58,7 @@ def check(**options: Any) -> None:
 @program_options
 @steps_option("0")
 @compile_option
+@mode_option
 @fail_on_option("error")
 def run(**options: Any) -> None:
     """Run a program with its regions compiled and print the speed-up.
@@ -131,6 +133,28 @@ def doctor(python: str | None, output_format: str, inductor: bool, timeout: floa
     from lsp_server.cli.doctor import doctor as run_checks
 
     sys.exit(run_checks(python, output_format, inductor=inductor, timeout=timeout, color=color))
+
+
+@cli.group()
+def cache() -> None:
+    """Show or empty the folder where compiled code is kept from run to run."""
+
+
+@cache.command("info")
+@click.option("--format", "output_format", type=click.Choice(("text", "json")), default="text", show_default=True)
+def cache_info(output_format: str) -> None:
+    """Print the folder, its size, how many graphs it holds, and the limit."""
+    from lsp_server.cli.cache import show
+
+    show(output_format)
+
+
+@cache.command("clear")
+def cache_clear() -> None:
+    """Remove everything in it, without asking, and print how much that was."""
+    from lsp_server.cli.cache import clear
+
+    clear()
 
 
 @cli.command()

@@ -13,6 +13,7 @@ import click
 FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown")
 SEVERITIES = ("error", "warning", "information", "hint")
 ENGINES = ("magpy", "dynamo", "both")
+COMPILE_MODES = ("default", "max", "quick")
 COLORS = ("auto", "always", "never")
 PROGRAM_ARGS = "magpy.program_args"
 
@@ -172,6 +173,15 @@ def compile_option(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Choice(("background", "foreground")),
         help="background: the program runs as plain Python while Inductor compiles beside it; foreground: it waits. "
         "[default: background; with --steps: foreground]",
+    )(command)
+
+
+def mode_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--mode",
+        type=click.Choice(COMPILE_MODES),
+        help="max: Inductor tries several kernels, which takes longer; quick: nothing is compiled, a region's graph runs "
+        "operator by operator. [default: default]",
     )(command)
 
 

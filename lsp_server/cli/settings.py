@@ -49,6 +49,7 @@ class ResolvedSettings:
     timeout: float | None
     backend: str
     compile: Literal["background", "foreground"]
+    compile_mode: Literal["default", "max", "quick"]
     regions: list[str]
     call_policy: dict[str, str]
     selection: Selection
@@ -102,6 +103,7 @@ class ResolvedSettings:
             timeout=self.timeout,
             backend=self.backend,
             compile=self.compile,
+            compile_mode=self.compile_mode,
             regions=self.regions,
             call_policy=self.call_policy,
             details=self.html is not None,
@@ -122,6 +124,7 @@ class ResolvedSettings:
             "steps": self.steps,
             "timeout": self.timeout,
             "backend": self.backend,
+            **({"mode": self.compile_mode} if self.mode == "run" else {}),
             **({"engine": self.engine} if self.engine != "magpy" else {}),
             "select": list(self.selection.select),
             "ignore": list(self.selection.ignore),
@@ -193,6 +196,7 @@ def _resolve_target(mode: str, target: Target, options: Mapping[str, Any], loade
         timeout, chooser.origins["timeout"] = target.timeout, f"entrypoint {target.name!r}"
     usual = "eager" if engine == "dynamo" else BACKENDS[0]
     backend = chooser.pick("backend", options["backend"], config.backend, usual)
+    compile_mode = chooser.pick("mode", options.get("mode"), config.mode if mode == "run" else None, "default")
     fail_on = chooser.pick("fail-on", options["fail_on"], table and table.fail_on, default["fail-on"])
     selection = Selection(
         select=tuple(chooser.pick("select", options["select"], config.select, ())),
@@ -212,6 +216,7 @@ def _resolve_target(mode: str, target: Target, options: Mapping[str, Any], loade
         timeout=timeout,
         backend=_backend(backend),
         compile=options.get("compile") or ("foreground" if steps else "background"),
+        compile_mode=compile_mode,
         regions=list(chooser.pick("regions", None, config.regions, ())),
         call_policy=dict(chooser.pick("call-policy", None, config.call_policy, {})),
         selection=selection,

@@ -9,6 +9,7 @@ from magpy_core._compat.torch import fake as fake_compat
 from magpy_core._compat.torch import inductor as compat
 from magpy_core._compat.torch.torch_state import default_device, preserve_torch_state
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
+from magpy_core.backends import cache
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.calling import UNCOUNTED, adapt, is_identity, keep_versions
 from magpy_core.backends.checks import write_checks
@@ -16,6 +17,7 @@ from magpy_core.backends.fakes import FakeInputs
 from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
 from magpy_core.backends.sharing import saved_and_written
+from magpy_core.backends.tuning import DEFAULT, Tuning
 from magpy_core.findings import Unsupported
 
 
@@ -29,16 +31,18 @@ class AotBackend:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def compile(self, gm: torch.fx.GraphModule, inputs: FakeInputs, *, same_random: bool = False) -> CompiledGraph:
+    def compile(
+        self, gm: torch.fx.GraphModule, inputs: FakeInputs, *, same_random: bool = False, tuning: Tuning = DEFAULT
+    ) -> CompiledGraph:
         """Compiles for the caller's grad mode and autocast state; ``gm`` itself is not changed."""
         try:
-            return self._compile(gm, inputs, same_random)
+            return self._compile(gm, inputs, same_random, tuning)
         except Unsupported:
             raise
         except Exception as error:  # a compiler may raise anything; the program continues as plain Python
             raise Unsupported("MP902", _reason(self.name, error)) from error
 
-    def _compile(self, gm: torch.fx.GraphModule, inputs: FakeInputs, same_random: bool) -> CompiledGraph:
+    def _compile(self, gm: torch.fx.GraphModule, inputs: FakeInputs, same_random: bool, tuning: Tuning) -> CompiledGraph:
         device, inductor = default_device(), self.name == "inductor"
         mode, fakes = inputs
         tensors = [t for t in fakes if isinstance(t, torch.Tensor)]
@@ -58,7 +62,10 @@ class AotBackend:
                     text = f"Autograd saves `{saved}`, which the region writes: its backward pass depends on later calls."
                     raise Unsupported("MP902", text)
             if inductor:
-                fn, boxed, sources = compat.inductor_compile(graph, lower_fakes, mode, fallback_random=same_random)
+                with cache.kept():
+                    fn, boxed, sources = compat.inductor_compile(
+                        graph, lower_fakes, mode, fallback_random=same_random, options=tuning.for_inductor()
+                    )
             else:
                 fn, boxed, sources = compat.aot_eager_compile(graph, lower_fakes, mode)
             guards = fake_compat.shape_guards(mode.shape_env, fakes, [f"L[{i}]" for i in range(len(fakes))])

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch.fx
 
 from magpy_core.backends.fakes import FakeInputs
+from magpy_core.backends.tuning import DEFAULT, Tuning
 
 
 @dataclass
@@ -31,5 +32,7 @@ class Backend(Protocol):
 
     name: str
 
-    def compile(self, gm: torch.fx.GraphModule, inputs: FakeInputs, *, same_random: bool = False) -> CompiledGraph:
+    def compile(
+        self, gm: torch.fx.GraphModule, inputs: FakeInputs, *, same_random: bool = False, tuning: Tuning = DEFAULT
+    ) -> CompiledGraph:
         """``same_random`` keeps eager's random stream."""

@@ -7,6 +7,7 @@ import torch.fx
 from magpy_core._compat.torch.fx_targets import printable_targets
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.fakes import FakeInputs
+from magpy_core.backends.tuning import DEFAULT, Tuning
 from magpy_core.findings import Unsupported
 from magpy_core.opgraph.segments import with_checkpoints
 
@@ -16,7 +17,9 @@ class EagerBackend:
 
     name = "eager"
 
-    def compile(self, gm: torch.fx.GraphModule, inputs: FakeInputs, *, same_random: bool = False) -> CompiledGraph:
+    def compile(
+        self, gm: torch.fx.GraphModule, inputs: FakeInputs, *, same_random: bool = False, tuning: Tuning = DEFAULT
+    ) -> CompiledGraph:
         try:
             graph = torch.fx.Graph()  # a copy, since the capture's own graph may change later
             graph.output(graph.graph_copy(gm.graph, {}))

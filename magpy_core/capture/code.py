@@ -41,7 +41,7 @@ class CodeWriter:
         guard = self.w.lines
         self.checks = self.w.checks
         # a size that the backend or a dynamic graph turns out to depend on is only known when it has been compiled
-        shapes = [f"if not shapes_ok(({', '.join(inputs)})): return MISS"] if self.may_specialise else []
+        shapes = [f"if not shapes_ok(({''.join(f'{i}, ' for i in inputs)})): return MISS"] if self.may_specialise else []
         self.lines = Lines(guard, inputs, shapes, graph, replay, bool(trace.draws))
         self.names |= self.w.table
         self.names.update(

@@ -166,7 +166,8 @@ class CompiledGraphs:
                 if not is_a(value, torch.Tensor):
                     node.meta["magpy_scalar"] = type(value)
             fakes = make_fake_inputs(inputs, dims or None)
-            return get_backend(backend).compile(gm, fakes, same_random=self._settings.same_random)
+            settings = self._settings
+            return get_backend(backend).compile(gm, fakes, same_random=settings.same_random, tuning=settings.tuning)
         except Unsupported as error:
             raise CaptureFailed(error.code, error.message) from error
         except Exception as error:  # whatever a compiler trips over, the program goes on in plain Python

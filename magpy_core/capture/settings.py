@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from magpy_core.backends.tuning import DEFAULT, Tuning
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -18,4 +20,5 @@ class Settings:
     backend: str
     same_random: bool = False
     background: bool = False
+    tuning: Tuning = DEFAULT
     affords: Callable[[float], bool] = lambda seconds: True

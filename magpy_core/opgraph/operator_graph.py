@@ -22,7 +22,7 @@ class OperatorGraph:
     ``read_inside``: tensors that native code has read as numbers in the running call. ``failure``: what a recorder of ours
     raised; nothing is recorded after it."""
 
-    def __init__(self, scalars: ScalarTable, host: Host, dims: dict[str, set[int]]) -> None:
+    def __init__(self, scalars: ScalarTable, host: Host, dims: dict[str, set[int]], vary: bool = False) -> None:
         self.host = host
         self.scalars = scalars
         self.graph = torch.fx.Graph()
@@ -30,7 +30,7 @@ class OperatorGraph:
         self.entry = EntryState()
         self.inputs = GraphInputs(host, self.graph, self.values, self.entry)
         self.writes = Writes(host, self.inputs)
-        self.shapes = ShapeTracker(host, scalars, self.inputs, self.values, dims)
+        self.shapes = ShapeTracker(host, scalars, self.inputs, self.values, dims, vary)
         self.op_depth = 0
         self.read_inside: list[torch.Tensor] = []
         self.drew_random = False

@@ -40,14 +40,14 @@ _FUNCTIONS = {
 
 class ShapeTracker:
     """Symbolic sizes of one recording. ``dims``: access path of a graph input -> dimensions that vary; if there are none,
-    nothing is done."""
+    and none can come (``vary``), nothing is done."""
 
     def __init__(
-        self, host: Host, scalars: ScalarTable, inputs: GraphInputs, values: Values, dims: dict[str, set[int]]
+        self, host: Host, scalars: ScalarTable, inputs: GraphInputs, values: Values, dims: dict[str, set[int]], vary: bool
     ) -> None:
         self.host, self.scalars, self.inputs, self.values = host, scalars, inputs, values
         self.dims = dims
-        self.vary = bool(dims)
+        self.vary = vary
         self._symbols: dict[Any, Sym] = {}  # sympy symbol -> leaf
         self._env: Any = None
         self._fakes: dict[torch.fx.Node, Any] = {}

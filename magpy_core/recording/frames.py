@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import Any
 
+from magpy_core.findings import HERE, Unsupported
 from magpy_core.knowledge.modules import Verdict
 from magpy_core.monitor.positions import past_own_frames
 from magpy_core.monitor.record import is_own_file
-from magpy_core.recording import imports, modules, output
+from magpy_core.recording import imports, modules, output, uncaptured
 from magpy_core.recording.imports import FIND_AND_LOAD, Imports
 from magpy_core.recording.libraries import STDLIB_FOLDER, TORCH_FOLDER, is_compiler_wrapper, is_library_file
 from magpy_core.recording.nodes import modes, one_node, random_state, scripts
@@ -25,6 +26,7 @@ from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import lookup
 from magpy_core.refgraph.kinds import is_a, is_numpy_value
 
+_APART = "Compile what is around the call apart, or what it calls: that is a region of its own."
 _CONTEXTLIB = STDLIB_FOLDER + "contextlib.py"
 
 
@@ -65,6 +67,8 @@ class Frames(Tracker):
         known = self._known.get(code)
         if known is not None:
             return known(frame)
+        if code in uncaptured.CODES:
+            return self._disabled(code)
         filename = code.co_filename
         if self.nodes.one_node.applied_by_library(frame):
             return False
@@ -82,6 +86,15 @@ class Frames(Tracker):
         if code not in self.facts.functions.known_codes and not filename.startswith(TORCH_FOLDER):
             self.facts.unseen.called(frame)
         return True
+
+    def _disabled(self, code: types.CodeType) -> bool:
+        """The program wants this call to be in no capture (`magpy_core.disable`)."""
+        if not self.ledger.ops.op_depth:
+            self.basics.numbers.escape_hidden(self.journal.site)
+            text = f"{HERE} calls what `magpy_core.disable` keeps out of captures: the region can't be captured around it."
+            self.journal.refuse_call_if_repeated(Unsupported("MP112", text, hint=_APART))
+        self.basics.pauses.code = code
+        return False
 
     def _method_of_library(self, frame: Any) -> None:
         """``len(poly1d)``, ``masked.mask = m``, ``graph_module.code``: Python that runs without a call of the program's."""

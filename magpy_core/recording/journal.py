@@ -61,6 +61,13 @@ class Journal:
         self._unrecorded_calls.add(self.places.now(site, self.site).location)
         self.refuse(code, message, hint=hint, site=site)
 
+    def refuse_call_if_repeated(self, error: Unsupported) -> None:
+        """As `refuse_if_repeated`, for a call whose result has no value in the graph."""
+        self.graph_incomplete = True
+        self._unrecorded_calls.add(self.places.now(None, self.site).location)
+        error.message = self._quoted(error.message)
+        self.refuse_if_repeated(error)
+
     def skip_call(self, why: str) -> None:
         """This run can't be captured, for a reason that may not hold at the next call."""
         self.skip_reason = self.skip_reason or why
@@ -78,7 +85,7 @@ class Journal:
     def refuse_error(self, error: Unsupported) -> None:
         """What a step raised. An error without a code is the consequence of something already reported."""
         if not error.code:
-            self.refused = True
+            self.refused = self.refused or not self.skip_reason  # of a call that is skipped: the next one may be captured
         elif is_a(error, MadeInside):
             self.refuse_if_repeated(error)
         else:
@@ -134,8 +141,7 @@ class Journal:
     ) -> None:  # fmt: skip
         """Report at the user's current line (of ``site``, if it is one), once for each place and code. Of what one call into
         a library leads to, only the first finding is reported."""
-        if HERE in message:
-            message = message.replace(HERE, self.quoted_expression(site) or "The program")
+        message = self._quoted(message, site)
         if place is None:
             place = self.places.now(site, self.site)
         reported = self._reported.setdefault(place.location, {})
@@ -151,6 +157,9 @@ class Journal:
         path = place.path or self.places.path(location)
         finding = Finding(code, message, location, hint=hint, region=self.region_id, path=path, values=values)
         self.findings.append(finding if severity is None else replace(finding, severity_override=severity))
+
+    def _quoted(self, message: str, site: Any = None) -> str:
+        return message.replace(HERE, self.quoted_expression(site) or "The program") if HERE in message else message
 
     def is_explained(self, site: Any) -> bool:
         """Whether a refusal has already been reported at the place of ``site``."""

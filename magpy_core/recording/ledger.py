@@ -30,6 +30,20 @@ class Learned:
     """What earlier calls did that no replay can, and that a program may do once, to set itself up."""
     twice: bool = False
     """Whether a result of the region was differentiated twice."""
+    dynamic: bool = False
+    """Whether sizes and integers among the arguments vary from the first capture on (`recording.dynamic`)."""
+    marks: bool = True
+    """Whether marked dimensions count."""
+    assumed: set[str] = field(default_factory=set)
+    """What is among the numbers and dimensions though no call has shown it: it may be too much to ask."""
+
+    def withdraw(self) -> bool:
+        """Assume no more than what calls have shown; whether more was assumed."""
+        for path in self.assumed:
+            self.numbers.discard(path)
+            self.dims.pop(path, None)
+        assumed, self.assumed, self.dynamic, self.marks = bool(self.assumed), set(), False, False
+        return assumed
 
 
 @dataclass

@@ -22,6 +22,7 @@ from magpy_core.opgraph.values import tensors_in
 from magpy_core.recording.access.group import Access
 from magpy_core.recording.basics import Basics
 from magpy_core.recording.call_stack import TensorLength
+from magpy_core.recording.dynamic import tensor_met
 from magpy_core.recording.facts.group import Facts
 from magpy_core.recording.journal import FAILED, Journal
 from magpy_core.recording.ledger import Ledger
@@ -130,6 +131,7 @@ class OperatorHost:
     def source_of_outside(self, tensor: torch.Tensor) -> Source:
         node = self.ledger.refgraph.node(tensor)
         if node is not None:
+            tensor_met(self.ledger, node.source, tensor)
             if type(tensor) is not torch.Tensor:
                 self.facts.classes.tensor_class(type(tensor), self.journal.site)
             return node.source

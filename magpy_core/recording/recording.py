@@ -12,6 +12,7 @@ from magpy_core.findings import Location
 from magpy_core.monitor.events import Observer
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import ScalarTable
+from magpy_core.recording.dynamic import may_vary
 from magpy_core.recording.journal import Journal
 from magpy_core.recording.ledger import Learned, Ledger
 from magpy_core.recording.trackers import build
@@ -25,7 +26,7 @@ class Recording(Observer):
         self.journal = journal = Journal(region_id, location, learned.set_up)
         self.ledger = ledger = Ledger(learned, scalars, fullgraph)
         self.trackers = trackers = build(ledger, journal)
-        ledger.ops = OperatorGraph(scalars, trackers.host, learned.dims)
+        ledger.ops = OperatorGraph(scalars, trackers.host, learned.dims, may_vary(learned))
         ledger.refgraph.watch = trackers.lifetimes.on_snapshot
         with_frames = (trackers.modules, trackers.imports, trackers.output, *vars(trackers.nodes).values())
         trackers.frames.handled_by(with_frames)

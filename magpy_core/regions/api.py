@@ -7,21 +7,26 @@ import inspect
 import types
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
+import torch
 from torch import nn
 
 from magpy_core._compat.torch.eval_frame import hide
 from magpy_core._compat.torch.module_calls import CALL
+from magpy_core._compat.torch.tensor_guards import no_torch_function
 from magpy_core._compat.versions import UnsupportedVersion, check_versions
 from magpy_core.backends import UnknownBackend, get_backend
 from magpy_core.backends.background import waits_by_default
+from magpy_core.backends.tuning import tuned
 from magpy_core.capture.build import Capture
 from magpy_core.findings import Finding, Location, Position, Range
+from magpy_core.recording import marks
 from magpy_core.regions import module_call, provider
 from magpy_core.regions.options import Options
+from magpy_core.regions.plain import disable_module, plain_function
 from magpy_core.regions.region import Region, disabled, line_location
 
 __all__ = [
@@ -32,7 +37,9 @@ __all__ = [
     "UnsupportedVersion",
     "captures",
     "compile",
+    "disable",
     "disabled",
+    "mark_dynamic",
     "monitor",
     "reset",
     "uncompile",
@@ -67,7 +74,10 @@ class _FullGraphRegion(Region):
     failure: GraphBreak | None = None
 
     def build_capture(self, recorded: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
+        assumed = bool(self.learned.assumed)
         capture = super().build_capture(recorded, args, kwargs)
+        if capture is None and assumed and not self.learned.assumed:
+            return None  # the next call is captured without
         if capture is None and recorded.skip_reason and not recorded.refused:
             return None  # only this call can't be captured (it filled a cache, say); the next one may be
         if capture is None or not capture.is_complete:
@@ -127,7 +137,10 @@ def compile(
     target: F,
     *,
     backend: str = ...,
+    mode: str = ...,
+    dynamic: bool | None = ...,
     fullgraph: bool = ...,
+    options: Mapping[str, Any] | None = ...,
     name: str | None = ...,
     same_random: bool = ...,
     wait: bool | None = ...,
@@ -137,7 +150,10 @@ def compile(
     target: None = ...,
     *,
     backend: str = ...,
+    mode: str = ...,
+    dynamic: bool | None = ...,
     fullgraph: bool = ...,
+    options: Mapping[str, Any] | None = ...,
     name: str | None = ...,
     same_random: bool = ...,
     wait: bool | None = ...,
@@ -146,31 +162,50 @@ def compile(
     target: Any = None,
     *,
     backend: str = "inductor",
+    mode: str = "default",
+    dynamic: bool | None = None,
     fullgraph: bool = False,
+    options: Mapping[str, Any] | None = None,
     name: str | None = None,
     same_random: bool = False,
     wait: bool | None = None,
 ) -> Any:
     """Compile a function or bound method, which gives another function, or an nn.Module, in place, which gives that module.
 
-    The first call runs under the monitor; later calls whose guards hold run the compiled graph and replay. ``backend``:
-    ``eager``, ``aot_eager`` or ``inductor``. ``fullgraph``: raise GraphBreak instead of falling back to plain Python;
-    decisions on tensors' data are tested after the graph of their path, which is undone if it took another path.
-    ``same_random``: draw random numbers from the same stream as eager. ``wait``: whether a call that needs a graph compiled
-    by Inductor waits for it. If not, the program goes on in plain Python while the graph is compiled beside it: the default,
-    unless MAGPY_COMPILE is ``foreground`` in the environment. What is compiled already is compiled anew, with these
-    options. With no target, a decorator. Raises UnknownBackend, UnsupportedVersion, TypeError.
+    The first call runs under the monitor; later calls whose guards hold run the compiled graph and replay. With no target,
+    a decorator. What is compiled already is compiled anew, with these options:
+
+    ``backend``: ``eager``, ``aot_eager`` or ``inductor``.
+    ``mode``: ``default``; ``max``, which makes Inductor try several kernels; ``quick``, which compiles nothing: the graph
+    runs operator by operator.
+    ``dynamic``: None, a dimension or number that has changed between calls varies in the next capture. True, the dimensions
+    of the tensors among the arguments and the integers there vary from the first capture on, where the engine can. False,
+    dimensions never vary: each shape is another capture. ``mark_dynamic`` names single dimensions.
+    ``fullgraph``: raise GraphBreak instead of falling back to plain Python; decisions on tensors' data are tested after the
+    graph of their path, which is undone if it took another path.
+    ``options``: names and values of ``torch._inductor.config`` to compile with.
+    ``same_random``: draw random numbers from the same stream as eager.
+    ``wait``: whether a call that needs a graph compiled by Inductor waits for it. If not, the program goes on in plain
+    Python while the graph is compiled beside it: the default, unless MAGPY_COMPILE is ``foreground`` in the environment.
+
+    Raises UnknownBackend, UnsupportedVersion, TypeError; ValueError for an unknown mode or option.
     """
     if target is None:
         return functools.partial(
-            compile, backend=backend, fullgraph=fullgraph, name=name, same_random=same_random, wait=wait
-        )
+            compile, backend=backend, mode=mode, dynamic=dynamic, fullgraph=fullgraph, options=options, name=name,
+            same_random=same_random, wait=wait,
+        )  # fmt: skip
     if not callable(target):
         raise TypeError(f"magpy_core.compile takes a function, a method or an nn.Module, not a {type(target).__name__}")
     if isinstance(target, type):
         raise TypeError("magpy_core.compile takes an instance of a module, not its class")
     beside = not waits_by_default() if wait is None else not wait
-    options = Options("compiled", backend, fullgraph=fullgraph, same_random=same_random, background=beside)
+    if dynamic not in (None, True, False):
+        raise TypeError(f"dynamic is None, True or False, not {dynamic!r}")
+    backend, tuning = tuned(backend, mode, options)
+    how = Options(
+        "compiled", backend, fullgraph=fullgraph, same_random=same_random, background=beside, tuning=tuning, dynamic=dynamic
+    )
     if isinstance(target, nn.Module):
         module = module_call.inner(target)
         if module_call.is_bypassed(module):
@@ -179,10 +214,10 @@ def compile(
                 f"compile has no effect on a {name}: its class defines `__call__` itself, and calls don't reach `forward`."
             )
             warnings.warn(f"{text} Compile the method: `call = magpy_core.compile(module.__call__)`.", stacklevel=2)
-        module_call.install(module, _region(module, options, name, CALL))
+        module_call.install(module, _region(module, how, name, CALL))
         return target
     target = uncompile(target)
-    region = _region(target, options, name, target)
+    region = _region(target, how, name, target)
 
     @functools.wraps(target)
     def compiled(*args: Any, **kwargs: Any) -> Any:
@@ -190,6 +225,48 @@ def compile(
 
     compiled.__magpy_region__ = region  # type: ignore[attr-defined]
     return hide(compiled)
+
+
+def mark_dynamic(tensor: torch.Tensor, dim: int | Sequence[int]) -> None:
+    """Say that dimensions of a tensor vary: the first capture that uses the tensor leaves them free, as ``torch.compile``
+    does after ``torch._dynamo.mark_dynamic``. Negative ones count from the end.
+
+    The mark is a hint. It is not an attribute of the tensor, and copies don't have it. A dimension of size 0 or 1 stays as
+    it is, for operations treat those sizes in their own way. Where a graph can't be captured or compiled for every size, it
+    is for the sizes at hand. Raises TypeError for anything but a tensor and ints, IndexError for a dimension that it doesn't
+    have.
+    """
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"mark_dynamic takes a tensor, not a {type(tensor).__name__}")
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    if not all(type(d) is int for d in dims):
+        raise TypeError(f"mark_dynamic takes the numbers of dimensions, not {dim!r}")
+    with no_torch_function():
+        most = tensor.dim()
+    for d in dims:
+        if not -most <= d < most:
+            raise IndexError(f"dimension {d} of a tensor that has {most}")
+    marks.mark(tensor, [d % most for d in dims])
+
+
+def disable(target: F) -> F:
+    """Keep the calls of a function or an nn.Module out of every capture: a function gives another one (also a decorator), a
+    module is changed in place and is plain again after ``compile``.
+
+    A region that comes to such a call is not captured, and MP112 says where; what it does otherwise is captured as before.
+    What is compiled and called inside is a region of its own there. Raises TypeError for a class and for what gives a
+    generator or a coroutine, whose body runs after the call.
+    """
+    if isinstance(target, (staticmethod, classmethod)):
+        return type(target)(disable(target.__func__))
+    if isinstance(target, nn.Module):
+        disable_module(target)
+        return target
+    if not callable(target) or isinstance(target, type):
+        raise TypeError(f"magpy_core.disable takes a function or an nn.Module, not {target!r}")
+    if inspect.isgeneratorfunction(target) or inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target):
+        raise TypeError("magpy_core.disable takes no function that gives a generator or a coroutine: its body runs later")
+    return plain_function(target)  # type: ignore[return-value]
 
 
 def uncompile(target: F) -> F:

@@ -19,15 +19,16 @@ def closest_failures(captures: Iterable[Capture], args: tuple[Any, ...], kwargs:
     return min((failures for failures in found if failures), key=len, default=[DECISION])
 
 
-def generalise(learned: Learned, failures: Sequence[Failure]) -> list[Failure]:
-    """Add to ``learned`` the numbers and dimensions that vary; returns the failures that this explains."""
+def generalise(learned: Learned, failures: Sequence[Failure], *, sizes: bool = True) -> list[Failure]:
+    """Add to ``learned`` the numbers and dimensions that vary; returns the failures that this explains. ``sizes``: False if
+    dimensions are not to vary."""
     out = []
     for failure in failures:
         if failure.source is None:
             continue
         if failure.number and failure.source.path not in learned.exact:
             learned.numbers.add(failure.source.path)
-        elif failure.dims:
+        elif failure.dims and sizes:
             learned.dims.setdefault(failure.source.path, set()).update(failure.dims)
         else:
             continue

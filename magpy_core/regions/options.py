@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from magpy_core.backends.tuning import DEFAULT, Tuning
 from magpy_core.regions.overhead import Overhead
 from magpy_core.regions.steps import Steps
 
@@ -11,7 +12,8 @@ from magpy_core.regions.steps import Steps
 @dataclass
 class Options:
     """How regions run. ``mode``: ``observe`` (results always come from plain Python) or ``compiled``. ``background``: what
-    Inductor compiles is compiled beside the program. ``overhead``: bounds what recordings cost. ``steps``: the program's."""
+    Inductor compiles is compiled beside the program. ``overhead``: bounds what recordings cost. ``steps``: the program's.
+    ``dynamic``: whether sizes vary from the first call on (True), never (False), or once they have varied (None)."""
 
     mode: str = "compiled"
     backend: str = "inductor"
@@ -22,3 +24,5 @@ class Options:
     background: bool = False
     overhead: Overhead | None = None
     steps: Steps | None = None
+    tuning: Tuning = DEFAULT
+    dynamic: bool | None = None

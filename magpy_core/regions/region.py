@@ -43,6 +43,8 @@ from magpy_core.regions.twice import HINTS, watch
 _CHEAP = 0.03  # of a call
 _recording_lock = threading.Lock()  # one monitored run at a time in a process: the collector's young list is shared
 _thread = threading.local()
+# Where a thread is (`_thread.depth`; 0: outside of everything): in a region, where nothing is compiled, apart from regions.
+_INSIDE, _OFF, _APART = 1, 2, 3
 
 
 def busy() -> bool:
@@ -54,7 +56,20 @@ def busy() -> bool:
 def disabled() -> Iterator[None]:
     """A context in which this thread runs everything compiled as plain Python."""
     before = getattr(_thread, "depth", 0)
-    _thread.depth = 1
+    _thread.depth = _OFF
+    try:
+        yield
+    finally:
+        _thread.depth = before
+
+
+@contextlib.contextmanager
+def outside_regions() -> Iterator[None]:
+    """A context that is part of no region: what the program has compiled makes regions of its own in it, unless a recording
+    of this thread goes on."""
+    before = getattr(_thread, "depth", 0)
+    if before in (0, _INSIDE) and not getattr(_thread, "records", False):
+        _thread.depth = _APART
     try:
         yield
     finally:
@@ -81,7 +96,7 @@ class Region:
         self.target = target
         self.options = options
         self.captures: list[Capture] = []
-        self.learned = Learned()
+        self.learned = self._nothing_learned()
         self.calls = self.hits = self.recordings = 0
         self.disabled = ""
         self.log = RegionLog(listeners or Listeners())
@@ -99,27 +114,31 @@ class Region:
         """Back to the beginning: no captures, no findings, nothing learned."""
         self.captures = []
         self.log.clear()
-        self.learned = Learned()
+        self.learned = self._nothing_learned()
         self.recordings = 0
         self.disabled = ""
+
+    def _nothing_learned(self) -> Learned:
+        return Learned(dynamic=self.options.dynamic is True)
 
     # -- dispatch ----------------------------------------------------------------------------------------------
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if getattr(_thread, "depth", 0):
+        before = getattr(_thread, "depth", 0)
+        if before and before != _APART:
             return self.target(*args, **kwargs)
-        return self._outermost(args, kwargs)
+        return self._outermost(args, kwargs, before)
 
-    def _outermost(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _outermost(self, args: tuple[Any, ...], kwargs: dict[str, Any], before: int = 0) -> Any:
         """A call that is not part of another region's."""
-        _thread.depth = 1
+        _thread.depth = _INSIDE
         try:
             self.calls += 1
             if self.options.measure:
                 return self.times.call(self, args, kwargs)
             return self.dispatch(args, kwargs)
         finally:
-            _thread.depth = 0
+            _thread.depth = before
 
     # Around a call there may be a torch.compile of the user's, which would trace and compile our own functions.
     hide(__call__)
@@ -172,6 +191,8 @@ class Region:
         """A capture that can't run: the region runs as plain Python from now on, and a finding says so once."""
         self.captures = [c for c in self.captures if c is not capture]
         self.times.retired.append(capture)
+        if self.learned.withdraw():
+            return  # with sizes and numbers as they are, it may be possible
         self.disabled = failure.message
         self._report(failure.code, failure.message)
 
@@ -220,7 +241,7 @@ class Region:
         if not self.captures:
             return
         failures = closest_failures(self.captures, args, kwargs)
-        learned = generalise(self.learned, failures)
+        learned = generalise(self.learned, failures, sizes=self.options.dynamic is not False)
         others = [f for f in failures if f not in learned]
         first = (others or failures)[0]
         place = first.location
@@ -266,7 +287,11 @@ class Region:
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], outcome: Outcome) -> Recorded:
         recording = Recording(self.learned, self.id, self.location, self.options.fullgraph)
-        return run(recording, self.target, args, kwargs, outcome)
+        _thread.records = True
+        try:
+            return run(recording, self.target, args, kwargs, outcome)
+        finally:
+            _thread.records = False
 
     def build_capture(self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
         """Turn a monitored run into a capture and findings."""
@@ -275,13 +300,15 @@ class Region:
             beside = self.options.background and self._backend == "inductor" and background.available()
             # compiled code that draws other numbers would make results depend on when it was ready
             same_random = self.options.same_random or beside
-            settings = Settings(self.id, len(args), tuple(kwargs), self._backend, same_random, beside)
+            settings = Settings(self.id, len(args), tuple(kwargs), self._backend, same_random, beside, self.options.tuning)
             if self.options.overhead is not None:
                 settings = replace(settings, affords=self.options.overhead.affords)
             try:
                 capture = Capture(recorded.trace, recorded.live, settings)
             except Unsupported as error:
                 recorded.refuse(error)
+        if capture is None and recorded.refused and self.learned.withdraw():
+            return None  # with sizes and numbers as they are, the next call may be captured
         findings = [*recorded.findings, *(capture_findings(self, capture) if capture else [])]
         self.log.recorded(capture, findings)
         if capture is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from magpy_core.backends import get_backend
 from magpy_core.backends.background import waits_by_default
+from magpy_core.backends.tuning import DEFAULT, tuned
 from magpy_core.findings import Finding, StepReport
 from magpy_core.regions.log import Listeners, Summarised
 from magpy_core.regions.options import Options
@@ -35,13 +36,22 @@ class Session:
         on_region: Callable[[Summarised], None] | None = None,
         measure: bool = False,
         background: bool = False,
+        compile_mode: str = "default",
     ) -> None:
         get_backend(backend)
+        backend, tuning = tuned(backend, compile_mode)
         background = background and not waits_by_default()
         overhead = Overhead() if background else None
         self._steps = Steps(self._step_ended)
         self.options = Options(
-            mode, backend, cache_limit, measure=measure, background=background, overhead=overhead, steps=self._steps
+            mode,
+            backend,
+            cache_limit,
+            measure=measure,
+            background=background,
+            overhead=overhead,
+            steps=self._steps,
+            tuning=tuning,
         )
         self.current_step = 0
         self._listeners = Listeners(on_finding, on_region, lambda: self.current_step)
@@ -65,7 +75,8 @@ class Session:
         """Make a region of the program's own ``magpy_core.compile`` one of this session's, with its options and listeners.
         ``fullgraph`` raises nothing then: the findings say why the region is not one graph."""
         region.id = self._new_id(region.name)
-        region.options = replace(self.options, fullgraph=False)
+        tuning = self.options.tuning if region.options.tuning == DEFAULT else region.options.tuning
+        region.options = replace(self.options, fullgraph=False, tuning=tuning, dynamic=region.options.dynamic)
         region.log.listeners = self._listeners
         region.times.steps = self._steps
         self._regions[("compile", id(region))] = region

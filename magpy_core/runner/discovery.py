@@ -176,6 +176,7 @@ class Discovery:
         from torch.nn.parallel import DistributedDataParallel
 
         from magpy_core.regions.module_call import installed
+        from magpy_core.regions.plain import is_disabled
 
         original = base.__call__
         get, clock, outermost, call = self._modules.get, self._clock, self._outermost, self._call
@@ -187,6 +188,8 @@ class Discovery:
             if not outermost():
                 if monitoring.active or not clock.limit:
                     return original(module, *args, **kwargs)
+                return self._uncaptured(original, module, args, kwargs)
+            if is_disabled(module):
                 return self._uncaptured(original, module, args, kwargs)
             region = installed(module) or get(module)  # the program's own ``magpy_core.compile`` decides
             if region is None:

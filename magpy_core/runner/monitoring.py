@@ -86,6 +86,7 @@ class Monitoring:
         compiled = {"mode": "compiled", "backend": self._request["backend"], "measure": True}
         if self._request["session_factory"] == SESSIONS["magpy"]:
             compiled["background"] = self._request["compile"] == "background"
+            compiled["compile_mode"] = self._request.get("compile_mode", "default")
         return factory(
             cache_limit=self._request["cache_limit"],
             on_finding=self._forward.finding,

@@ -25,8 +25,8 @@ COMPILER_SESSION = SESSIONS["dynamo"]
 """The session that may begin with the first function that torch.compile compiles, since findings in functions that the
 program compiles itself are reported too. Other sessions begin with the first call of a region."""
 
-_OF_CHILD = ("mode", "script", "module", "args", "steps", "backend", "compile", "cache_limit", "regions", "call_policy",
-             "stop_grace", "details", "session_factory")  # fmt: skip
+_OF_CHILD = ("mode", "script", "module", "args", "steps", "backend", "compile", "compile_mode", "cache_limit",
+             "regions", "call_policy", "stop_grace", "details", "session_factory")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class RunRequest:
     ``regions`` and ``call_policy`` come from ``[tool.magpy]``. ``stop_grace``: how long a program may run after its last
     step (``finally`` blocks, ``atexit`` functions) before it is killed. ``details``: the report contains complete captures
     and a timeline of calls. ``compile``: whether the program waits for Inductor (it does anyway where MAGPY_COMPILE is
-    ``foreground`` in the environment).
+    ``foreground`` in the environment). ``compile_mode``: as ``magpy_core.compile(mode=...)``.
     """
 
     mode: Literal["check", "run"] = "check"
@@ -51,6 +51,7 @@ class RunRequest:
     timeout: float | None = None
     backend: str = "inductor"
     compile: Literal["background", "foreground"] = "background"
+    compile_mode: Literal["default", "max", "quick"] = "default"
     cache_limit: int = 8
     regions: list[str] = field(default_factory=list)
     call_policy: dict[str, str] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MethodDescriptorType
@@ -193,9 +193,14 @@ def compile_alone() -> Iterator[None]:
 
 
 def inductor_compile(
-    graph: torch.fx.GraphModule, fakes: Sequence[Any], fake_mode: Any, *, fallback_random: bool = False
+    graph: torch.fx.GraphModule,
+    fakes: Sequence[Any],
+    fake_mode: Any,
+    *,
+    fallback_random: bool = False,
+    options: Mapping[str, Any] | None = None,
 ) -> Compiled:
-    """Forward and backward kernels by Inductor. Takes ownership of ``graph``."""
+    """Forward and backward kernels by Inductor, with these ``options``. Takes ownership of ``graph``."""
     from torch._dynamo.convert_frame import compile_lock
     from torch._inductor import config as inductor_config
     from torch._inductor.compile_fx import compile_fx
@@ -203,7 +208,8 @@ def inductor_compile(
     from magpy_core._compat.torch.inductor_extensions import MinCut, ScaledProducts
 
     with compile_lock:  # no other compilation has changed what is read here
-        options = {
+        config = {
+            **(options or {}),
             "fallback_random": fallback_random,
             # Its folding makes `x` of `x + torch.zeros(3)`, also where that leaves the graph: it shares the memory of x.
             "joint_graph_constant_folding": False,
@@ -211,4 +217,4 @@ def inductor_compile(
             "post_grad_custom_pre_pass": ScaledProducts(inductor_config.post_grad_custom_pre_pass),
         }
         with torch.compiler.config.patch(cache_key_tag=_key_tag(fakes)):  # type: ignore[attr-defined]
-            return _run(lambda: compile_fx(graph, fakes), fake_mode, options)
+            return _run(lambda: compile_fx(graph, fakes), fake_mode, config)

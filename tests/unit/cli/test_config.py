@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from lsp_server.cli.main import cli
 from lsp_server.config import ConfigError, Settings, discover, load, load_for
 from lsp_server.toml_lines import key_lines
 from magpy_core.findings import Severity
@@ -211,3 +213,17 @@ y = 2
     }  # fmt: skip
     assert {path: lines[path] for path in expected} == expected
     assert ("x",) not in lines
+
+
+def test_mode_is_for_run(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text("")
+    [(_, key, message)] = problems(tmp_path, 'mode = "fast"\n')
+    assert key == "tool.magpy.mode" and message.startswith("must be one of default, max, quick")
+    assert load(table(tmp_path, 'mode = "quick"\n')).settings.mode == "quick"
+
+    def shown(*arguments: str) -> str:
+        return CliRunner().invoke(cli, [*arguments, "--show-settings", str(program)]).output
+
+    assert 'mode = "quick"  # ' in shown("run") and "\nmode = " not in shown("check")
+    assert 'mode = "max"  # command line' in shown("run", "--mode", "max")

@@ -1,0 +1,234 @@
+"""The folder that compiled code is kept in from run to run: where it is, whether it may be used, what is in it.
+
+torch loads what is there with pickle and as machine code, so only the user may be able to write there. Whatever is not as it
+was recorded is removed before torch sees it. Key type: CodeCache. Nothing of torch is imported here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import stat
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+LIMIT = 4 << 30
+_RECORD = "magpy-sizes.json"  # the size of each complete file
+_PRUNED = "magpy-pruned"
+_OURS = frozenset({_RECORD, _PRUNED})
+_LOCKS = "locks"
+_YOUNG_S = 600.0  # another process may be writing what is younger
+_PRUNE_EVERY_S = 3600.0
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def usual_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
+    """Where a user's caches are on this platform."""
+    home = Path(os.path.expanduser("~"))
+    if platform == "win32":
+        base = Path(environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif platform == "darwin":
+        base = home / "Library" / "Caches"
+    else:
+        given = environ.get("XDG_CACHE_HOME", "")
+        base = Path(given) if os.path.isabs(given) else home / ".cache"
+    return base / "magpy" / "inductor"
+
+
+def limit(environ: Mapping[str, str] = os.environ) -> int:
+    """``MAGPY_CACHE_SIZE`` in bytes (``500M``, ``2G``); the default where it is not set, or is no size."""
+    found = re.fullmatch(r"(\d+)\s*([KMGT]?)i?B?", environ.get("MAGPY_CACHE_SIZE", "").strip(), re.IGNORECASE)
+    return LIMIT if found is None else int(found[1]) * _UNITS[found[2].upper()]
+
+
+@dataclass(frozen=True)
+class File:
+    path: Path
+    size: int
+    used: float
+
+
+class CodeCache:
+    """One folder. Other processes may use it, and remove files from it, at any time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def refusal(self) -> str:
+        """Why the folder, which is made if need be, can't be used; empty if it can."""
+        if not self.folder.is_absolute():
+            return "there is no home folder"
+        try:
+            self.folder.parent.parent.mkdir(parents=True, exist_ok=True)
+            for folder in (self.folder.parent, self.folder):
+                folder.mkdir(mode=0o700, exist_ok=True)
+                if reason := _insecure(folder):
+                    return reason
+        except OSError as error:
+            return f"{error.filename or self.folder}: {error.strerror}"
+        return "" if os.access(self.folder, os.W_OK | os.X_OK) else f"{self.folder} can't be written"
+
+    # -- what is there -----------------------------------------------------------------------------------------
+
+    def files(self) -> Iterator[File]:
+        waiting = [self.folder]
+        while waiting:
+            try:
+                with os.scandir(waiting.pop()) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append(Path(entry.path))
+                        elif entry.name not in _OURS:
+                            with contextlib.suppress(FileNotFoundError):
+                                info = entry.stat(follow_symlinks=False)
+                                yield File(Path(entry.path), info.st_size, info.st_mtime)
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # removed by another process
+
+    def size(self) -> int:
+        return sum(file.size for file in self.files())
+
+    def entries(self) -> int:
+        """How many compiled graphs are kept, a forward and its backward graph counted as one."""
+        return len({file.path.parent for file in self.files() if file.path.parent.parent.name == "aotautograd"})
+
+    # -- complete files ----------------------------------------------------------------------------------------
+
+    def remove_incomplete(self) -> int:
+        """Removes what has not the size that it had when it was complete: how many files. A process that was killed leaves
+        such, and so does a full disk."""
+        known, removed, now = self._recorded(), 0, time.time()
+        for file in self.files():
+            name = self._name(file.path)
+            if name.startswith(_LOCKS + os.sep):
+                continue
+            if known is None:
+                wrong = True  # what tells good files from bad ones is damaged itself
+            elif name in known:
+                wrong = file.size != known[name]
+            elif now - file.used > _YOUNG_S or not file.size:
+                wrong = True
+            else:
+                wrong = file.path.suffix == ".so" and not _is_whole(file.path) and not self._is_built(file.path)
+            if wrong:
+                removed += _removed(file.path)
+        return removed
+
+    def record(self) -> None:
+        """Everything that is there is complete: a compilation has just ended. Not so what another process is linking."""
+        sizes = {
+            name: file.size
+            for file in self.files()
+            if not (name := self._name(file.path)).startswith(_LOCKS + os.sep)
+            and not file.path.name.startswith(".")
+            and (file.path.suffix != ".so" or _is_whole(file.path))
+        }
+        if sizes != self._recorded():
+            _write(self.folder / _RECORD, json.dumps(sizes))
+
+    def _recorded(self) -> dict[str, int] | None:
+        """None if the record is damaged."""
+        try:
+            found = json.loads((self.folder / _RECORD).read_text())
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _name(self, path: Path) -> str:
+        return os.path.relpath(path, self.folder)
+
+    def _is_built(self, library: Path) -> bool:
+        """Whether a process holds the lock that torch holds while it builds a library."""
+        try:
+            import fcntl
+
+            with open(self.folder / _LOCKS / f"{library.name.split('.')[0]}.lock") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except (ImportError, OSError):
+            return False
+        return False
+
+    # -- its size ----------------------------------------------------------------------------------------------
+
+    def prune(self, most: int, *, now: float | None = None) -> int:
+        """Removes what was used least recently, down to four fifths of ``most``, if there is more; how many bytes. Does
+        nothing if it was done within the last hour, by whatever process."""
+        stamp, now = self.folder / _PRUNED, time.time() if now is None else now
+        with contextlib.suppress(OSError):
+            if 0 <= now - stamp.stat().st_mtime < _PRUNE_EVERY_S:
+                return 0
+        with contextlib.suppress(OSError):
+            stamp.touch()
+        files = sorted(self.files(), key=lambda file: file.used)
+        total, freed = sum(file.size for file in files), 0
+        if total <= most:
+            return 0
+        for file in files:
+            if total - freed <= most * 4 // 5:
+                break
+            if _removed(file.path):
+                freed += file.size
+        return freed
+
+    def clear(self) -> int:
+        """Removes every file; how many bytes that were. Folders stay, for another process may be about to write there."""
+        freed = sum(file.size for file in list(self.files()) if _removed(file.path))
+        for name in _OURS:
+            _removed(self.folder / name)
+        return freed
+
+
+def _insecure(folder: Path) -> str:
+    if not hasattr(os, "geteuid"):
+        return ""  # Windows: a user's local data is the user's
+    info = folder.lstat()
+    if not stat.S_ISDIR(info.st_mode):
+        return f"{folder} is not a folder"
+    if info.st_uid != os.geteuid():
+        return f"{folder} belongs to another user"
+    return f"{folder} can be written by others" if info.st_mode & 0o022 else ""
+
+
+def _is_whole(library: Path) -> bool:
+    """Whether a shared library has all that its header promises. Loading one that was cut off can end the process. Linkers
+    write the header last, or rename a file that is complete."""
+    try:
+        with open(library, "rb") as file:
+            head = file.read(64)
+            size = os.fstat(file.fileno()).st_size
+    except OSError:
+        return False
+    if head[:4] != b"\x7fELF":
+        return size > 0 and sys.platform != "linux"
+    if len(head) < 64 or head[4] != 2:
+        return False
+    order: Literal["little", "big"] = "little" if head[5] == 1 else "big"
+    start, each, count = (int.from_bytes(head[a:b], order) for a, b in ((40, 48), (58, 60), (60, 62)))
+    return size >= start + each * count
+
+
+def _removed(path: Path) -> bool:
+    try:
+        path.unlink()
+    except OSError:  # another process was faster, or the file is not ours to remove
+        return False
+    return True
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text)
+        temporary.replace(path)
+    except OSError:
+        _removed(temporary)

@@ -1,0 +1,94 @@
+"""Makes torch keep what it compiles in a folder of MagPy's, and only in a block. Key functions: kept_in, has_own_folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from magpy_core._compat.torch.inductor_start import remembered
+
+_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
+
+
+def has_own_folder() -> bool:
+    """Whether the user says where torch's caches are. torch sets the variable, to its default, where it is not set."""
+    given = os.environ.get(_VARIABLE)
+    if not given:
+        return False
+    from torch._inductor.runtime.cache_dir_utils import default_cache_dir
+
+    return os.path.abspath(given) != os.path.abspath(default_cache_dir())
+
+
+@contextmanager
+def kept_in(folder: Path) -> Iterator[None]:
+    """Compilations of this process read and fill ``folder``. What they use there counts as used now. The user's own
+    ``torch.compile`` waits meanwhile, and keeps its folder."""
+    before = os.environ.get(_VARIABLE)
+    import torch._dynamo.package  # noqa: F401  # asks for the folder when it is imported, and keeps it
+    from torch._dynamo.convert_frame import compile_lock
+    from torch._inductor.codecache import CacheBase
+
+    used: set[str] = set()
+    with compile_lock:
+        forget: Any = getattr(CacheBase.get_local_cache_path, "cache_clear", lambda: None)
+        os.environ[_VARIABLE] = str(folder)
+        forget()
+        try:
+            with _noted(used), remembered():
+                yield
+        finally:
+            forget()
+            if before is None:
+                os.environ.pop(_VARIABLE, None)
+            else:
+                os.environ[_VARIABLE] = before
+    for path in used:
+        for name in [path, *(os.path.join(path, each) for each in _listed(path))]:
+            with suppress(OSError):
+                os.utime(name)
+
+
+def _listed(path: str) -> list[str]:
+    try:
+        return os.listdir(path)
+    except OSError:
+        return []
+
+
+@contextmanager
+def _noted(used: set[str]) -> Iterator[None]:
+    """Notes the entries that torch looks up, and the libraries and modules that it loads."""
+    from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
+    from torch._inductor.codecache import CppCodeCache, FxGraphCache, PyCodeCache
+
+    with ExitStack() as stack:
+        for owner, name, position in (
+            (AOTAutogradCache, "_get_tmp_dir_for_key", None),
+            (FxGraphCache, "_get_tmp_dir_for_key", None),
+            (CppCodeCache, "_load_library", 0),
+            (PyCodeCache, "load_by_key_path", 1),
+        ):
+            _patch(stack, owner, name, position, used)
+        yield
+
+
+def _patch(stack: ExitStack, owner: Any, name: str, position: int | None, used: set[str]) -> None:
+    """Makes a class method add its argument at ``position``, or its result, to ``used``."""
+    original = owner.__dict__.get(name)
+    if original is None:
+        return
+
+    def noting(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if position is not None and len(args) > position:
+            used.add(str(args[position]))
+        result = original.__get__(None, cls)(*args, **kwargs)
+        if position is None:
+            used.add(str(result))
+        return result
+
+    setattr(owner, name, classmethod(noting))
+    stack.callback(setattr, owner, name, original)

@@ -1,0 +1,63 @@
+"""What varies from the first capture on: marked dimensions; with ``dynamic=True``, sizes and integers among the arguments.
+
+It becomes part of what is learned, as if it had varied before. Key functions: may_vary, tensor_met, integer_met.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from magpy_core._compat.torch.tensor_guards import no_torch_function
+from magpy_core.recording import marks
+from magpy_core.recording.ledger import Learned, Ledger
+from magpy_core.refgraph.kinds import is_a
+from magpy_core.refgraph.lookup import MODULE_TABLES
+from magpy_core.refgraph.source import Source
+
+#: What these hold keeps its sizes: weights, running statistics, an optimizer's state.
+_HOLDERS = (torch.nn.Module, torch.optim.Optimizer, torch.nn.Parameter)
+
+
+def may_vary(learned: Learned) -> bool:
+    """Whether anything may turn out to vary in a recording."""
+    return bool(learned.dims) or learned.dynamic or (learned.marks and marks.are_there())
+
+
+def tensor_met(ledger: Ledger, source: Source, tensor: torch.Tensor) -> None:
+    """A tensor from outside is used for the first time in the recording. Sizes of 0 and 1 stay what they are: operations
+    treat them in their own way."""
+    learned = ledger.learned
+    if not may_vary(learned):
+        return
+    with no_torch_function():
+        if tensor.layout is not torch.strided:
+            return
+        dims = set(marks.marked(tensor) if learned.marks else ())
+        if learned.dynamic and not is_a(tensor, torch.nn.Parameter) and _is_of_arguments(ledger, source):
+            dims |= set(range(tensor.dim()))
+        dims = {d for d in dims if d < tensor.dim() and tensor.shape[d] > 1}
+    known = learned.dims.get(source.path, set())
+    if dims - known:
+        learned.dims[source.path] = known | dims
+        learned.assumed.add(source.path)
+
+
+def integer_met(ledger: Ledger, source: Source, value: object) -> None:
+    """A number from outside is about to be read."""
+    learned = ledger.learned
+    if not learned.dynamic or type(value) is not int or source.path in learned.exact or source.path in learned.numbers:
+        return
+    if _is_of_arguments(ledger, source):
+        learned.numbers.add(source.path)
+        learned.assumed.add(source.path)
+
+
+def _is_of_arguments(ledger: Ledger, source: Source) -> bool:
+    """Whether a value was reached from an argument, and not through a module, an optimizer or a parameter."""
+    chain = source.chain()
+    if chain[0].kind not in ("arg", "kwarg"):
+        return False
+    if any(s.kind == "attr" and s.key in MODULE_TABLES for s in chain):
+        return False
+    steps = set(map(id, chain[:-1]))
+    return not any(is_a(node.obj, _HOLDERS) for node in ledger.refgraph.nodes.values() if id(node.source) in steps)

@@ -1,0 +1,34 @@
+"""The folder of compiled code, for the command line: where it is and what it holds. Key functions: info, clear.
+
+Imports nothing of torch."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from magpy_core._compat.code_cache import CodeCache, limit, usual_folder
+
+
+@dataclass(frozen=True)
+class Info:
+    """``problem``: why nothing is kept there; empty if all is well."""
+
+    folder: str
+    size: int
+    entries: int
+    limit: int
+    problem: str
+
+
+def info() -> Info:
+    cache = CodeCache(usual_folder())
+    problem = cache.refusal()
+    if given := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
+        problem = f"TORCHINDUCTOR_CACHE_DIR is set: compiled code is kept in {given}"
+    return Info(str(cache.folder), cache.size(), cache.entries(), limit(), problem)
+
+
+def clear() -> int:
+    """Removes everything; how many bytes that were."""
+    return CodeCache(usual_folder()).clear()

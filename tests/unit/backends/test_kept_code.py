@@ -1,0 +1,134 @@
+"""Compiled code is kept in MagPy's folder from run to run: the user's own torch.compile, and damage, change nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from magpy_core._compat.torch import inductor_cache
+from magpy_core._compat.torch.inductor_start import _library_of, _probe_once
+
+PROGRAM = """
+import os, sys, torch, magpy_core
+from torch._dynamo.utils import counters
+from magpy_core.regions.api import region_of
+
+before = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+net = torch.nn.Linear(4, 4)
+with torch.no_grad():
+    net.weight.fill_(0.5), net.bias.zero_()
+f = magpy_core.compile(lambda x: net(x).sin().sum(), wait=True)
+for i in range(3):
+    x = torch.full((2, 4), float(i), requires_grad=True)
+    y = f(x)
+    y.backward()
+want = net(x).sin().sum()
+assert torch.allclose(y, want) and torch.allclose(x.grad, torch.autograd.grad(net(x).sin().sum(), x, allow_unused=True)[0])
+assert region_of(f).hits == 2, region_of(f).findings
+assert os.environ.get("TORCHINDUCTOR_CACHE_DIR") == before, os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+if "own" in sys.argv:
+    print(torch.compile(lambda x: x.cos() * 3)(torch.zeros(3)).tolist(), os.environ["TORCHINDUCTOR_CACHE_DIR"])
+print("found", counters["aot_autograd"]["autograd_cache_hit"])
+"""
+
+
+def run(folder: Path, *arguments: str, **more: str) -> str:
+    env = {k: v for k, v in os.environ.items() if k != "TORCHINDUCTOR_CACHE_DIR"}
+    env |= {"XDG_CACHE_HOME": str(folder / "caches"), "TMPDIR": str(folder / "tmp"), **more}
+    (folder / "tmp").mkdir(exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM, *arguments], env=env, capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.mark.slow
+def test_the_next_run_finds_it_and_damage_is_repaired(tmp_path: Path) -> None:
+    place = tmp_path / "caches" / "magpy" / "inductor"
+    assert run(tmp_path) == "found 0\n"
+    kept = {path for path in files(place) if path.suffix == ".so"}
+    assert kept and place.stat().st_mode & 0o777 == 0o700
+    assert run(tmp_path) == "found 1\n"
+    for part in (0.0, 0.5):  # every file is cut off
+        for path in files(place):
+            os.truncate(path, int(path.stat().st_size * part))
+        assert run(tmp_path) == "found 0\n"
+        assert run(tmp_path) == "found 1\n"
+    place.chmod(0o777)
+    assert run(tmp_path) == "found 0\n"  # not from a folder that others can write
+
+
+@pytest.mark.slow
+def test_torch_compile_keeps_its_folder(tmp_path: Path) -> None:
+    own = run(tmp_path, "own")
+    folder = own.split()[-3]
+    assert folder.startswith(str(tmp_path / "tmp")) and files(Path(folder) / "fxgraph")
+    set_by_user = run(tmp_path, "own", TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "mine"))
+    assert str(tmp_path / "mine") in set_by_user and len(list((tmp_path / "mine" / "aotautograd").iterdir())) == 2
+
+
+def test_whose_folder_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from torch._inductor.runtime.cache_dir_utils import default_cache_dir
+
+    for given, own in (("", False), (default_cache_dir(), False), (str(tmp_path), True)):
+        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", given)
+        assert inductor_cache.has_own_folder() is own
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    assert not inductor_cache.has_own_folder()
+
+
+def test_everything_is_put_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
+    from torch._inductor import codecache
+    from torch._inductor.cpu_vec_isa import VecISA
+
+    def state() -> list[object]:
+        owners = (AOTAutogradCache, codecache.FxGraphCache, codecache.CppCodeCache, codecache.PyCodeCache, VecISA)
+        names = ("_get_tmp_dir_for_key", "_load_library", "load_by_key_path", "_probe_load")
+        return [vars(o).get(n) for o in owners for n in names] + [codecache.write, codecache._precompile_header]
+
+    for before in (None, "/somewhere"):
+        if before is None:
+            monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+        else:
+            monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", before)
+        was = state()
+        with pytest.raises(ZeroDivisionError), inductor_cache.kept_in(tmp_path):
+            assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path) and state() != was
+            raise ZeroDivisionError
+        assert state() == was and os.environ.get("TORCHINDUCTOR_CACHE_DIR") == before
+
+
+def test_a_probe_is_remembered_for_its_library(tmp_path: Path) -> None:
+    library, asked = tmp_path / "x.so", list[str]()
+
+    def probe(isa: object, path: str) -> bool:
+        asked.append(path)
+        return bool(len(asked) % 2)
+
+    def answers(count: int) -> list[bool]:
+        return [_probe_once(None, probe, str(library)) for _ in range(count)]
+
+    assert answers(2) == [True, False] and len(asked) == 2  # there is no library
+    library.write_bytes(b"1")
+    assert answers(3) == [True] * 3 and len(asked) == 3
+    library.write_bytes(b"22")
+    assert answers(3) == [False] * 3 and len(asked) == 4
+    library.with_name("x.so.json").write_text("[1")
+    assert answers(2) == [True] * 2 and len(asked) == 5
+
+
+def test_the_library_of_a_source() -> None:
+    assert _library_of("/a/b.main.cpp") == Path("/a/b.main.so") and _library_of("/a/b.cpp") == Path("/a/b.so")
+    assert torch.__version__

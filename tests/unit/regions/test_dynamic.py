@@ -1,0 +1,214 @@
+"""Which sizes and numbers vary from the first capture on: `dynamic=`, `mark_dynamic`."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import magpy_core
+from magpy_core.capture.outcome import MISS
+from magpy_core.regions.api import region_of
+from tests.unit.engine_pair import same
+
+BACKENDS = ["eager", "aot_eager"]
+
+
+def centred(x: torch.Tensor) -> torch.Tensor:
+    return (x - x.mean(0)).view(x.shape[0] * 2, -1).exp() / x.shape[0]
+
+
+def agree(compiled: Any, plain: Callable[..., Any], calls: list[tuple[Any, ...]]) -> int:
+    """How many captures it took."""
+    for args in calls:
+        assert same(compiled(*args), plain(*args)), args
+    return len(magpy_core.captures(compiled))
+
+
+def sizes(*counts: int) -> list[tuple[Any, ...]]:
+    return [(torch.randn(n, 4),) for n in counts]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dynamic, captures", [(None, 2), (True, 1), (False, 5)])
+def test_changing_shapes(backend: str, dynamic: bool | None, captures: int) -> None:
+    compiled = magpy_core.compile(centred, backend=backend, dynamic=dynamic)
+    assert agree(compiled, centred, sizes(6, 3, 7, 4, 5, 6)) == captures
+    assert region_of(compiled).hits == {2: 4, 1: 5, 5: 1}[captures]
+
+
+def test_zero_and_one_are_captured_on_their_own() -> None:
+    compiled = magpy_core.compile(centred, backend="eager", dynamic=True)
+    assert agree(compiled, centred, sizes(3, 1, 5, 1)) == 2
+    one_first = magpy_core.compile(centred, backend="eager", dynamic=True)
+    assert agree(one_first, centred, sizes(1, 3, 5, 1, 9)) == 2
+
+
+def test_with_inductor_and_gradients(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    net = nn.Linear(4, 3)
+    compiled = magpy_core.compile(lambda x: net(x).relu().sum(0), dynamic=True, wait=True)
+    for n in (6, 2, 9, 5):
+        x, y = (torch.arange(4.0 * n).view(n, 4).requires_grad_() for _ in range(2))
+        compiled(x).sum().backward()
+        got = net.weight.grad.clone() if net.weight.grad is not None else None
+        net.zero_grad()
+        net(y).relu().sum(0).sum().backward()
+        assert torch.allclose(x.grad, y.grad) and got is not None and torch.allclose(got, net.weight.grad)
+        net.zero_grad()
+    assert len(magpy_core.captures(compiled)) == 1
+
+
+def test_integers_among_the_arguments_vary_at_once() -> None:
+    def scaled(x: torch.Tensor, n: int, options: dict[str, int]) -> torch.Tensor:
+        return x * n + options["shift"]
+
+    x = torch.randn(3)
+    calls: list[tuple[Any, ...]] = [(x, n, {"shift": n + 1}) for n in (2, 3, 0, 1, 7)]
+    for backend in BACKENDS:
+        assert agree(magpy_core.compile(scaled, backend=backend, dynamic=True), scaled, calls) == 1
+        assert agree(magpy_core.compile(scaled, backend=backend), scaled, calls) == 2
+
+
+def test_an_integer_that_decides_is_exact() -> None:
+    def repeated(x: torch.Tensor, n: int) -> torch.Tensor:
+        for _ in range(n):
+            x = x * 2
+        return x[:n] if n > 1 else x
+
+    compiled = magpy_core.compile(repeated, backend="eager", dynamic=True)
+    agree(compiled, repeated, [(torch.randn(4), n) for n in (2, 3, 2, 1, 3)])
+    assert not region_of(compiled).disabled
+
+
+def test_weights_and_buffers_keep_their_sizes() -> None:
+    net = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+    magpy_core.compile(net, backend="eager", dynamic=True)
+    plain = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+    plain.load_state_dict(net.state_dict())
+    assert agree(net, plain, sizes(5, 3, 8)) == 1
+    (capture,) = magpy_core.captures(net)
+    assert [bool(t.dims) for t in capture.trace.tensors].count(True) == 1
+    assert all(map(same, net.state_dict().values(), plain.state_dict().values()))
+
+
+def test_a_recording_that_asks_too_much_is_made_again_as_it_is() -> None:
+    """A stride is read: it follows from sizes in a way that no number of the graph says."""
+
+    def strided(x: torch.Tensor) -> torch.Tensor:
+        return x.t() * x.stride(0)
+
+    compiled = magpy_core.compile(strided, backend="eager", dynamic=True)
+    agree(compiled, strided, [(torch.randn(3, 4),)] * 3)
+    region = region_of(compiled)
+    assert not region.disabled and region.hits and not [f for f in region.findings.values() if f.code == "MP109"]
+
+
+def test_dynamic_is_none_true_or_false() -> None:
+    with pytest.raises(TypeError, match="dynamic"):
+        magpy_core.compile(centred, dynamic="yes")  # type: ignore[arg-type]
+
+
+# -- marks -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dims", [0, -2, (0,), [0, -2]])
+def test_a_marked_dimension_varies_at_once(backend: str, dims: Any) -> None:
+    compiled = magpy_core.compile(centred, backend=backend)
+    calls = sizes(6, 3, 7)
+    magpy_core.mark_dynamic(calls[0][0], dims)
+    assert agree(compiled, centred, calls) == 1
+    (capture,) = magpy_core.captures(compiled)
+    assert [t.dims for t in capture.trace.tensors] == [{0}]
+
+
+def test_a_mark_counts_where_dynamic_is_false() -> None:
+    compiled = magpy_core.compile(centred, backend="eager", dynamic=False)
+    calls = sizes(6, 3, 7)
+    magpy_core.mark_dynamic(calls[0][0], 0)
+    assert agree(compiled, centred, calls) == 1
+
+
+def test_a_marked_global() -> None:
+    table = torch.randn(5, 4)
+    magpy_core.mark_dynamic(table, 0)
+
+    def looked_up(i: torch.Tensor) -> torch.Tensor:
+        return table[i] * table.shape[0]
+
+    compiled = magpy_core.compile(looked_up, backend="eager")
+    compiled(torch.tensor([1]))
+    table = torch.randn(7, 4)
+    assert same(compiled(torch.tensor([2])), looked_up(torch.tensor([2])))
+    assert len(magpy_core.captures(compiled)) == 1
+
+
+def test_a_marked_size_of_one_stays() -> None:
+    compiled = magpy_core.compile(centred, backend="eager")
+    x = torch.randn(1, 4)
+    magpy_core.mark_dynamic(x, 0)
+    assert agree(compiled, centred, [(x,), *sizes(1, 1)]) == 1
+    assert region_of(compiled).hits == 2
+
+
+def test_a_mark_is_not_seen_and_keeps_nothing_alive() -> None:
+    x = torch.randn(3, 4)
+    before = pickle.dumps(x)
+    magpy_core.mark_dynamic(x, 1)
+    assert vars(x) == {} and pickle.dumps(x) == before
+    gone = weakref.ref(x)
+    del x
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_new_tensor_at_the_same_address_is_not_marked() -> None:
+    from magpy_core.recording import marks
+
+    for n in range(400):  # also: the table does not grow
+        x = torch.randn(3)
+        assert not marks.marked(x)
+        if n % 2:
+            magpy_core.mark_dynamic(x, 0)
+            magpy_core.mark_dynamic(x, 0)
+            assert marks.marked(x) == {0}
+    assert len(marks._marked) <= 256
+
+
+def test_what_can_be_marked() -> None:
+    x = torch.randn(3, 4)
+    for dim in (2, -3, (0, 5)):
+        with pytest.raises(IndexError):
+            magpy_core.mark_dynamic(x, dim)
+    for wrong, dim in (([1], 0), (None, 0), (x, "0"), (x, 1.0), (x, True)):
+        with pytest.raises(TypeError):
+            magpy_core.mark_dynamic(wrong, dim)  # type: ignore[arg-type]
+    with pytest.raises(IndexError):
+        magpy_core.mark_dynamic(torch.tensor(1.0), 0)
+
+
+def test_marking_inside_a_region() -> None:
+    def marks_it(x: torch.Tensor) -> torch.Tensor:
+        magpy_core.mark_dynamic(x, 0)
+        return x.sin()
+
+    compiled = magpy_core.compile(marks_it, backend="eager")
+    agree(compiled, marks_it, sizes(3, 3, 5, 7))
+
+
+@pytest.mark.parametrize("backend", ["aot_eager"])
+def test_what_a_backend_takes_for_fixed_is_asked_of_the_only_input(backend: str) -> None:
+    """The check gets the tensor, and not what indexing the tensor gives."""
+    compiled = magpy_core.compile(centred, backend=backend, dynamic=True)
+    for args in sizes(6, 3, 7):
+        compiled(*args)
+    (capture,) = magpy_core.captures(compiled)
+    x = torch.randn(9, 3)  # no even number of columns
+    assert capture.run((x,), {}) is MISS and capture.run((torch.randn(9, 8),), {}) is not MISS
