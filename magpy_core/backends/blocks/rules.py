@@ -1,0 +1,92 @@
+"""Where a graph may be cut: nothing but new tensors in memory of their own goes from one unit to the next.
+
+In any doubt it is compiled whole. Key functions: `may_cut`, `writes_stay_inside`, `results_of`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+
+from magpy_core._compat.torch.fake import is_fake
+from magpy_core._compat.torch.tensor_guards import storage_key
+from magpy_core._compat.torch.torch_state import switches_modes
+from magpy_core.backends.blocks.units import Unit, Value
+from magpy_core.backends.sharing import viewed, written
+
+
+def is_ordinary(value: Any) -> bool:
+    """A strided fake tensor of fixed size that views no other with its sign or its imaginary part turned."""
+    return (
+        is_fake(value)
+        and value.layout is torch.strided
+        and not value._has_symbolic_sizes_strides
+        and not value.is_conj()
+        and not value.is_neg()
+    )
+
+
+def may_cut(nodes: Sequence[torch.fx.Node], fakes: Sequence[Any]) -> bool:
+    """Whether a graph has only operations whose meaning does not depend on where they are, and ordinary inputs."""
+    plain = all(node.op in ("call_function", "call_method") and not switches_modes(node.target) for node in nodes)
+    return plain and all(map(is_ordinary, fakes))
+
+
+def writes_stay_inside(units: Sequence[Unit], values: Mapping[torch.fx.Node, Any], outputs: Sequence[torch.fx.Node]) -> bool:
+    """Whether each unit writes only what it has made, or an input of the graph that is nobody else's."""
+    users: dict[int, set[int]] = {}
+    for i, unit in enumerate(units):
+        for node in unit.inputs:
+            if node.op == "placeholder":
+                users.setdefault(storage_key(values[node]), set()).add(i)
+    memory = Counter(storage_key(value) for value in values.values())
+    for unit in units:
+        inside = set(unit.nodes)
+        for root in {[target, *viewed(target)][-1] for node in unit.nodes for target in written(node)} - inside:
+            key = storage_key(values[root]) if root.op == "placeholder" else 0
+            if not key or len(users[key]) > 1 or memory[key] > 1 or root in outputs:
+                return False
+    return True
+
+
+def results_of(
+    module: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], leaving: Sequence[bool], mode: Any
+) -> list[Value] | None:
+    """What a unit gives for these fakes; None if what goes to other units may share memory or is not ordinary.
+
+    ``leaving``: which outputs do. The others are the graph's results alone, and may share memory with each other."""
+    given = [copy_of(tensor, mode) for tensor in inputs]
+    versions = [version_of(tensor) for tensor in given]
+    with mode, torch.set_grad_enabled(torch.is_grad_enabled()):
+        results = module(*given)
+    if not all(map(is_ordinary, results)):
+        return None
+    taken = {storage_key(tensor) for tensor in given}
+    memory = [storage_key(tensor) for tensor in results]
+    values = [Value(tuple(t.shape), tuple(t.stride()), t.dtype, t.device, t.requires_grad) for t in results]
+    for key, value, leaves in zip(memory, values, leaving, strict=True):
+        if key in taken or (leaves and (memory.count(key) > 1 or value.fake(mode).stride() != value.stride)):
+            return None
+    changed = [old != version_of(tensor) for old, tensor in zip(versions, given, strict=True)]
+    if any(new and not tensor.is_leaf for new, tensor in zip(changed, given, strict=True)):
+        return None
+    return values
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """Counts the writes of a tensor; those of inference mode are not counted."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def copy_of(tensor: torch.Tensor, mode: Any) -> torch.Tensor:
+    """A fake like ``tensor`` that the run may write."""
+    made = Value(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device, False).fake(mode)
+    if not tensor.requires_grad:
+        return made
+    made.requires_grad_()
+    with mode, torch.enable_grad():
+        return made if tensor.is_leaf else made.clone()
