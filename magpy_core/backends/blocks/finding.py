@@ -7,31 +7,44 @@ Key type: Run; key function: `find_runs`.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 import torch.fx
 
 from magpy_core.backends.blocks.printing import printed
+from magpy_core.backends.sharing import viewed, written
 
 #: Blocks that hand nothing on (the update of one parameter) are merged up to this length: too small for a call of their own.
 MERGED_LENGTH = 64
 
 #: Fewer repeats, or shorter blocks, do not repay what cutting costs.
 LEAST_REPEATS, LEAST_LENGTH = 3, 10
+_SEVERAL, _FORBIDDEN = 4, 1000
 _BACK, _PERIODS = 8, 64  # how many earlier occurrences give a candidate for a period, and how many candidates are tried
 
 
 @dataclass(frozen=True)
 class Run:
-    """``count`` blocks of ``length`` operations each; the first begins at ``start``."""
+    """``count`` blocks of ``length`` operations each; the first begins at ``start``. ``chained``: a block uses what an
+    earlier one has made."""
 
     start: int
     length: int
     count: int
+    chained: bool = True
+
+    def merged(self, least: int) -> Run | None:
+        """Blocks of ``least`` or more neighbours each, so that little must be compiled; None if too few blocks are left."""
+        options = range(least, self.count // LEAST_REPEATS + 1)
+        if not options:
+            return None
+        together = min(options, key=lambda together: together + self.count % together)
+        return replace(self, length=self.length * together, count=self.count // together)
 
     @property
     def saved(self) -> int:
@@ -56,19 +69,26 @@ def find_runs(nodes: Sequence[torch.fx.Node], names: Mapping[torch.fx.Node, str]
         start, stop = parts.pop()
         run = _longest(tokens, start, stop, crossing)
         if run is not None:
-            found.append(_merged(run, nodes))
+            found.append(_with_updates_merged(run, nodes))
             parts += [(start, run.start), (found[-1].cuts[-1], stop)]
     return sorted(found, key=lambda run: run.start)
 
 
 def _crossing(nodes: Sequence[torch.fx.Node]) -> list[int]:
-    """How many values made before each position are used at or after it; inputs of the graph are everywhere."""
+    """How many values made before each position are used at or after it; inputs of the graph are everywhere. What may be
+    several values, not yet taken apart, counts as more; no value may be written at or after a position."""
     place = {node: i for i, node in enumerate(nodes)}
     steps = [0] * (len(nodes) + 2)
     for i, node in enumerate(nodes):
         if node.users:
-            steps[i + 1] += 1
-            steps[1 + max(place.get(user, len(nodes)) for user in node.users)] -= 1
+            weight = _SEVERAL if any(user.target is operator.getitem for user in node.users) else 1
+            steps[i + 1] += weight
+            steps[1 + max(place.get(user, len(nodes)) for user in node.users)] -= weight
+        for target in written(node):
+            root = [target, *viewed(target)][-1]
+            if root in place:
+                steps[place[root] + 1] += _FORBIDDEN
+                steps[i + 1] -= _FORBIDDEN
     total, counts = 0, []
     for step in steps:
         total += step
@@ -119,10 +139,9 @@ def _placed(begin: int, end: int, period: int, crossing: Sequence[int]) -> Run:
     return Run(start, period, (end - start) // period)
 
 
-def _merged(run: Run, nodes: Sequence[torch.fx.Node]) -> Run:
-    """The run with several neighbouring blocks as one, if none uses what another has made."""
+def _with_updates_merged(run: Run, nodes: Sequence[torch.fx.Node]) -> Run:
     home = {nodes[run.start + i]: i // run.length for i in range(run.count * run.length)}
     if any(home.get(user, number) != number for node, number in home.items() for user in node.users):
         return run
     together = max(1, min(-(-MERGED_LENGTH // run.length), run.count // LEAST_REPEATS))
-    return Run(run.start, run.length * together, run.count // together)
+    return replace(run.merged(together) or run, chained=False)

@@ -1,6 +1,6 @@
 """Where a graph may be cut: nothing but new tensors in memory of their own goes from one unit to the next.
 
-In any doubt it is compiled whole. Key functions: `may_cut`, `writes_stay_inside`, `results_of`.
+In any doubt it is compiled whole. Key functions: `may_cut`, `writes_stay_inside`, `results_of`, `least_work`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,17 @@ from typing import Any
 
 import torch
 import torch.fx
+from torch.utils.flop_counter import FlopCounterMode
 
 from magpy_core._compat.torch.fake import is_fake
 from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core._compat.torch.torch_state import switches_modes
 from magpy_core.backends.blocks.units import Unit, Value
 from magpy_core.backends.sharing import viewed, written
+
+#: A call of its own takes some 60 µs more, forward and backward, than being part of a larger graph; this much takes 2 ms.
+_LEAST_WORK_CPU, _LEAST_WORK = 4e7, 3e10
+_PER_ELEMENT = 10  # what is calculated for each element that a block takes or gives, beside products of matrices
 
 
 def is_ordinary(value: Any) -> bool:
@@ -55,13 +60,14 @@ def writes_stay_inside(units: Sequence[Unit], values: Mapping[torch.fx.Node, Any
 
 def results_of(
     module: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], leaving: Sequence[bool], mode: Any
-) -> list[Value] | None:
-    """What a unit gives for these fakes; None if what goes to other units may share memory or is not ordinary.
+) -> tuple[list[Value], int] | None:
+    """What a unit gives for these fakes, and how many calculations that takes, roughly; None if what goes to other units may
+    share memory or is not ordinary.
 
     ``leaving``: which outputs do. The others are the graph's results alone, and may share memory with each other."""
-    given = [copy_of(tensor, mode) for tensor in inputs]
-    versions = [version_of(tensor) for tensor in given]
-    with mode, torch.set_grad_enabled(torch.is_grad_enabled()):
+    given = [_copy_of(tensor, mode) for tensor in inputs]
+    versions = [_version_of(tensor) for tensor in given]
+    with mode, FlopCounterMode(display=False) as counter:
         results = module(*given)
     if not all(map(is_ordinary, results)):
         return None
@@ -71,18 +77,24 @@ def results_of(
     for key, value, leaves in zip(memory, values, leaving, strict=True):
         if key in taken or (leaves and (memory.count(key) > 1 or value.fake(mode).stride() != value.stride)):
             return None
-    changed = [old != version_of(tensor) for old, tensor in zip(versions, given, strict=True)]
+    changed = [old != _version_of(tensor) for old, tensor in zip(versions, given, strict=True)]
     if any(new and not tensor.is_leaf for new, tensor in zip(changed, given, strict=True)):
         return None
-    return values
+    elements = sum(tensor.numel() for tensor in (*given, *results))
+    return values, counter.get_total_flops() + _PER_ELEMENT * elements
 
 
-def version_of(tensor: torch.Tensor) -> int:
+def least_work(device: torch.device) -> float:
+    """Calculations of a block beside which calling it on its own, forward and backward, takes no time worth mentioning."""
+    return _LEAST_WORK_CPU * torch.get_num_threads() if device.type == "cpu" else _LEAST_WORK
+
+
+def _version_of(tensor: torch.Tensor) -> int:
     """Counts the writes of a tensor; those of inference mode are not counted."""
     return 0 if tensor.is_inference() else tensor._version
 
 
-def copy_of(tensor: torch.Tensor, mode: Any) -> torch.Tensor:
+def _copy_of(tensor: torch.Tensor, mode: Any) -> torch.Tensor:
     """A fake like ``tensor`` that the run may write."""
     made = Value(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device, False).fake(mode)
     if not tensor.requires_grad:
