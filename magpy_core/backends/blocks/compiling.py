@@ -77,6 +77,7 @@ class _Graph:
     def _kind(self, unit: Unit, fakes: list[Any], leaving: Sequence[bool]) -> _Kind | None:
         module = module_of(unit, self.grad)
         with preserve_torch_state():
+            torch.set_autocast_cache_enabled(False)  # it would keep the fakes
             results = results_of(module, fakes, leaving, self.mode)
         return None if results is None else _Kind(module, fakes, *results)
 
@@ -100,7 +101,12 @@ def compile_blocks(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, co
     units = graph.units(runs)
     if (larger := graph.larger(runs, units) if units else []) != runs:
         units = graph.units(larger)
-    return _compiled(graph, units, compile_one) if units else None
+    if not units:
+        return None
+    try:
+        return _compiled(graph, units, compile_one)
+    except Exception:  # a compiler may raise anything: it takes the whole graph, or says of that what it can't do
+        return None
 
 
 def _compiled(graph: _Graph, units: Sequence[tuple[Unit, _Kind]], compile_one: Compile) -> Compiled:
