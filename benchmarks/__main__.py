@@ -31,6 +31,7 @@ BENCHMARKS = {
     "monitored_step": "benchmarks.monitored",
     "check_char_gpt": "benchmarks.monitored",
     **{f"never_slower_{name}": "benchmarks.never_slower" for name in ("char_gpt", "early_exit", "image_cnn", "hf_bert")},
+    "compile_blocks": "benchmarks.blocks",
     "import_magpy": "benchmarks.startup",
     "cli_help": "benchmarks.startup",
     "server_start": "benchmarks.startup",

@@ -20,7 +20,7 @@ from magpy_core.backends.blocks.printing import printed
 from magpy_core.backends.sharing import viewed, written
 
 #: Blocks that hand nothing on (the update of one parameter) are merged up to this length: too small for a call of their own.
-MERGED_LENGTH = 64
+MERGED_LENGTH = 32
 
 #: Fewer repeats, or shorter blocks, do not repay what cutting costs.
 LEAST_REPEATS, LEAST_LENGTH = 3, 10
