@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
@@ -44,7 +45,7 @@ def _measure(contender: str, step_of: Callable[[Callable[[Any], Any]], Callable[
     less that of as many later ones."""
     torch.set_num_threads(1)
     if contender == "whole":
-        aot.compile_blocks = lambda *args: None  # type: ignore[assignment]
+        patch.object(aot, "compile_blocks", lambda *args: None).start()
     theirs = contender == "torch.compile"
     compile_it: Any = torch.compile if theirs else magpy_core.compile
     small, first = compile_it(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.GELU())), 1 if theirs else FIRST
@@ -69,7 +70,7 @@ def _model_step(layers: int) -> Callable[[Callable[[Any], Any]], Callable[[], ob
 
     def step_of(compile_it: Callable[[Any], Any]) -> Callable[[], object]:
         # torch.compile would compile once more for each new value of ``tokens_seen``
-        torch._dynamo.config.allow_unspec_int_on_nn_module = True  # type: ignore[attr-defined]
+        torch._dynamo.config.allow_unspec_int_on_nn_module = True
         compiled = compile_it(model)
 
         def step() -> None:
