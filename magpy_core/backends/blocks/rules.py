@@ -13,7 +13,7 @@ import torch
 import torch.fx
 from torch.utils.flop_counter import FlopCounterMode
 
-from magpy_core._compat.torch.fake import is_fake
+from magpy_core._compat.torch.fake import is_fake, is_symbolic
 from magpy_core._compat.torch.tensor_guards import storage_key
 from magpy_core._compat.torch.torch_state import switches_modes
 from magpy_core.backends.blocks.units import Unit, Value
@@ -29,7 +29,7 @@ def is_ordinary(value: Any) -> bool:
     return (
         is_fake(value)
         and value.layout is torch.strided
-        and not value._has_symbolic_sizes_strides
+        and not is_symbolic(value)
         and not value.is_conj()
         and not value.is_neg()
     )
