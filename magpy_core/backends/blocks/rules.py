@@ -19,7 +19,7 @@ from magpy_core._compat.torch.torch_state import switches_modes
 from magpy_core.backends.blocks.units import Unit, Value
 from magpy_core.backends.sharing import viewed, written
 
-#: A call of its own, forward and backward, was measured to take 140 µs more than being part of a larger graph, on a busy core
+#: A call of its own, forward and backward, was measured to take 140 µs more than as a part of a larger graph, on a busy core
 #: where so much work takes 4 ms. An accelerator does more in that time, and meanwhile the host goes on (not measured).
 _LEAST_WORK_CPU, _LEAST_WORK = 1e8, 3e10
 _PER_ELEMENT = 10  # what is calculated for each element that a block takes or gives, beside products of matrices
