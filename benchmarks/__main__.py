@@ -32,6 +32,7 @@ BENCHMARKS = {
     "monitored_step": "benchmarks.monitored",
     "check_char_gpt": "benchmarks.monitored",
     **{f"never_slower_{name}": "benchmarks.never_slower.measure" for name in [*PROGRAMS, "findings"]},
+    "compile_blocks": "benchmarks.blocks",
     "import_magpy": "benchmarks.startup",
     "cli_help": "benchmarks.startup",
     "server_start": "benchmarks.startup",

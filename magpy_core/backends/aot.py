@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
 import torch
 import torch.fx
 
@@ -11,6 +15,7 @@ from magpy_core._compat.torch.torch_state import default_device, preserve_torch_
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
 from magpy_core.backends import cache
 from magpy_core.backends.base import CompiledGraph
+from magpy_core.backends.blocks import compile_blocks
 from magpy_core.backends.calling import UNCOUNTED, adapt, is_identity, keep_versions
 from magpy_core.backends.checks import write_checks
 from magpy_core.backends.fakes import FakeInputs
@@ -46,6 +51,13 @@ class AotBackend:
         device, inductor = default_device(), self.name == "inductor"
         mode, fakes = inputs
         tensors = [t for t in fakes if isinstance(t, torch.Tensor)]
+
+        def compile_one(graph: torch.fx.GraphModule, fakes: Sequence[Any]) -> compat.Compiled:
+            if inductor:
+                options = tuning.for_inductor()
+                return compat.inductor_compile(graph, fakes, mode, fallback_random=same_random, options=options)
+            return compat.aot_eager_compile(graph, fakes, mode)
+
         with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs():
             graph = prepare(gm, fakes, device)
             if inductor and all(t.device.type == "cpu" for t in tensors):
@@ -61,13 +73,9 @@ class AotBackend:
                 if saved is not None:
                     text = f"Autograd saves `{saved}`, which the region writes: its backward pass depends on later calls."
                     raise Unsupported("MP902", text)
-            if inductor:
-                with cache.kept():
-                    fn, boxed, sources = compat.inductor_compile(
-                        graph, lower_fakes, mode, fallback_random=same_random, options=tuning.for_inductor()
-                    )
-            else:
-                fn, boxed, sources = compat.aot_eager_compile(graph, lower_fakes, mode)
+            with cache.kept() if inductor else nullcontext():
+                compiled = None if tuning.whole else compile_blocks(graph, lower_fakes, mode, compile_one)
+                fn, boxed, sources = compiled or compile_one(graph, lower_fakes)
             guards = fake_compat.shape_guards(mode.shape_env, fakes, [f"L[{i}]" for i in range(len(fakes))])
         if lowered is not None and not is_identity(lowered, len(fakes)):
             fn, boxed = adapt(lowered, len(fakes), fn, boxed), None

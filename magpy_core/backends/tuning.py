@@ -20,6 +20,11 @@ class Tuning:
     mode: str = "default"
     options: tuple[tuple[str, Any], ...] = ()
 
+    @property
+    def whole(self) -> bool:
+        """Whether a graph is compiled as one, however often its blocks are repeated."""
+        return self.mode == "max"
+
     def for_inductor(self) -> dict[str, Any]:
         """The values of ``torch._inductor.config`` to compile with."""
         return {**inductor_options.OF_MODE[self.mode], **dict(self.options)}

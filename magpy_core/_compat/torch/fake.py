@@ -149,7 +149,7 @@ def symbolic_int(shape_env: ShapeEnv, value: int, name: str) -> torch.SymInt | i
 def shape_guards(shape_env: Any, placeholders: Sequence[object], names: Sequence[str]) -> list[str]:
     """Python expressions over ``names`` for everything the shape environment assumed about the placeholders."""
     pairs = [(p, source(n)) for p, n in zip(placeholders, names, strict=True) if isinstance(p, torch.Tensor | torch.SymInt)]
-    if not any(_is_symbolic(p) for p, _ in pairs):
+    if not any(is_symbolic(p) for p, _ in pairs):
         return []
     guards = [str(g) for g in shape_env.produce_guards([p for p, _ in pairs], [s for _, s in pairs], ignore_static=True)]
     # ``ignore_static`` leaves out every size that is a number now, so also those that were symbols until they were fixed.
@@ -160,7 +160,8 @@ def shape_guards(shape_env: Any, placeholders: Sequence[object], names: Sequence
     return guards
 
 
-def _is_symbolic(value: object) -> bool:
+def is_symbolic(value: object) -> bool:
+    """Whether a value is a varying int, or a tensor with varying sizes."""
     return isinstance(value, torch.SymInt) or (isinstance(value, torch.Tensor) and bool(value._has_symbolic_sizes_strides))
 
 

@@ -15,7 +15,8 @@ from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 #: Calls that only switch state of the thread: they have no tensors and no result.
-STATE_CALLS: frozenset[Any] = frozenset({torch._C._set_grad_enabled})
+SET_GRAD: Any = torch._C._set_grad_enabled
+STATE_CALLS: frozenset[Any] = frozenset({SET_GRAD})
 _SWITCHES = frozenset({"_set_grad_enabled", "_enter_autocast", "_exit_autocast"})
 
 

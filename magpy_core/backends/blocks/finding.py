@@ -1,0 +1,147 @@
+"""Repeated blocks of an operator graph: a stretch of operations that comes again and again, one directly after the other.
+
+Operations are compared by what they call, with which constants and which inputs of the graph. Whether they are given the
+same of each other's results is compared later, when the blocks have been cut out (`units.py`).
+Key type: Run; key function: `find_runs`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import torch.fx
+
+from magpy_core.backends.blocks.printing import printed
+from magpy_core.backends.sharing import viewed, written
+
+#: Blocks that hand nothing on (the update of one parameter) are merged up to this length: too small for a call of their own.
+MERGED_LENGTH = 32
+
+#: Fewer repeats, or shorter blocks, do not repay what cutting costs.
+LEAST_REPEATS, LEAST_LENGTH = 3, 10
+_SEVERAL, _FORBIDDEN = 4, 1000
+_BACK, _PERIODS = 8, 64  # how many earlier occurrences give a candidate for a period, and how many candidates are tried
+
+
+@dataclass(frozen=True)
+class Run:
+    """``count`` blocks of ``length`` operations each; the first begins at ``start``. ``chained``: a block uses what an
+    earlier one has made."""
+
+    start: int
+    length: int
+    count: int
+    chained: bool = True
+
+    def merged(self, least: int) -> Run | None:
+        """Blocks of ``least`` or more neighbours each, so that little must be compiled; None if too few blocks are left."""
+        options = range(least, self.count // LEAST_REPEATS + 1)
+        if not options:
+            return None
+        together = min(options, key=lambda together: together + self.count % together)
+        return replace(self, length=self.length * together, count=self.count // together)
+
+    @property
+    def saved(self) -> int:
+        """Operations that need not be compiled."""
+        return (self.count - 1) * self.length
+
+    @property
+    def cuts(self) -> list[int]:
+        """Where the blocks begin, and where the last one ends."""
+        return [self.start + i * self.length for i in range(self.count + 1)]
+
+
+def find_runs(nodes: Sequence[torch.fx.Node], names: Mapping[torch.fx.Node, str]) -> list[Run]:
+    """The runs of repeated blocks among the operations of a graph, in order; they do not overlap. ``names``: equal for
+    inputs of the graph that compilers can't tell apart."""
+    numbers: dict[Any, int] = {}
+    tokens = [numbers.setdefault(printed(node, names), len(numbers)) for node in nodes]
+    crossing = _crossing(nodes)
+    found: list[Run] = []
+    parts = [(0, len(tokens))]
+    while parts:
+        start, stop = parts.pop()
+        run = _longest(tokens, start, stop, crossing)
+        if run is not None:
+            found.append(_with_updates_merged(run, nodes))
+            parts += [(start, run.start), (found[-1].cuts[-1], stop)]
+    return sorted(found, key=lambda run: run.start)
+
+
+def _crossing(nodes: Sequence[torch.fx.Node]) -> list[int]:
+    """How many values made before each position are used at or after it; inputs of the graph are everywhere. What may be
+    several values, not yet taken apart, counts as more; no value may be written at or after a position."""
+    place = {node: i for i, node in enumerate(nodes)}
+    steps = [0] * (len(nodes) + 2)
+    for i, node in enumerate(nodes):
+        if node.users:
+            weight = _SEVERAL if any(user.target is operator.getitem for user in node.users) else 1
+            steps[i + 1] += weight
+            steps[1 + max(place.get(user, len(nodes)) for user in node.users)] -= weight
+        for target in written(node):
+            root = [target, *viewed(target)][-1]
+            if root in place:
+                steps[place[root] + 1] += _FORBIDDEN
+                steps[i + 1] -= _FORBIDDEN
+    total, counts = 0, []
+    for step in steps:
+        total += step
+        counts.append(total)
+    return counts
+
+
+def _longest(tokens: Sequence[int], start: int, stop: int, crossing: Sequence[int]) -> Run | None:
+    """The run within these bounds that saves most; among equals the shortest block, cut where fewest values cross."""
+    best: Run | None = None
+    for period in _periods(tokens, start, stop):
+        for begin, end in _stretches(tokens, start, stop, period):
+            run = _placed(begin, end, period, crossing)
+            if run.count >= LEAST_REPEATS and (best is None or (run.saved, -run.length) > (best.saved, -best.length)):
+                best = run
+    return best
+
+
+def _periods(tokens: Sequence[int], start: int, stop: int) -> list[int]:
+    seen: defaultdict[int, list[int]] = defaultdict(list)
+    votes: Counter[int] = Counter()
+    for i in range(start, stop):
+        before = seen[tokens[i]]
+        votes.update(i - earlier for earlier in islice(reversed(before), _BACK))
+        before.append(i)
+    most = (stop - start) // LEAST_REPEATS
+    return [period for period, _ in votes.most_common() if LEAST_LENGTH <= period <= most][:_PERIODS]
+
+
+def _stretches(tokens: Sequence[int], start: int, stop: int, period: int) -> Iterator[tuple[int, int]]:
+    """Where ``tokens[i] == tokens[i + period]`` for long enough: begin and end of what repeats."""
+    begin = start
+    for i in range(start, stop - period + 1):
+        if i == stop - period or tokens[i] != tokens[i + period]:
+            if i - begin >= (LEAST_REPEATS - 1) * period:
+                yield begin, i + period
+            begin = i + 1
+
+
+def _placed(begin: int, end: int, period: int, crossing: Sequence[int]) -> Run:
+    """The blocks of a stretch, cut where the fewest values cross; whole blocks count more."""
+
+    def cost(start: int) -> tuple[int, int]:
+        count = (end - start) // period
+        return sum(crossing[start : start + count * period + 1 : period]) // (count + 1), -count
+
+    start = min(range(begin, begin + period), key=cost)
+    return Run(start, period, (end - start) // period)
+
+
+def _with_updates_merged(run: Run, nodes: Sequence[torch.fx.Node]) -> Run:
+    home = {nodes[run.start + i]: i // run.length for i in range(run.count * run.length)}
+    if any(home.get(user, number) != number for node, number in home.items() for user in node.users):
+        return run
+    together = max(1, min(-(-MERGED_LENGTH // run.length), run.count // LEAST_REPEATS))
+    return replace(run.merged(together) or run, chained=False)

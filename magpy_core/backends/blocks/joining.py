@@ -1,0 +1,44 @@
+"""One function that calls the units of a graph one after the other. Key function: `join`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch.fx
+
+from magpy_core.backends.blocks.units import Unit
+
+Boxed = Callable[[list[Any]], Sequence[Any]]
+
+
+def join(inputs: Sequence[torch.fx.Node], units: Sequence[tuple[Unit, Boxed]], outputs: Sequence[torch.fx.Node]) -> Boxed:
+    """A function of a list of ``inputs``, which it empties. Each value is let go before the call that uses it last, and so
+    may be freed there.
+
+    Generated as source code, because interpreting a plan at each call would be slower than the call.
+    """
+    names = {node: f"a{i}" for i, node in enumerate(inputs)}
+    kept = set(outputs)
+    last = {node: i for i, (unit, _) in enumerate(units) for node in unit.inputs}
+    functions = {id(function): function for _, function in units}
+    space = {f"f{i}": function for i, function in enumerate(functions.values())}
+    called = {key: f"f{i}" for i, key in enumerate(functions)}
+    lines = ["def joined(inputs):"]
+    if names:
+        lines.append(f"    {', '.join(names.values())}, = inputs")
+    lines.append("    inputs.clear()")
+    for i, (unit, function) in enumerate(units):
+        given = ", ".join(names[node] for node in unit.inputs)
+        gone = ", ".join(names[node] for node in unit.inputs if last[node] == i and node not in kept)
+        lines.append(f"    given = [{given}]")
+        if gone:
+            lines.append(f"    del {gone}")
+        names |= {node: f"v{i}_{j}" for j, node in enumerate(unit.outputs)}
+        results = "".join(f"{names[node]}, " for node in unit.outputs)
+        call = f"{called[id(function)]}(given)"
+        lines.append(f"    {results}= {call}" if results else f"    {call}")
+    lines.append(f"    return [{', '.join(names[node] for node in outputs)}]")
+    exec(compile("\n".join(lines), "<magpy blocks>", "exec"), space)
+    joined: Boxed = space["joined"]
+    return joined

@@ -1,0 +1,105 @@
+"""Where a graph may be cut: nothing but new tensors in memory of their own goes from one unit to the next.
+
+In any doubt it is compiled whole. Key functions: `may_cut`, `writes_stay_inside`, `results_of`, `least_work`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+from torch.utils.flop_counter import FlopCounterMode
+
+from magpy_core._compat.torch.fake import is_fake, is_symbolic
+from magpy_core._compat.torch.tensor_guards import storage_key
+from magpy_core._compat.torch.torch_state import switches_modes
+from magpy_core.backends.blocks.units import Unit, Value
+from magpy_core.backends.sharing import viewed, written
+
+#: A call of its own, forward and backward, was measured to take 140 µs more than as a part of a larger graph, on a busy core
+#: where so much work takes 4 ms. An accelerator does more in that time, and meanwhile the host goes on (not measured).
+_LEAST_WORK_CPU, _LEAST_WORK = 1e8, 3e10
+_PER_ELEMENT = 10  # what is calculated for each element that a block takes or gives, beside products of matrices
+
+
+def is_ordinary(value: Any) -> bool:
+    """A strided fake tensor of fixed size that views no other with its sign or its imaginary part turned."""
+    return (
+        is_fake(value)
+        and value.layout is torch.strided
+        and not is_symbolic(value)
+        and not value.is_conj()
+        and not value.is_neg()
+    )
+
+
+def may_cut(nodes: Sequence[torch.fx.Node], fakes: Sequence[Any]) -> bool:
+    """Whether a graph has only operations whose meaning does not depend on where they are, and ordinary inputs."""
+    plain = all(node.op in ("call_function", "call_method") and not switches_modes(node.target) for node in nodes)
+    return plain and all(map(is_ordinary, fakes))
+
+
+def writes_stay_inside(units: Sequence[Unit], values: Mapping[torch.fx.Node, Any], outputs: Sequence[torch.fx.Node]) -> bool:
+    """Whether each unit writes only what it has made, or an input of the graph that is nobody else's."""
+    users: dict[int, set[int]] = {}
+    for i, unit in enumerate(units):
+        for node in unit.inputs:
+            if node.op == "placeholder":
+                users.setdefault(storage_key(values[node]), set()).add(i)
+    memory = Counter(storage_key(value) for value in values.values())
+    for unit in units:
+        inside = set(unit.nodes)
+        for root in {[target, *viewed(target)][-1] for node in unit.nodes for target in written(node)} - inside:
+            key = storage_key(values[root]) if root.op == "placeholder" else 0
+            if not key or len(users[key]) > 1 or memory[key] > 1 or root in outputs:
+                return False
+    return True
+
+
+def results_of(
+    module: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], leaving: Sequence[bool], mode: Any
+) -> tuple[list[Value], int] | None:
+    """What a unit gives for these fakes, and how many calculations that takes, roughly; None if what goes to other units may
+    share memory or is not ordinary.
+
+    ``leaving``: which outputs do. The others are the graph's results alone, and may share memory with each other."""
+    given = [_copy_of(tensor, mode) for tensor in inputs]
+    versions = [_version_of(tensor) for tensor in given]
+    with mode, FlopCounterMode(display=False) as counter:
+        results = module(*given)
+    if not all(map(is_ordinary, results)):
+        return None
+    taken = {storage_key(tensor) for tensor in given}
+    memory = [storage_key(tensor) for tensor in results]
+    values = [Value(tuple(t.shape), tuple(t.stride()), t.dtype, t.device, t.requires_grad) for t in results]
+    for key, value, leaves in zip(memory, values, leaving, strict=True):
+        if key in taken or (leaves and (memory.count(key) > 1 or value.fake(mode).stride() != value.stride)):
+            return None
+    changed = [old != _version_of(tensor) for old, tensor in zip(versions, given, strict=True)]
+    if any(new and not tensor.is_leaf for new, tensor in zip(changed, given, strict=True)):
+        return None
+    elements = sum(tensor.numel() for tensor in (*given, *results))
+    return values, counter.get_total_flops() + _PER_ELEMENT * elements
+
+
+def least_work(device: torch.device) -> float:
+    """Calculations of a block beside which calling it on its own, forward and backward, takes no time worth mentioning."""
+    return _LEAST_WORK_CPU * torch.get_num_threads() if device.type == "cpu" else _LEAST_WORK
+
+
+def _version_of(tensor: torch.Tensor) -> int:
+    """Counts the writes of a tensor; those of inference mode are not counted."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _copy_of(tensor: torch.Tensor, mode: Any) -> torch.Tensor:
+    """A fake like ``tensor`` that the run may write."""
+    made = Value(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device, False).fake(mode)
+    if not tensor.requires_grad:
+        return made
+    made.requires_grad_()
+    with mode, torch.enable_grad():
+        return made if tensor.is_leaf else made.clone()

@@ -1,0 +1,109 @@
+"""Units: an operator graph cut at the borders of its repeated blocks, each with what tells it from others.
+
+Two units are the same if the same operators are called with the same constants on each other's results, and are given
+tensors that a compiler can't tell apart. Key types: Unit, Value; key functions: `cut`, `key_of`, `module_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+import torch.fx
+from torch.fx.node import map_aggregate
+
+from magpy_core._compat.torch.tensor_guards import is_view, storage_key
+from magpy_core._compat.torch.torch_state import SET_GRAD, STATE_CALLS
+from magpy_core.backends.blocks.finding import Run
+from magpy_core.backends.blocks.printing import printed
+from magpy_core.opgraph.segments import Segment, split
+
+
+@dataclass
+class Unit(Segment):
+    """A stretch of a graph that is compiled and called as one. ``grad_before`` and ``grad_after``: whether gradients are
+    recorded at its begin and at its end."""
+
+    grad_before: bool = True
+    grad_after: bool = True
+
+
+def cut(graph: torch.fx.Graph, nodes: Sequence[torch.fx.Node], runs: Sequence[Run], grad: bool) -> list[Unit]:
+    """The units of a graph, in order: each repeated block is one, and what lies between two runs is one. ``grad``: whether
+    gradients are recorded where the graph begins."""
+    last = [nodes[at - 1] for at in dict.fromkeys(at for run in runs for at in run.cuts) if 0 < at < len(nodes)]
+    wanted = [*([] for _ in last), graph.output_node().all_input_nodes]
+    units = []
+    for part in split(graph, last, wanted):
+        before = grad
+        for node in part.nodes:
+            if node.target in STATE_CALLS:
+                grad = bool(node.args[0])
+        if part.nodes:
+            units.append(Unit(part.nodes, part.inputs, part.outputs, before, grad))
+    return units
+
+
+def described(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """What compilers know of a tensor that they are given."""
+    shape, stride = tuple(tensor.shape), tuple(tensor.stride())
+    graph = (tensor.requires_grad, tensor.is_leaf, is_view(tensor), tensor.is_inference())
+    rest = (tensor.storage_offset(), isinstance(tensor, torch.nn.Parameter))
+    return shape, stride, tensor.dtype, tensor.device, *graph, *rest
+
+
+def key_of(unit: Unit, values: Mapping[torch.fx.Node, Any], leaving: Sequence[bool]) -> tuple[Any, ...]:
+    """Equal for units that are compiled to the same. ``values``: the fakes of its inputs; ``leaving``: which of its outputs
+    go to another unit."""
+    names = {node: f"i{i}" for i, node in enumerate(unit.inputs)}
+    operations = []
+    for i, node in enumerate(unit.nodes):
+        operations.append(printed(node, names))
+        names[node] = f"n{i}"
+    tensors = [values[node] for node in unit.inputs]
+    memory = [storage_key(tensor) for tensor in tensors]
+    inputs = [
+        (node.op == "placeholder", memory.index(key), *described(tensor))
+        for node, tensor, key in zip(unit.inputs, tensors, memory, strict=True)
+    ]
+    return unit.grad_before, tuple(operations), tuple(inputs), tuple(names[node] for node in unit.outputs), tuple(leaving)
+
+
+def module_of(unit: Unit, grad: bool) -> torch.fx.GraphModule:
+    """The unit alone, to be called where ``grad`` says whether gradients are recorded. Its names don't depend on where it
+    lies, so that torch's caches know it in a deeper model too."""
+    graph = torch.fx.Graph()
+    copies = {node: graph.placeholder(f"input_{i}") for i, node in enumerate(unit.inputs)}
+    for node, copy in copies.items():
+        copy.meta.update(node.meta if node.op == "placeholder" else {})
+    if unit.grad_before is not grad:
+        graph.call_function(SET_GRAD, (unit.grad_before,))
+    for node in unit.nodes:
+        args, kwargs = map_aggregate(
+            (node.args, node.kwargs), lambda leaf: copies[leaf] if isinstance(leaf, torch.fx.Node) else leaf
+        )
+        copies[node] = graph.create_node(node.op, node.target, args, kwargs)  # named after its target
+        copies[node].meta.update(node.meta)
+    if unit.grad_after is not grad:
+        graph.call_function(SET_GRAD, (grad,))
+    graph.output(tuple(copies[node] for node in unit.outputs))
+    graph.lint()
+    return torch.fx.GraphModule(torch.nn.Module(), graph)
+
+
+class Value(NamedTuple):
+    """A result that a unit hands on, as far as compilers see it."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+    requires_grad: bool
+
+    def fake(self, mode: Any) -> torch.Tensor:
+        """A fake that is like it: the result of an operation, in memory of its own."""
+        with mode, torch.enable_grad():
+            made = torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device=self.device)
+            return made.requires_grad_().clone() if self.requires_grad else made
