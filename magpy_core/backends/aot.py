@@ -23,6 +23,7 @@ from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
 from magpy_core.backends.sharing import saved_and_written
 from magpy_core.backends.tuning import DEFAULT, Tuning
+from magpy_core.backends.undefined import keep_undefined
 from magpy_core.findings import Unsupported
 
 
@@ -55,8 +56,14 @@ class AotBackend:
         def compile_one(graph: torch.fx.GraphModule, fakes: Sequence[Any]) -> compat.Compiled:
             if inductor:
                 options = tuning.for_inductor()
-                return compat.inductor_compile(graph, fakes, mode, fallback_random=same_random, options=options)
-            return compat.aot_eager_compile(graph, fakes, mode)
+                made = compat.inductor_compile(graph, fakes, mode, fallback_random=same_random, options=options)
+            else:
+                made = compat.aot_eager_compile(graph, fakes, mode)
+            fn, boxed, sources = made
+            called = boxed or (lambda inputs: fn(*inputs))
+            with preserve_torch_state():
+                kept = keep_undefined(graph, fakes, mode, called)
+            return made if kept is called else ((lambda *inputs: kept(list(inputs))), kept, sources)
 
         with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs():
             graph = prepare(gm, fakes, device)

@@ -123,7 +123,7 @@ def saved_and_written(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any)
     if not doubtful:
         return None
     with mode:
-        values = [_copied(fake) for fake in fakes]
+        values = [copied(fake) for fake in fakes]
         memory = {storage_key(v): n.name for n, v in zip(placeholders, values, strict=True) if n in doubtful}
         run = _Run(gm)
         with torch.autograd.graph.saved_tensors_hooks(run.pack, lambda saved: saved):
@@ -151,7 +151,7 @@ class _Run(torch.fx.Interpreter):
         return tensor
 
 
-def _copied(fake: Any) -> Any:
+def copied(fake: Any) -> Any:
     """A fake like ``fake`` with memory of its own: the run writes it."""
     if not isinstance(fake, torch.Tensor) or fake.layout is not torch.strided:
         return fake
