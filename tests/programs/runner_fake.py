@@ -19,8 +19,15 @@ class FakeSession:
         self.depth = threading.local()
         self._by_key: dict[Hashable, FakeRegion] = {}
 
-    def stepped(self, n: int) -> None:
+    def stepped(self, n: int, *, whole: bool = False) -> None:
         self.current_step = n
+
+    def step_report(self) -> None:
+        """Nothing was measured."""
+
+    def compile_progress(self) -> dict[str, list[str]]:
+        """Nothing is compiled."""
+        return {}
 
     def finish(self) -> None:
         """Nothing was measured."""
