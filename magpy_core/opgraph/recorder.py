@@ -24,6 +24,7 @@ from magpy_core.knowledge.operators import REFUSED
 from magpy_core.monitor.hooks import belongs_to_user
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph import reads
+from magpy_core.opgraph.backward import BACKWARD, Backward
 from magpy_core.opgraph.calls import LARGEST_ARRAY, array_parts, from_array
 from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operation import Operation
@@ -53,6 +54,8 @@ class OpRecorder(TorchFunctionMode):
             return func(*args, **kwargs)
         ops.op_depth += 1
         try:
+            if func in BACKWARD:
+                return _backward(ops, func, args, kwargs)
             return _record(ops, func, types, args, kwargs)
         finally:
             ops.op_depth -= 1
@@ -97,6 +100,19 @@ class ShadowRecorder(PlainDispatchMode):
 def _record(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run ``func`` for real, exactly once, and record what it was. Never raises anything ``func`` itself doesn't."""
     pending = _contained(ops, None, ops.host.begin, begin, ops, func, types, args, kwargs)
+    return _run(ops, pending, func, args, kwargs)
+
+
+def _backward(ops: OperatorGraph, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A backward pass: recorded as the operations that it consists of, or refused."""
+    prepared: Any = _contained(ops, None, ops.host.begin, Backward.prepare, ops, func, args, kwargs)
+    if prepared is None:
+        return _run(ops, None, func, args, kwargs)
+    prepared.run(lambda step, args, kwargs: _record(ops, step, (), args, kwargs))
+
+
+def _run(ops: OperatorGraph, pending: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run ``func``, for which ``pending`` was prepared."""
     aside = _contained(ops, False, _sets_aside, ops, pending)
     try:
         result = func(*args, **kwargs)

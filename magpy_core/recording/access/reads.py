@@ -20,6 +20,7 @@ from magpy_core.guards import kinds as guard
 from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.recording.callees import DESCRIPTOR, GETTERS
 from magpy_core.recording.facts.values import Slot
+from magpy_core.recording.libraries import is_compiler_wrapper
 from magpy_core.recording.tracker import Tracker
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
@@ -59,7 +60,10 @@ class Reads(Tracker):
     def cell_read(self, site: Any, cell: Any) -> None:
         node = self.refgraph.node(cell)
         if node is None:
-            self.basics.age.assume_internal(cell)  # cells from outside come with their function
+            if site is not None and is_compiler_wrapper(site.code) and type(cell_value(cell)) is types.FunctionType:
+                self.facts.functions.guard(cell_value(cell))  # what torch's own `_disable_dynamo` keeps, for good
+            else:
+                self.basics.age.assume_internal(cell)  # cells from outside come with their function
             return
         self.journal.site = site
         value = cell_value(cell)
