@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import torch
 import torch.fx
 
 from magpy_core._compat.torch import fake as fake_compat
 from magpy_core._compat.torch import inductor as compat
-from magpy_core._compat.torch.torch_state import default_device, preserve_torch_state
+from magpy_core._compat.torch.torch_state import default_device, no_autograd, preserve_torch_state
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
 from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.calling import UNCOUNTED, adapt, is_identity, keep_versions
 from magpy_core.backends.checks import write_checks
 from magpy_core.backends.fakes import FakeInputs
+from magpy_core.backends.gradients import call_without_autograd, differentiate, has_gradients
 from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
 from magpy_core.backends.sharing import saved_and_written
@@ -42,7 +45,7 @@ class AotBackend:
         device, inductor = default_device(), self.name == "inductor"
         mode, fakes = inputs
         tensors = [t for t in fakes if isinstance(t, torch.Tensor)]
-        with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs():
+        with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs(), ExitStack() as context:
             graph = prepare(gm, fakes, device)
             if inductor and all(t.device.type == "cpu" for t in tensors):
                 write_checks(graph.graph)
@@ -51,6 +54,10 @@ class AotBackend:
             if needs_lowering(graph):
                 lowered = Lowering(graph, fakes, mode, compat.hoist() if inductor else None).run()
                 graph, lower_fakes = lowered.graph, lowered.fakes
+            differentiated = differentiate(graph, lower_fakes, mode) if has_gradients(graph) else None
+            if differentiated is not None:
+                graph, lower_fakes = differentiated.graph, differentiated.fakes
+                context.enter_context(no_autograd())
             if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
                 with preserve_torch_state():
                     saved = saved_and_written(graph, lower_fakes, mode)
@@ -62,6 +69,8 @@ class AotBackend:
             else:
                 fn, boxed, sources = compat.aot_eager_compile(graph, lower_fakes, mode)
             guards = fake_compat.shape_guards(mode.shape_env, fakes, [f"L[{i}]" for i in range(len(fakes))])
+        if differentiated is not None:
+            fn, boxed = call_without_autograd(fn, boxed, differentiated.freed)
         if lowered is not None and not is_identity(lowered, len(fakes)):
             fn, boxed = adapt(lowered, len(fakes), fn, boxed), None
         placeholders = gm.graph.find_nodes(op="placeholder")

@@ -24,7 +24,8 @@ BACKWARD: tuple[Any, ...] = (torch.Tensor.backward, torch.autograd.backward)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _HINT = "Let the region end before it: `backward()` of a region's result works as ever."
 #: Fields of a leaf that change what a backward pass does with its gradient, as they have to be.
-_FIELDS = (("is_leaf", True), ("_backward_hooks", None), ("_post_accumulate_grad_hooks", None))
+_PLAIN_LEAF = (("is_leaf", True), ("_backward_hooks", None), ("_post_accumulate_grad_hooks", None))
+LEAF_FIELDS = frozenset({*dict(_PLAIN_LEAF), "grad_dtype"})
 
 #: Runs one torch call of ours as if the program had made it.
 Record = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
@@ -87,7 +88,7 @@ class Backward:
                 raise _refused("to leaves that have no gradients of their own")
         ops.host.guard_setting(torch.is_anomaly_enabled, False)
         for leaf in leaves:
-            for name, value in _FIELDS:
+            for name, value in _PLAIN_LEAF:
                 ops.host.guard_field(ops.inputs.guard(leaf), leaf, name, value)
             ops.host.guard_field(ops.inputs.guard(leaf), leaf, "grad_dtype", leaf.dtype)
         return Backward(ops, roots, gradients, given["retain_graph"], tuple(leaves))
