@@ -35,9 +35,13 @@ def new_gradient(leaf: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     """``gradient`` as the first one of ``leaf``, in memory of its own, with the strides that autograd gives it."""
     if not _is_dense(leaf):
         return gradient.clone(memory_format=torch.contiguous_format)
-    sizes, own, wanted = gradient.size(), gradient.stride(), leaf.stride()
-    strides = own if all(n == 1 or a == b for n, a, b in zip(sizes, own, wanted, strict=True)) else wanted
-    return torch.empty_strided(sizes, strides, dtype=gradient.dtype, device=gradient.device).copy_(gradient)
+    strides = gradient.stride() if _are_laid_out_alike(gradient, leaf) else leaf.stride()
+    return torch.empty_strided(gradient.size(), strides, dtype=gradient.dtype, device=gradient.device).copy_(gradient)
+
+
+def _are_laid_out_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether the strides of two tensors of one shape agree, where they mean anything."""
+    return all(n == 1 or a == b for n, a, b in zip(one.size(), one.stride(), other.stride(), strict=True))
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
@@ -172,3 +176,5 @@ def _check_leaf(ops: OperatorGraph, leaf: torch.Tensor) -> None:
     gradient = leaf.grad
     if gradient is not None and (type(gradient) is not torch.Tensor or gradient.layout is not torch.strided or gradient.requires_grad):
         raise _refused("to a leaf whose gradient is no plain tensor")
+    if gradient is not None and not (_are_laid_out_alike(gradient, leaf) if _is_dense(leaf) else gradient.is_contiguous()):
+        raise _refused("to a leaf whose gradient has other strides")  # which autograd warns of
