@@ -41,6 +41,8 @@ def has_gradients(gm: torch.fx.GraphModule) -> bool:
 
 def differentiate(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> Differentiated:
     """``gm`` without autograd. Raises Unsupported."""
+    if any(isinstance(fake, torch.Tensor) and fake.requires_grad and not fake.is_leaf for fake in fakes):
+        raise Unsupported("MP902", "A backward pass inside a region may go on through a tensor from outside its graph.")
     inputs = [_leaf(fake) for fake in fakes]
     outputs: list[Any] = []
 
@@ -51,7 +53,9 @@ def differentiate(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> 
     graph = trace_operators(run, inputs, mode)
     for fake, used in zip(fakes, inputs, strict=True):
         if isinstance(fake, torch.Tensor) and (not used.is_leaf or used.requires_grad != fake.requires_grad):
-            raise Unsupported("MP902", "A region with a backward pass changes the autograd history of a tensor from outside.")
+            raise Unsupported(
+                "MP902", "A region with a backward pass changes the autograd history of a tensor from outside."
+            )
     given = {id(value) for value in inputs}
     learned = [i for i, out in enumerate(outputs) if _has_history(out) and id(out) not in given]
     if any(not is_freed([outputs[i]]) for i in learned):

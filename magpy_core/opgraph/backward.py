@@ -22,6 +22,9 @@ from magpy_core.refgraph.kinds import is_a
 
 BACKWARD: tuple[Any, ...] = (torch.Tensor.backward, torch.autograd.backward)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_GRAD: Any = torch.Tensor.grad
+_METHOD = ("gradient", "retain_graph", "create_graph", "inputs")
+_FUNCTION = ("grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")
 _HINT = "Let the region end before it: `backward()` of a region's result works as ever."
 #: Fields of a leaf that change what a backward pass does with its gradient, as they have to be.
 _PLAIN_LEAF = (("is_leaf", True), ("_backward_hooks", None), ("_post_accumulate_grad_hooks", None))
@@ -108,10 +111,10 @@ class Backward:
                 torch.autograd.backward([leaf for leaf, _ in found], [g for _, g in found])
                 return
         for leaf, gradient in found:
-            before = record(torch.Tensor.grad.__get__, (leaf,), {})  # type: ignore[attr-defined]
+            before = record(_GRAD.__get__, (leaf,), {})
             if before is None:
                 made = record(new_gradient, (leaf, gradient), {})
-                record(torch.Tensor.grad.__set__, (leaf, made), {})  # type: ignore[attr-defined]
+                record(_GRAD.__set__, (leaf, made), {})
             else:
                 record(torch.Tensor.add_, (before, gradient), {})
 
@@ -122,9 +125,7 @@ def _refused(what: str) -> Unsupported:
 
 def _arguments(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments of either function under the same names."""
-    method = func is torch.Tensor.backward
-    names = ("gradient",) if method else ("grad_tensors",)
-    names += ("retain_graph", "create_graph", "inputs") if method else ("retain_graph", "create_graph", "grad_variables", "inputs")
+    names = _METHOD if func is torch.Tensor.backward else _FUNCTION
     given = dict(zip(names, args[1:], strict=False)) | kwargs
     if given.get("grad_variables") is not None:
         raise _refused("with the deprecated `grad_variables`")
@@ -174,7 +175,9 @@ def _check_leaf(ops: OperatorGraph, leaf: torch.Tensor) -> None:
     if has_hooks(torch.autograd.graph.get_gradient_edge(leaf).node):
         raise _refused("to a leaf with hooks")
     gradient = leaf.grad
-    if gradient is not None and (type(gradient) is not torch.Tensor or gradient.layout is not torch.strided or gradient.requires_grad):
+    if gradient is None:
+        return
+    if type(gradient) is not torch.Tensor or gradient.layout is not torch.strided or gradient.requires_grad:
         raise _refused("to a leaf whose gradient is no plain tensor")
-    if gradient is not None and not (_are_laid_out_alike(gradient, leaf) if _is_dense(leaf) else gradient.is_contiguous()):
+    if not (_are_laid_out_alike(gradient, leaf) if _is_dense(leaf) else gradient.is_contiguous()):
         raise _refused("to a leaf whose gradient has other strides")  # which autograd warns of

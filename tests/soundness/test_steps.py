@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 from torch import nn
 
 import magpy_core
@@ -187,6 +188,61 @@ def cleared(w: World) -> Step:
     return train_step
 
 
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 0.5
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return gradients[0] * 0.5
+
+
+def refused(w: World, what: str) -> Step:
+    """A step whose backward pass is more than a graph can repeat."""
+
+    def train_step(x: torch.Tensor, y: torch.Tensor) -> Any:
+        w.optimizer.zero_grad()
+        out = w.model(x)
+        if what == "custom_function":
+            out = Doubled.apply(out)  # type: ignore[no-untyped-call]
+        elif what == "checkpoint":
+            out = torch.utils.checkpoint.checkpoint(torch.exp, out, use_reentrant=False)
+        elif what == "embedding":
+            out = out + w.extra["table"](torch.arange(2))[0, :2]
+        elif what == "leaf_inside":
+            out = out * torch.ones(2, requires_grad=True)
+        elif what == "outside":
+            out = out + w.extra["made"]
+        elif what == "hook":
+            out.register_hook(lambda g: g * 2)
+        loss = F.mse_loss(out, y)
+        loss.backward(create_graph=what == "create_graph", retain_graph=what in ("outside", "create_graph"))
+        w.optimizer.step()
+        return loss.detach()
+
+    return train_step
+
+
+def with_extra(what: str) -> World:
+    w = world()
+    if what == "embedding":
+        w.extra["table"] = nn.Embedding(4, 3, sparse=True)
+    elif what == "outside":
+        w.extra["leaf"] = torch.ones(2, requires_grad=True)
+        w.extra["made"] = w.extra["leaf"] * w.extra["leaf"]
+    elif what == "node_hook":
+        weight: Any = w.model.last.weight  # type: ignore[union-attr]
+        w.extra["node"] = node = torch.autograd.graph.get_gradient_edge(weight).node
+        node.register_hook(lambda *_: w.extra.update(seen=w.extra.get("seen", 0) + 1))
+    return w
+
+
+REFUSED = (
+    "custom_function", "checkpoint", "embedding", "leaf_inside", "outside", "hook", "create_graph", "node_hook", "anomaly",
+)  # fmt: skip
+
+
 # -- changes of the world --------------------------------------------------------------------------------------
 
 
@@ -271,8 +327,8 @@ OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
 
 @dataclass
 class Program:
-    """``changes``: what is done before a call, by its number. ``hits``: calls that captures serve at least. ``refused``: some
-    calls run as plain Python by rights."""
+    """``changes``: what is done before a call, by its number. ``hits``: calls that captures serve at least. ``refused``:
+    some calls must run as plain Python. ``batches``: sizes of the batches, in turn."""
 
     make_world: Callable[[], World]
     make_step: Callable[[World], Step]
@@ -280,6 +336,8 @@ class Program:
     hits: int = 4
     refused: bool = False
     context: Callable[[], Any] | None = None
+    batches: tuple[int, ...] = (6,)
+    input_learns: bool = False
 
 
 def _adamw(**options: Any) -> Callable[[], World]:
@@ -310,7 +368,7 @@ PROGRAMS: dict[str, Program] = {
     "two_losses": Program(_adamw(), two_losses),
     "two_losses_retained": Program(_adamw(), lambda w: two_losses(w, retain=True)),
     "two_losses_together": Program(_adamw(), lambda w: two_losses(w, together=True)),
-    "scheduler": Program(_adamw(), scheduled, {i: schedule for i in range(1, STEPS)}, 3),
+    "scheduler": Program(lambda: world(OPTIMIZERS["adamw"]), scheduled, {i: schedule for i in range(1, STEPS)}),
     "grad_by_hand": Program(world, by_hand),
     "grad_assigned": Program(_adamw(), lambda w: by_hand(w, assign=True)),
     "inputs": Program(_adamw(), some_inputs),
@@ -330,6 +388,8 @@ PROGRAMS: dict[str, Program] = {
     "dropout": Program(_adamw(rate=0.3), usual),
     "dropout_eval": Program(lambda: world(rate=0.3), usual, {3: to_eval, 6: to_train}, 2),
     "no_grad_off": Program(world, usual, context=torch.enable_grad),
+    "sizes": Program(_adamw(), usual, hits=2, batches=(6, 5, 7)),
+    "input_learns": Program(_adamw(), usual, input_learns=True),
     "autocast": Program(_adamw(), usual, context=lambda: torch.autocast("cpu", torch.bfloat16)),
 }
 
@@ -378,18 +438,20 @@ def run(program: Program, backend: str) -> Any:
     compiled = magpy_core.compile(program.make_step(ours), backend=backend, wait=True)
     generator = torch.Generator().manual_seed(1)
     for i in range(STEPS):
-        x, y = torch.randn(6, 4, generator=generator), torch.randn(6, 2, generator=generator)
+        size = program.batches[i % len(program.batches)]
+        data, y = torch.randn(size, 4, generator=generator), torch.randn(size, 2, generator=generator)
         states = []
         for w, call in ((plain, step), (ours, compiled)):
             if i in program.changes:
                 program.changes[i](w)
             torch.manual_seed(i)
+            x = data.clone().requires_grad_(program.input_learns)
             if program.context is None:
                 result = call(x, y)
             else:
                 with program.context():
                     result = call(x, y)
-            states.append((state(w, result), torch.random.get_rng_state()))
+            states.append((state(w, (result, x.grad)), torch.random.get_rng_state()))
         agree(states[1][0], states[0][0], backend == "eager", f"call {i}")
         if backend == "eager":
             assert torch.equal(states[0][1], states[1][1])
@@ -413,6 +475,18 @@ def test_eager(name: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_aot_eager(name: str) -> None:
     check(PROGRAMS[name], "aot_eager")
+
+
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph", "ignore:Anomaly Detection")
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused(what: str) -> None:
+    program = Program(
+        lambda: with_extra(what), lambda w: refused(w, what), refused=True,
+        context=torch.autograd.detect_anomaly if what == "anomaly" else None,
+    )  # fmt: skip
+    region = run(program, "eager")
+    assert region.hits == 0 and not region.captures
+    assert region.findings
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ import torch
 import torch.fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-
 _LARGEST = 4096  # numbers in a constant
 
 
