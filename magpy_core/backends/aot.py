@@ -15,7 +15,7 @@ from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.calling import UNCOUNTED, adapt, is_identity, keep_versions
 from magpy_core.backends.checks import write_checks
 from magpy_core.backends.fakes import FakeInputs
-from magpy_core.backends.gradients import call_without_autograd, differentiate, has_gradients
+from magpy_core.backends.gradients import call_without_autograd, without_autograd
 from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
 from magpy_core.backends.sharing import saved_and_written
@@ -54,7 +54,7 @@ class AotBackend:
             if needs_lowering(graph):
                 lowered = Lowering(graph, fakes, mode, compat.hoist() if inductor else None).run()
                 graph, lower_fakes = lowered.graph, lowered.fakes
-            differentiated = differentiate(graph, lower_fakes, mode) if has_gradients(graph) else None
+            differentiated = without_autograd(graph, lower_fakes, mode)
             if differentiated is not None:
                 graph, lower_fakes = differentiated.graph, differentiated.fakes
                 context.enter_context(no_autograd())

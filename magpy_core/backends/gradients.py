@@ -5,7 +5,7 @@ any autograd: the compiler sees an inference graph, which is called without grad
 has, in eager mode, a history that the pass inside has freed; the result of the compiled graph raises the same error when it
 is differentiated. Any other history can't be given to a result, and is refused.
 
-Key functions: has_gradients, differentiate, call_without_autograd.
+Key functions: without_autograd, call_without_autograd.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from magpy_core._compat.torch.operators_trace import trace_operators
 from magpy_core._compat.torch.torch_state import no_autograd
 from magpy_core.backends.calling import Boxed, Direct
 from magpy_core.findings import Unsupported
+from magpy_core.opgraph.backward import IS_BACKWARD
 
 
 @dataclass
@@ -34,9 +35,18 @@ class Differentiated:
     freed: list[int]
 
 
-def has_gradients(gm: torch.fx.GraphModule) -> bool:
-    """Whether the graph runs a backward pass."""
-    return any(node.target is torch.autograd.grad for node in gm.graph.nodes)
+def without_autograd(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> Differentiated | None:
+    """``gm`` without autograd; None if it runs no backward pass, or if AOTAutograd has to go through it because its results
+    are differentiated: it can where the program has called ``torch.autograd.grad`` itself. Raises Unsupported."""
+    passes = [node for node in gm.graph.nodes if node.target is torch.autograd.grad]
+    if not passes:
+        return None
+    try:
+        return differentiate(gm, fakes, mode)
+    except Unsupported:
+        if any(IS_BACKWARD in node.meta for node in passes):
+            raise
+        return None
 
 
 def differentiate(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> Differentiated:

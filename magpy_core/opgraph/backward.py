@@ -28,6 +28,8 @@ _FUNCTION = ("grad_tensors", "retain_graph", "create_graph", "grad_variables", "
 _HINT = "Let the region end before it: `backward()` of a region's result works as ever."
 #: Fields of a leaf that change what a backward pass does with its gradient, as they have to be.
 _PLAIN_LEAF = (("is_leaf", True), ("_backward_hooks", None), ("_post_accumulate_grad_hooks", None))
+#: In the ``meta`` of a node: it is what is left of a ``backward()``, not the program's own ``torch.autograd.grad``.
+IS_BACKWARD = "magpy_backward"
 LEAF_FIELDS = frozenset({*dict(_PLAIN_LEAF), "grad_dtype"})
 
 #: Runs one torch call of ours as if the program had made it.
@@ -104,6 +106,7 @@ class Backward:
         """The pass itself, each of its operations recorded."""
         options = {"grad_outputs": self.gradients, "retain_graph": self.retain_graph, "allow_unused": True}
         gradients = record(torch.autograd.grad, (self.roots, self.leaves), options)
+        self._mark()
         found = [(leaf, g) for leaf, g in zip(self.leaves, gradients, strict=True) if g is not None]
         with no_torch_function():
             if any(g.layout is not torch.strided or type(g) is not torch.Tensor for _, g in found):
@@ -117,6 +120,13 @@ class Backward:
                 record(_GRAD.__set__, (leaf, made), {})
             else:
                 record(torch.Tensor.add_, (before, gradient), {})
+
+    def _mark(self) -> None:
+        """The recorded call of ``torch.autograd.grad``, the last one, is a backward pass."""
+        for node in reversed(self.ops.graph.nodes):
+            if node.target is torch.autograd.grad:
+                node.meta[IS_BACKWARD] = True
+                return
 
 
 def _refused(what: str) -> Unsupported:

@@ -243,6 +243,35 @@ REFUSED = (
 )  # fmt: skip
 
 
+def cut(w: World, *, before: bool) -> Step:
+    """A value decides what happens next, before or after the backward pass."""
+
+    def train_step(x: torch.Tensor, y: torch.Tensor) -> Any:
+        w.optimizer.zero_grad()
+        loss = F.mse_loss(w.model(x), y)
+        if before and loss > 1.0:
+            loss = loss * 0.5 + w.model.last.bias.sum()  # type: ignore[union-attr, operator]
+        loss.backward()
+        if not before and loss > 1.0:
+            return loss.detach() * 2
+        w.optimizer.step()
+        return loss
+
+    return train_step
+
+
+def penalty(w: World) -> Step:
+    """A gradient is part of the loss: its pass is the program's own, and the loss is differentiated outside."""
+
+    def region(x: torch.Tensor, y: torch.Tensor) -> Any:
+        x.requires_grad_()
+        loss = F.mse_loss(w.model(x), y)
+        (gradient,) = torch.autograd.grad(loss, x, create_graph=True)
+        return loss + gradient.square().sum()
+
+    return region
+
+
 # -- changes of the world --------------------------------------------------------------------------------------
 
 
@@ -487,6 +516,54 @@ def test_refused(what: str) -> None:
     region = run(program, "eager")
     assert region.hits == 0 and not region.captures
     assert region.findings
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("before", [True, False])
+def test_a_value_cuts_the_step(before: bool, backend: str) -> None:
+    run(Program(world, lambda w: cut(w, before=before)), backend)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_the_loss_of_a_finished_pass_raises_as_in_eager_mode(backend: str) -> None:
+    w = world()
+    compiled = magpy_core.compile(usual(w, result="loss"), backend=backend, wait=True)
+    for _ in range(4):
+        loss = compiled(torch.ones(6, 4), torch.ones(6, 2))
+        assert loss.requires_grad and not loss.is_leaf
+        with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+            loss.backward()
+    assert region_of(compiled).hits >= 2
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_backward_pass_that_raises(backend: str) -> None:
+    w = world()
+
+    def train_step(x: torch.Tensor, y: torch.Tensor) -> None:
+        out = torch.sigmoid(w.model(x))
+        out.add_(1)  # the pass needs it as it was
+        F.mse_loss(out, y).backward()
+
+    compiled = magpy_core.compile(train_step, backend=backend, wait=True)
+    for _ in range(4):
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            compiled(torch.ones(6, 4), torch.ones(6, 2))
+        assert all(p.grad is None for p in w.model.parameters() if p is not None)
+
+
+def test_a_gradient_in_the_loss_is_compiled_as_before() -> None:
+    plain, ours = world(), world()
+    compiled = magpy_core.compile(penalty(ours), backend="aot_eager", wait=True)
+    for i in range(5):
+        x, y = torch.full((6, 4), 0.1 * i), torch.ones(6, 2)
+        for w, call in ((plain, penalty(plain)), (ours, compiled)):
+            w.optimizer.zero_grad()
+            call(x.clone().requires_grad_(), y).backward()
+            w.optimizer.step()
+        for one, other in zip(plain.model.parameters(), ours.model.parameters(), strict=True):
+            torch.testing.assert_close(one, other)
+    assert region_of(compiled).hits >= 3
 
 
 @pytest.mark.slow

@@ -83,8 +83,8 @@ class Reads(Tracker):
         self.facts.values.read(self.sources.make("cell", node.source, None), value, site, slot)
 
     def _keeps_function_of_torch(self, site: Any, cell: Any) -> bool:
-        """Whether it is the cell of one of torch's decorators, which keeps what it decorates for good: that is guarded. Such
-        a wrapper may be called by a library (`torch._disable_dynamo`) or by us (`Optimizer.step`), where nothing shows it."""
+        """Whether it is the cell of one of torch's decorators, which keeps what it decorates for good: that is guarded.
+        Such a wrapper may be called by a library (`torch._disable_dynamo`) or by us (`Optimizer.step`), unseen."""
         fn = cell_value(cell)
         if site is None or not site.code.co_filename.startswith(TORCH_FOLDER) or type(fn) is not types.FunctionType:
             return False
