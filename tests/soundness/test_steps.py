@@ -518,6 +518,68 @@ def test_refused(what: str) -> None:
     assert region.findings
 
 
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cells = nn.LSTM(4, 5, batch_first=True)
+        self.last = nn.Linear(5, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out, _ = self.cells(x.view(-1, 1, 4).expand(-1, 3, 4))
+        return self.last(out[:, -1])
+
+
+class Tokens(nn.Module):
+    """An embedding whose weight is the output's too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(7, 6, padding_idx=0)
+        self.block = nn.TransformerEncoderLayer(6, 2, 8, dropout=0.0, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        tokens = (x.detach() * 10).long() % 7
+        return (self.block(self.table(tokens)) @ self.table.weight.t())[:, 0, :2]
+
+
+MODELS: dict[str, Callable[[], nn.Module]] = {
+    "convolution": lambda: nn.Sequential(
+        nn.Unflatten(1, (1, 2, 2)), nn.Conv2d(1, 3, 2, padding=1), nn.GroupNorm(1, 3), nn.SiLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(3, 2),
+    ),
+    "channels_last": lambda: nn.Sequential(
+        nn.Unflatten(1, (2, 2, 1)), nn.Conv2d(2, 4, 1).to(memory_format=torch.channels_last), nn.ReLU(),
+        nn.Conv2d(4, 2, (2, 1)).to(memory_format=torch.channels_last), nn.Flatten(),
+    ),
+    "recurrent": Recurrent,
+    "tokens": Tokens,
+    "double": lambda: Net().double(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name: str, backend: str) -> None:
+    def make_world() -> World:
+        torch.manual_seed(0)
+        model = MODELS[name]()
+        if name == "double":
+            model = nn.Sequential(_Double(), model)
+        # Adam's `lerp_` of what isn't contiguous is refused for every region
+        make_optimizer: Any = torch.optim.SGD if name == "channels_last" else torch.optim.AdamW
+        return World(model, make_optimizer(model.parameters(), lr=0.01))
+
+    program = Program(make_world, lambda w: usual(w, clip="norm"), hits=4)
+    if name == "recurrent" and backend != "eager":  # oneDNN's kernel has nothing for its backward pass without grad mode
+        program.hits, program.refused = 0, True
+    check(program, backend)
+
+
+class _Double(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.double()
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("before", [True, False])
 def test_a_value_cuts_the_step(before: bool, backend: str) -> None:
