@@ -8,7 +8,7 @@ computes it in the same way, so that the graph repeats exactly what ran. Key typ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -33,7 +33,7 @@ IS_BACKWARD = "magpy_backward"
 LEAF_FIELDS = frozenset({*dict(_PLAIN_LEAF), "grad_dtype"})
 
 #: Runs one torch call of ours as if the program had made it.
-Record = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+Record = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
 def new_gradient(leaf: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
@@ -65,14 +65,15 @@ class Backward:
 
     ops: OperatorGraph
     roots: tuple[torch.Tensor, ...]
-    gradients: tuple[torch.Tensor | None, ...] | None
-    retain_graph: bool | None
     leaves: tuple[torch.Tensor, ...]
+    options: dict[str, Any]
+    """What ``torch.autograd.grad`` is given beside these."""
+    left: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
+    """Leaves whose gradients are known, and which do not have them yet."""
 
     @staticmethod
     def prepare(ops: OperatorGraph, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Backward:
         """The pass that ``func(*args, **kwargs)`` is; raises Unsupported where it does more than a graph can repeat."""
-        ops.host.torch_call_started()
         given = _arguments(func, args, kwargs)
         roots, gradients, inputs = given["roots"], given["gradients"], given["inputs"]
         with no_torch_function():
@@ -100,26 +101,25 @@ class Backward:
             for name, value in _PLAIN_LEAF:
                 ops.host.guard_field(ops.inputs.guard(leaf), leaf, name, value)
             ops.host.guard_field(ops.inputs.guard(leaf), leaf, "grad_dtype", leaf.dtype)
-        return Backward(ops, roots, gradients, given["retain_graph"], tuple(leaves))
+        options = {"grad_outputs": gradients, "retain_graph": given["retain_graph"], "allow_unused": True}
+        return Backward(ops, roots, tuple(leaves), options)
 
-    def run(self, record: Record) -> None:
-        """The pass itself, each of its operations recorded."""
-        options = {"grad_outputs": self.gradients, "retain_graph": self.retain_graph, "allow_unused": True}
-        gradients = record(torch.autograd.grad, (self.roots, self.leaves), options)
+    def give(self, record: Record) -> None:
+        """Each leaf gets its gradient, and leaves ``left`` when it has it. What stays there is for autograd to give."""
         self._mark()
-        found = [(leaf, g) for leaf, g in zip(self.leaves, gradients, strict=True) if g is not None]
         with no_torch_function():
-            if any(g.layout is not torch.strided or type(g) is not torch.Tensor for _, g in found):
+            if any(g.layout is not torch.strided or type(g) is not torch.Tensor for _, g in self.left):
                 self.ops.host.refuse("MP106", f"{HERE} computes gradients that are not dense.", site=self.ops.host.site)
-                torch.autograd.backward([leaf for leaf, _ in found], [g for _, g in found])
                 return
-        for leaf, gradient in found:
-            before = record(_GRAD.__get__, (leaf,), {})
+        while self.left:
+            leaf, gradient = self.left[0]
+            before = record(_GRAD.__get__, (), (leaf,), {})
             if before is None:
-                made = record(new_gradient, (leaf, gradient), {})
-                record(_GRAD.__set__, (leaf, made), {})
+                made = record(new_gradient, (), (leaf, gradient), {})
+                record(_GRAD.__set__, (), (leaf, made), {})
             else:
-                record(torch.Tensor.add_, (before, gradient), {})
+                record(torch.Tensor.add_, (), (before, gradient), {})
+            del self.left[0]
 
     def _mark(self) -> None:
         """The recorded call of ``torch.autograd.grad``, the last one, is a backward pass."""

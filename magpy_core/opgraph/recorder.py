@@ -54,8 +54,6 @@ class OpRecorder(TorchFunctionMode):
             return func(*args, **kwargs)
         ops.op_depth += 1
         try:
-            if func in BACKWARD:
-                return _backward(ops, func, args, kwargs)
             return _record(ops, func, types, args, kwargs)
         finally:
             ops.op_depth -= 1
@@ -100,19 +98,13 @@ class ShadowRecorder(PlainDispatchMode):
 def _record(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run ``func`` for real, exactly once, and record what it was. Never raises anything ``func`` itself doesn't."""
     pending = _contained(ops, None, ops.host.begin, begin, ops, func, types, args, kwargs)
-    return _run(ops, pending, func, args, kwargs)
-
-
-def _backward(ops: OperatorGraph, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A backward pass: recorded as the operations that it consists of, or refused."""
-    prepared: Any = _contained(ops, None, ops.host.begin, Backward.prepare, ops, func, args, kwargs)
-    if prepared is None:
-        return _run(ops, None, func, args, kwargs)
-    prepared.run(lambda step, args, kwargs: _record(ops, step, (), args, kwargs))
-
-
-def _run(ops: OperatorGraph, pending: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run ``func``, for which ``pending`` was prepared."""
+    if type(pending) is Backward:  # recorded as the operations that it consists of
+        gradients = _record(ops, torch.autograd.grad, (), (pending.roots, pending.leaves), pending.options)
+        pending.left = [(leaf, g) for leaf, g in zip(pending.leaves, gradients, strict=True) if g is not None]
+        _contained(ops, None, pending.give, partial(_record, ops))
+        if pending.left:  # a step of ours failed
+            torch.autograd.backward([leaf for leaf, _ in pending.left], [g for _, g in pending.left])
+        return None
     aside = _contained(ops, False, _sets_aside, ops, pending)
     try:
         result = func(*args, **kwargs)
@@ -141,7 +133,9 @@ def _contained(ops: OperatorGraph, instead: Any, step: Callable[..., Any], *args
         return instead
 
 
-def begin(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Finish:
+def begin(
+    ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Finish | Backward:
     """What a torch call is to the graph, before it runs; raises Unsupported."""
     host = ops.host
     host.torch_call_started()
@@ -149,6 +143,8 @@ def begin(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[
         raise fns.own_code(cls, "__torch_function__")
     ops.values.release_unreachable(ops.inputs.guarded)
     ops.read_inside = []
+    if func in BACKWARD:
+        return Backward.prepare(ops, func, args, kwargs)
     name = fns.function_name(func)
     if name.startswith(("get:", "set:", "del:")):
         return _attribute(ops, func, name, args)
