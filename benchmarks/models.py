@@ -46,10 +46,10 @@ def char_gpt_module() -> Any:
 class CharGPT:
     """The example's model, optimizer and one batch; a step calls the two regions through the given callables."""
 
-    def __init__(self, batch_size: int = 16) -> None:
+    def __init__(self, batch_size: int = 16, **options: int) -> None:
         torch.manual_seed(0)
         source = char_gpt_module()
-        self.model = source.GPT(source.GPTConfig())
+        self.model = source.GPT(source.GPTConfig(**options))
         self.optimizer = torch.optim.AdamW(self.model.parameter_groups(weight_decay=0.1), lr=1e-3)
         config = self.model.config
         tokens = torch.randint(config.vocab_size, (batch_size, config.block_size + 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ import torch.fx
 
 from magpy_core._compat.torch import fake as fake_compat
 from magpy_core._compat.torch import inductor as compat
-from magpy_core._compat.torch.torch_state import default_device, preserve_torch_state
+from magpy_core._compat.torch.torch_state import default_device, no_autograd, preserve_torch_state
 from magpy_core._compat.torch.warning_filters import COMPILERS, no_warnings
 from magpy_core.backends import cache
 from magpy_core.backends.base import CompiledGraph
@@ -19,6 +19,7 @@ from magpy_core.backends.blocks import compile_blocks
 from magpy_core.backends.calling import UNCOUNTED, adapt, is_identity, keep_versions
 from magpy_core.backends.checks import write_checks
 from magpy_core.backends.fakes import FakeInputs
+from magpy_core.backends.gradients import call_without_autograd, without_autograd
 from magpy_core.backends.lowering import Lowering, needs_lowering
 from magpy_core.backends.preparation import prepare
 from magpy_core.backends.sharing import saved_and_written
@@ -65,7 +66,7 @@ class AotBackend:
                 kept = keep_undefined(graph, fakes, mode, called)
             return made if kept is called else ((lambda *inputs: kept(list(inputs))), kept, sources)
 
-        with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs():
+        with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs(), ExitStack() as context:
             graph = prepare(gm, fakes, device)
             if inductor and all(t.device.type == "cpu" for t in tensors):
                 write_checks(graph.graph)
@@ -74,6 +75,10 @@ class AotBackend:
             if needs_lowering(graph):
                 lowered = Lowering(graph, fakes, mode, compat.hoist() if inductor else None).run()
                 graph, lower_fakes = lowered.graph, lowered.fakes
+            differentiated = without_autograd(graph, lower_fakes, mode)
+            if differentiated is not None:
+                graph, lower_fakes = differentiated.graph, differentiated.fakes
+                context.enter_context(no_autograd())
             if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
                 with preserve_torch_state():
                     saved = saved_and_written(graph, lower_fakes, mode)
@@ -84,6 +89,8 @@ class AotBackend:
                 compiled = None if tuning.whole else compile_blocks(graph, lower_fakes, mode, compile_one)
                 fn, boxed, sources = compiled or compile_one(graph, lower_fakes)
             guards = fake_compat.shape_guards(mode.shape_env, fakes, [f"L[{i}]" for i in range(len(fakes))])
+        if differentiated is not None:
+            fn, boxed = call_without_autograd(fn, boxed, differentiated.freed)
         if lowered is not None and not is_identity(lowered, len(fakes)):
             fn, boxed = adapt(lowered, len(fakes), fn, boxed), None
         placeholders = gm.graph.find_nodes(op="placeholder")

@@ -78,6 +78,12 @@ class Emitter:
         self._fakes[node] = self.execute(op, target, args, kwargs) if run else None
         return node
 
+    def assume(self, op: str, target: Any, args: Any, kwargs: Any, meta: dict[str, Any], fake: Any) -> torch.fx.Node:
+        """A node that is not run: ``fake`` is what it gives."""
+        node = self.create(op, target, args, kwargs, meta, run=False)
+        self._fakes[node] = fake
+        return node
+
     def execute(self, op: str, target: Any, args: Any, kwargs: Any) -> Any:
         """What an operation gives on the fakes of nodes, and on 1 for numbers that vary."""
 

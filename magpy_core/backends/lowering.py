@@ -132,6 +132,8 @@ class Lowering:
             return self.emit.create(node.op, node.target, args, kwargs, node.meta, run=False)
         if node.target is operator.getitem and isinstance(args[0], list | tuple) and isinstance(args[1], int):
             return args[0][args[1]]
+        if node.target is torch.autograd.grad:
+            return self._gradients(node, args, kwargs)
         read = self._host_read(node, args)
         if read is not None:
             return read
@@ -150,6 +152,12 @@ class Lowering:
         if any(isinstance(fake, torch.SymInt | torch.SymFloat | torch.SymBool) for fake in fakes):
             target = _ON_SYMBOLS.get(target, target)
         return self.emit.create(node.op, target, args, kwargs, node.meta)
+
+    def _gradients(self, node: torch.fx.Node, args: Any, kwargs: Any) -> torch.fx.Node:
+        """A backward pass, which nothing here can run: the fakes have no history. A gradient is like its leaf."""
+        leaves = find(args[1] if len(args) > 1 else kwargs["inputs"], torch.fx.Node)
+        gradients = tuple(self.emit.execute("call_function", torch.empty_like, (leaf,), {}) for leaf in leaves)
+        return self.emit.assume(node.op, node.target, args, kwargs, node.meta, gradients)
 
     def _host_read(self, node: torch.fx.Node, args: Any) -> Scalar | None:
         if (key := _read_by(node)) not in _READS or len(args) != 1 or not self.emit.is_tensor(args[0]):

@@ -85,7 +85,6 @@ _GRADIENT = "Put it on the region's result, outside of it; `x * s + (x - x * s).
 _OUTSIDE = "Do it once, outside the region."
 #: Operators that are refused, and what to do instead.
 REFUSED: dict[str, str] = {
-    "backward": "Let the region end before it: `backward()` of a region's result works as ever.",
     "register_hook": _GRADIENT, "retain_grad": _GRADIENT, "set_": _NEW_TENSOR, "resize_": _NEW_TENSOR,
     "resize_as_": _NEW_TENSOR, "share_memory_": _OUTSIDE, "pin_memory": _OUTSIDE, "register_multi_grad_hook": "",
     "register_post_accumulate_grad_hook": "", "__deepcopy__": "", "as_subclass": "", "_make_subclass": "",

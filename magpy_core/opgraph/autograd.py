@@ -24,6 +24,10 @@ class EntryState:
         with no_torch_function():
             self._history[id(tensor)] = (tensor.requires_grad, tensor.grad_fn)
 
+    def makers(self) -> set[Any]:
+        """The nodes of autograd's graph that had computed tensors from outside."""
+        return {made_by for _, made_by in self._history.values() if made_by is not None}
+
     def keep_changed(self, tensors: Iterable[torch.Tensor]) -> None:
         """At the end: what requires a gradient now and did not, or the other way round, is guarded as it was."""
         with no_torch_function():

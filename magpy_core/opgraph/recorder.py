@@ -24,6 +24,7 @@ from magpy_core.knowledge.operators import REFUSED
 from magpy_core.monitor.hooks import belongs_to_user
 from magpy_core.opgraph import functions as fns
 from magpy_core.opgraph import reads
+from magpy_core.opgraph.backward import BACKWARD, Backward
 from magpy_core.opgraph.calls import LARGEST_ARRAY, array_parts, from_array
 from magpy_core.opgraph.host import Finish
 from magpy_core.opgraph.operation import Operation
@@ -97,6 +98,13 @@ class ShadowRecorder(PlainDispatchMode):
 def _record(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run ``func`` for real, exactly once, and record what it was. Never raises anything ``func`` itself doesn't."""
     pending = _contained(ops, None, ops.host.begin, begin, ops, func, types, args, kwargs)
+    if type(pending) is Backward:  # recorded as the operations that it consists of
+        gradients = _record(ops, torch.autograd.grad, (), (pending.roots, pending.leaves), pending.options)
+        pending.left = [(leaf, g) for leaf, g in zip(pending.leaves, gradients, strict=True) if g is not None]
+        _contained(ops, None, pending.give, partial(_record, ops))
+        if pending.left:  # a step of ours failed
+            torch.autograd.backward([leaf for leaf, _ in pending.left], [g for _, g in pending.left])
+        return None
     aside = _contained(ops, False, _sets_aside, ops, pending)
     try:
         result = func(*args, **kwargs)
@@ -125,7 +133,9 @@ def _contained(ops: OperatorGraph, instead: Any, step: Callable[..., Any], *args
         return instead
 
 
-def begin(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Finish:
+def begin(
+    ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Finish | Backward:
     """What a torch call is to the graph, before it runs; raises Unsupported."""
     host = ops.host
     host.torch_call_started()
@@ -133,6 +143,8 @@ def begin(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[
         raise fns.own_code(cls, "__torch_function__")
     ops.values.release_unreachable(ops.inputs.guarded)
     ops.read_inside = []
+    if func in BACKWARD:
+        return Backward.prepare(ops, func, args, kwargs)
     name = fns.function_name(func)
     if name.startswith(("get:", "set:", "del:")):
         return _attribute(ops, func, name, args)

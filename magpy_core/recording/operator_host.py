@@ -87,7 +87,7 @@ class OperatorHost:
     def field_written(self, tensor: torch.Tensor, name: str, value: Any) -> None:
         self.access.writes.field_written(tensor, name, value)
 
-    def begin(self, step: Callable[..., Finish], *args: Any) -> Finish | None:
+    def begin(self, step: Callable[..., Any], *args: Any) -> Any:
         """What ``step`` prepares; None where it failed, which refuses the capture."""
         prepared = self.journal.contained(step, *args)
         return None if prepared is FAILED else prepared
@@ -146,6 +146,9 @@ class OperatorHost:
             if written is tensor and field_name == name:
                 return
         self.facts.values.read(self.sources.make("field", source, name), value, self.journal.site)
+
+    def guard_setting(self, getter: Callable[[], Any], value: Any) -> None:
+        self.facts.settings.read(self.journal.site, getter, (), value)
 
     def guard_contents(self, value: Any) -> None:
         node = self.ledger.refgraph.node(value)

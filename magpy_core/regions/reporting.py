@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from magpy_core.findings import Finding, Location, Severity, Value
 from magpy_core.guards.kinds import TRUTH
 from magpy_core.monitor.positions import is_user_file, site_location
+from magpy_core.opgraph.backward import LEAF_FIELDS
 from magpy_core.opgraph.functions import reads_value
 from magpy_core.recording.places import Place
 from magpy_core.refgraph.failure import Failure
@@ -54,10 +55,17 @@ def _guard_findings(region: RegionView, capture: Capture) -> Iterator[Finding]:
     for read in capture.refgraph.reads:
         place = user_site([read.site]) if read.kind.reported else None
         hooks = read.kind is TRUTH and read.source.describe().endswith("_hooks")
-        if place is not None and not hooks and not _of_output(read.source):
+        if place is not None and not hooks and not _of_backward(read.source) and not _of_output(read.source):
             name, value = read.kind.subject(read)
             text = f"The capture is valid while `{name}` is {value}."
             yield Finding("MP204", text, place, region=region.id, values=(Value(name, value),))
+
+
+def _of_backward(source: Source) -> bool:
+    """Whether it is one of the settings that every backward pass inside a region depends on."""
+    if source.kind == "setting":
+        return source.describe().startswith("torch's is_anomaly_enabled")
+    return source.kind == "field" and source.key in LEAF_FIELDS
 
 
 def _effect_findings(region: RegionView, capture: Capture) -> Iterator[Finding]:

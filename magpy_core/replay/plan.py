@@ -237,11 +237,21 @@ class Planner:
         """The plan of a completed run; raises Unsupported if something can't be replayed."""
         expr = self.expression(result)
         effects = self.effects(contents)
-        for tensor, name, value, site in fields:
+        for tensor, name, value, site in _last(fields):
             target, new = self.expression(tensor), self.expression(value)
             effects.append(Effect("set_field", target, name, new, f".{name} of a tensor", [site]))
         effects += self.calls(items)
         return Plan(expr, False, effects, list(self.outputs))
+
+
+def _last(fields: Iterable[Any]) -> list[Any]:
+    """The last assignment of each field of a tensor: nobody sees those before it."""
+    found: dict[tuple[int, str], Any] = {}
+    for write in fields:
+        key = (id(write[0]), write[1])
+        found.pop(key, None)
+        found[key] = write
+    return list(found.values())
 
 
 def _place(source: Source) -> tuple[int, Any]:

@@ -81,6 +81,13 @@ def set_modes(modes: Modes) -> None:
 
 
 @contextmanager
+def no_autograd() -> Iterator[None]:
+    """Without what changes operations below torch's Python interface: grad mode, and autocast on every device."""
+    with torch.no_grad(), torch._C._DisableAutocast():
+        yield
+
+
+@contextmanager
 def preserve_torch_state() -> Iterator[None]:
     """Whatever happens in the block, afterwards the program sees the torch state it had before.
 

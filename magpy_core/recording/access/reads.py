@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import gc
 import threading
 import types
 import weakref
@@ -20,6 +21,7 @@ from magpy_core.knowledge.callables import LRU_CACHE
 from magpy_core.recording.access.ports import AccessTracker
 from magpy_core.recording.callees import DESCRIPTOR, GETTERS
 from magpy_core.recording.facts.slot import Slot
+from magpy_core.recording.libraries import TORCH_FOLDER
 from magpy_core.recording.wording import a_type
 from magpy_core.refgraph import kinds, lookup
 from magpy_core.refgraph.fields import ABSENT, cell_value, custom_dict, instance_dict, slot_value, swap_entry
@@ -57,7 +59,8 @@ class Reads(AccessTracker):
     def cell_read(self, site: Any, cell: Any) -> None:
         node = self.refgraph.node(cell)
         if node is None:
-            self.basics.age.assume_internal(cell)  # cells from outside come with their function
+            if not self._keeps_function_of_torch(site, cell):
+                self.basics.age.assume_internal(cell)  # cells from outside come with their function
             return
         self.journal.site = site
         value = cell_value(cell)
@@ -76,6 +79,17 @@ class Reads(AccessTracker):
 
         slot = Slot(lambda: cell_value(cell), swap_cell)
         self.facts.values.read(self.sources.make("cell", node.source, None), value, site, slot)
+
+    def _keeps_function_of_torch(self, site: Any, cell: Any) -> bool:
+        """Whether it is the cell of one of torch's decorators, which keeps what it decorates for good: that is guarded.
+        Such a wrapper may be called by a library (`torch._disable_dynamo`) or by us (`Optimizer.step`), unseen."""
+        fn = cell_value(cell)
+        if site is None or not site.code.co_filename.startswith(TORCH_FOLDER) or type(fn) is not types.FunctionType:
+            return False
+        if not fn.__code__.co_filename.startswith(TORCH_FOLDER) or any(fn is made for made in gc.get_objects(0)):
+            return False
+        self.facts.functions.guard(fn)
+        return True
 
     def attr_read(self, site: Any, obj: Any) -> None:
         self.journal.site = site

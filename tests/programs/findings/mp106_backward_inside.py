@@ -1,4 +1,4 @@
-"""A whole training step as one region: its backward can't be recorded yet."""
+"""A whole training step as one region, whose backward pass is to be differentiated again: that can't be recorded yet."""
 
 import torch
 from torch import nn
@@ -9,7 +9,7 @@ model = nn.Linear(4, 1)
 
 def train_step(x, y):  # region
     loss = nn.functional.mse_loss(model(x), y)
-    loss.backward()  # expect: MP106 `loss.backward()`
+    loss.backward(create_graph=True)  # expect: MP106 `loss.backward(create_graph=True)`
     return loss
 
 

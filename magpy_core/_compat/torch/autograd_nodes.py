@@ -1,0 +1,59 @@
+"""Nodes of autograd's graphs. Key functions: reached_nodes, is_leaf_node, is_plain_node, has_hooks, is_freed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch.autograd.function import BackwardCFunction
+
+
+def reached_nodes(tensors: Iterable[torch.Tensor]) -> list[Any]:
+    """The nodes that a backward pass from ``tensors`` reaches, in a fixed order; a leaf among these is reached itself."""
+    starts = [torch.autograd.graph.get_gradient_edge(t).node for t in tensors if t.requires_grad]
+    left, found = starts, dict.fromkeys(starts)
+    while left:
+        following = [node for node, _ in left.pop().next_functions if node is not None and node not in found]
+        found |= dict.fromkeys(following)
+        left += dict.fromkeys(following)
+    return list(found)
+
+
+def is_leaf_node(node: Any) -> bool:
+    """Whether a node adds to the gradient of a leaf, its ``variable``."""
+    return type(node).__name__ == "AccumulateGrad"
+
+
+def is_plain_node(node: Any) -> bool:
+    """Whether a node is torch's own and runs no Python: not that of a custom function in Python or C++."""
+    return not isinstance(node, BackwardCFunction) and "::" not in type(node).__name__
+
+
+def has_hooks(node: Any) -> bool:
+    """Whether Python has registered hooks on a node. Nothing lists them, but a hook that is registered joins the others."""
+
+    def probe(*gradients: Any) -> None:
+        return None
+
+    for register in (node.register_hook, node.register_prehook):
+        handle = register(probe)
+        hooks = handle.hooks_dict_ref()
+        handle.remove()
+        if hooks:
+            return True
+    return False
+
+
+def is_freed(tensors: Iterable[torch.Tensor]) -> bool:
+    """Whether a backward pass from ``tensors`` raises, because one has freed what a node had saved."""
+    for node in reached_nodes(tensors):
+        for name in dir(node):
+            if name.startswith("_saved_"):
+                try:
+                    getattr(node, name)
+                except RuntimeError as error:
+                    if "a second time" in str(error):
+                        return True
+                    raise
+    return False

@@ -1,0 +1,41 @@
+"""A function's ATen operations as a graph. Key function: trace_operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+from torch.fx.experimental.proxy_tensor import make_fx
+
+_LARGEST = 4096  # numbers in a constant
+
+
+def trace_operators(fn: Callable[..., Any], fakes: Sequence[Any], fake_mode: Any) -> torch.fx.GraphModule:
+    """The operations that ``fn(*fakes)`` runs, those of autograd among them: in the graph, nothing is left of autograd.
+
+    Nodes have no example values, by which compilers would transform the graph early."""
+    with fake_mode:
+        traced: torch.fx.GraphModule = make_fx(fn)(*fakes)
+    for node in list(traced.graph.nodes):
+        node.meta.clear()
+        if node.op == "get_attr":
+            _make_in_graph(traced, node)
+    traced.graph.lint()
+    traced.recompile()
+    return traced
+
+
+def _make_in_graph(traced: torch.fx.GraphModule, node: torch.fx.Node) -> None:
+    """A constant of a few numbers, made by the graph: a compiler would take an attribute for one more input."""
+    constant = getattr(traced, str(node.target))
+    if type(constant) is not torch.Tensor or constant.numel() > _LARGEST:
+        raise RuntimeError("the traced graph has a constant that can't be made in it")
+    numbers = constant.reshape(-1).tolist()
+    with traced.graph.inserting_before(node):
+        made = traced.graph.call_function(torch.tensor, (numbers,), {"dtype": constant.dtype, "device": constant.device})
+        shaped = traced.graph.call_method("reshape", (made, tuple(constant.shape)))
+    node.replace_all_uses_with(shaped)
+    traced.graph.erase_node(node)
+    delattr(traced, str(node.target))

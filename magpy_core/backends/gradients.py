@@ -1,0 +1,140 @@
+"""Graphs with a backward pass inside, for compilers that know autograd only around a graph.
+
+Such a graph is run once on fakes under autograd, and what runs, forward and backward, is a graph of ATen operations without
+any autograd: the compiler sees an inference graph, which is called without gradients. A result that takes part in autograd
+has, in eager mode, a history that the pass inside has freed; the result of the compiled graph raises the same error when it
+is differentiated. Any other history can't be given to a result, and is refused.
+
+Key functions: without_autograd, call_without_autograd.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.fx
+
+from magpy_core._compat.torch.autograd_nodes import is_freed
+from magpy_core._compat.torch.operators_trace import trace_operators
+from magpy_core._compat.torch.torch_state import no_autograd
+from magpy_core.backends.calling import Boxed, Direct
+from magpy_core.findings import Unsupported
+from magpy_core.opgraph.backward import IS_BACKWARD
+
+
+@dataclass
+class Differentiated:
+    """``freed``: positions of outputs whose history a backward pass in the graph has freed."""
+
+    graph: torch.fx.GraphModule
+    fakes: list[Any]
+    freed: list[int]
+
+
+def without_autograd(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> Differentiated | None:
+    """``gm`` without autograd; None if it runs no backward pass, or if AOTAutograd has to go through it because its results
+    are differentiated: it can where the program has called ``torch.autograd.grad`` itself. Raises Unsupported."""
+    passes = [node for node in gm.graph.nodes if node.target is torch.autograd.grad]
+    if not passes:
+        return None
+    try:
+        return differentiate(gm, fakes, mode)
+    except Unsupported:
+        if any(IS_BACKWARD in node.meta for node in passes):
+            raise
+        return None
+
+
+def differentiate(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> Differentiated:
+    """``gm`` without autograd. Raises Unsupported."""
+    if any(isinstance(fake, torch.Tensor) and fake.requires_grad and not fake.is_leaf for fake in fakes):
+        raise Unsupported("MP902", "A backward pass inside a region may go on through a tensor from outside its graph.")
+    inputs = [_leaf(fake) for fake in fakes]
+    outputs: list[Any] = []
+
+    def run(*values: Any) -> Any:
+        outputs[:] = gm.forward(*values)
+        return tuple(outputs)
+
+    graph = trace_operators(run, inputs, mode)
+    for fake, used in zip(fakes, inputs, strict=True):
+        if isinstance(fake, torch.Tensor) and (not used.is_leaf or used.requires_grad != fake.requires_grad):
+            raise Unsupported(
+                "MP902", "A region with a backward pass changes the autograd history of a tensor from outside."
+            )
+    given = {id(value) for value in inputs}
+    learned = [i for i, out in enumerate(outputs) if _has_history(out) and id(out) not in given]
+    if any(not is_freed([outputs[i]]) for i in learned):
+        text = "A result of a region with a backward pass can be differentiated, but its history is inside the graph."
+        raise Unsupported("MP902", text)
+    return Differentiated(graph, [f.detach() if isinstance(f, torch.Tensor) else f for f in fakes], learned)
+
+
+def call_without_autograd(fn: Direct, boxed: Boxed | None, freed: Sequence[int]) -> tuple[Direct, Boxed | None]:
+    """``fn`` and ``boxed`` without gradients, and with the outputs that have had some."""
+
+    def finished(outputs: Sequence[Any]) -> Sequence[Any]:
+        if not freed:
+            return outputs
+        given = list(outputs)
+        with torch.enable_grad():
+            for i in freed:
+                given[i] = _Freed.apply(given[i], _anchor())  # type: ignore[no-untyped-call]
+        return given
+
+    def call(*inputs: Any) -> Sequence[Any]:
+        with no_autograd():
+            outputs = fn(*inputs)
+        return finished(outputs)
+
+    def call_boxed(inputs: list[Any]) -> Sequence[Any]:
+        assert boxed is not None
+        with no_autograd():
+            outputs = boxed(inputs)
+        return finished(outputs)
+
+    return call, None if boxed is None else call_boxed
+
+
+def _leaf(fake: Any) -> Any:
+    """A fake like ``fake``, in the same memory: the run writes it and differentiates by it."""
+    return fake.detach().requires_grad_(fake.requires_grad) if isinstance(fake, torch.Tensor) else fake
+
+
+def _has_history(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad
+
+
+@functools.cache
+def _anchor() -> torch.Tensor:
+    return torch.zeros(0, requires_grad=True)
+
+
+@functools.cache
+def _error() -> str:
+    """What torch says of a graph that has been freed."""
+    leaf = torch.ones((), requires_grad=True)
+    with torch.enable_grad():  # a backward pass, which asks for it, has none
+        square = leaf * leaf
+    torch.autograd.grad(square, leaf)
+    try:
+        torch.autograd.grad(square, leaf)
+    except RuntimeError as error:
+        return str(error)
+    raise AssertionError("a freed graph was differentiated")
+
+
+class _Freed(torch.autograd.Function):
+    """The same value, whose history has been freed."""
+
+    @staticmethod
+    def forward(ctx: Any, value: torch.Tensor, anchor: torch.Tensor) -> torch.Tensor:
+        return value.detach()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise RuntimeError(_error())
