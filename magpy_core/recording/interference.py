@@ -30,6 +30,8 @@ class Interference:
 
     def check(self, node: Node, change: Change) -> None:
         """Note ``node`` unless events have shown that the region made this change."""
+        if change.op == "del_attr" and node.snapshot is not None and change.key not in (node.snapshot.attrs or {}):
+            return  # its class keeps it elsewhere (a module its buffers): nothing has changed here
         if not any(written.explains(change) for written in (node, *self._same_table(node))):
             self.unexplained.append(node.source.describe())
 

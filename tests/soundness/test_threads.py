@@ -350,3 +350,35 @@ def test_an_idle_thread_costs_no_capture() -> None:
     end.set()
     thread.join()
     assert region_of(compiled).hits and w.counts["calls"] == 1
+
+
+class Counting(torch.nn.Module):
+    """Writes a buffer by name, which the class keeps in a table of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("steps", torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.steps += 1
+        return x * self.steps
+
+
+def test_a_thread_that_only_runs_does_not_hold_up_a_capture() -> None:
+    """A progress bar's, for instance: every change is known to be the region's own."""
+    module = magpy_core.compile(Counting(), backend="eager")
+    over = threading.Event()
+
+    def spin() -> None:
+        while not over.is_set():
+            sum(range(1000))
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    try:
+        for number in range(1, 6):
+            assert module(torch.ones(1)).item() == number
+    finally:
+        over.set()
+        thread.join()
+    assert region_of(module).hits == 4
