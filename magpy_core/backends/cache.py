@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,6 @@ from contextlib import contextmanager
 from magpy_core._compat import code_cache
 from magpy_core._compat.torch.inductor_cache import has_own_folder, kept_in
 
-_log = logging.getLogger(__name__)
 _checked: set[str] = set()
 _lock = threading.Lock()
 
@@ -20,15 +18,12 @@ def _cache() -> code_cache.CodeCache | None:
     if has_own_folder():
         return None
     cache = code_cache.CodeCache(code_cache.usual_folder())
-    if reason := cache.refusal():
-        _log.debug("compiled code is not kept in MagPy's folder: %s", reason)
-        return None
+    if cache.refusal():
+        return None  # `magpy-lsp cache info` says why; the program's own logging is not ours to write to
     with _lock:
         if str(cache.folder) not in _checked:
             _checked.add(str(cache.folder))
-            removed = cache.remove_incomplete()
-            if removed:
-                _log.debug("removed %s incomplete files from %s", removed, cache.folder)
+            cache.remove_incomplete()
     return cache
 
 

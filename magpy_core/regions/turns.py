@@ -34,7 +34,7 @@ class Turns:
             return False
         self._at += 1
         self.is_open = self._at < _WARM_UP + _TIMED
-        self.is_plain = self.is_open and self._at >= _WARM_UP and self._at % 2 == 0
+        self.is_plain = self.is_open and self._at >= _WARM_UP and (self._at - _WARM_UP) % 2 == 1
         return not self.is_open
 
     def end(self) -> None:
