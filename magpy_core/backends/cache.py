@@ -11,6 +11,7 @@ from magpy_core._compat.torch.inductor_cache import has_own_folder, kept_in
 
 _checked: set[str] = set()
 _lock = threading.Lock()
+_thread = threading.local()
 
 
 def _cache() -> code_cache.CodeCache | None:
@@ -21,10 +22,25 @@ def _cache() -> code_cache.CodeCache | None:
     if cache.refusal():
         return None  # `magpy-lsp cache info` says why; the program's own logging is not ours to write to
     with _lock:
-        if str(cache.folder) not in _checked:
+        if not _loads() and str(cache.folder) not in _checked:
             _checked.add(str(cache.folder))
             cache.remove_incomplete()
     return cache
+
+
+def _loads() -> bool:
+    return getattr(_thread, "loads", False)
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """What another process has just compiled is loaded in the block: that process has looked through the folder, which takes
+    seconds where it is large, and the program waits."""
+    before, _thread.loads = _loads(), True
+    try:
+        yield
+    finally:
+        _thread.loads = before
 
 
 @contextmanager
@@ -36,5 +52,7 @@ def kept() -> Iterator[None]:
         return
     with kept_in(cache.folder):
         yield
-        cache.record()
-    cache.prune(code_cache.limit())
+        if not _loads():
+            cache.record()
+    if not _loads():
+        cache.prune(code_cache.limit())

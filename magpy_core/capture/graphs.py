@@ -8,6 +8,7 @@ import time
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from magpy_core._compat.torch.fake import guard_namespace
 from magpy_core._compat.torch.inductor import compile_alone
 from magpy_core.backends import background, get_backend
 from magpy_core.backends.base import CompiledGraph
+from magpy_core.backends.cache import loading
 from magpy_core.backends.fakes import make_fake_inputs
 from magpy_core.capture.compilers import compiled_wrongly
 from magpy_core.capture.outcome import CaptureFailed, NotReady
@@ -83,7 +85,8 @@ class CompiledGraphs:
             if isinstance(fn, _Stub):
                 if self._settings.background and not self._is_compiled_beside(index, tuple(inputs)):
                     raise NotReady
-                fn = self._names[name] = self._compile(index, tuple(inputs))
+                with loading() if self._settings.background else nullcontext():
+                    fn = self._names[name] = self._compile(index, tuple(inputs))
         written = [value for node, value in zip(segment.inputs, inputs, strict=True) if node in self._kept]
         return first_run(fn, inputs, written) if written else fn(inputs)
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from magpy_core._compat.cpython.threads import processor_times
 from magpy_core.refgraph import kinds
-from magpy_core.refgraph.fields import instance_dict
+from magpy_core.refgraph.fields import ABSENT, instance_dict
 from magpy_core.refgraph.graph import RefGraph
 from magpy_core.refgraph.node import Node
-from magpy_core.refgraph.snapshot import Change
+from magpy_core.refgraph.snapshot import Change, slot_name
 
 
 @dataclass(eq=False)
@@ -30,10 +30,19 @@ class Interference:
 
     def check(self, node: Node, change: Change) -> None:
         """Note ``node`` unless events have shown that the region made this change."""
-        if change.op == "del_attr" and node.snapshot is not None and change.key not in (node.snapshot.attrs or {}):
-            return  # its class keeps it elsewhere (a module its buffers): nothing has changed here
+        if change.op == "del_attr" and self._is_kept_elsewhere(node, change.key):
+            return
         if not any(written.explains(change) for written in (node, *self._same_table(node))):
             self.unexplained.append(node.source.describe())
+
+    def _is_kept_elsewhere(self, node: Node, name: str) -> bool:
+        """Whether the attribute was not there and is not, because its class has put what was assigned into a table of its
+        own (a module its buffers). Without that table, another thread may have deleted it."""
+        if node.snapshot is None or name in (node.snapshot.attrs or {}) or name not in node.noted:
+            return False
+        value = node.noted[name]
+        others = (other for other in self.refgraph.written() if other is not node)
+        return any(other.noted.get(slot_name(name), ABSENT) is value for other in others)
 
     def _same_table(self, node: Node) -> list[Node]:
         """The node of an object's ``__dict__``, or of the object whose ``__dict__`` it is: events name one of the two."""

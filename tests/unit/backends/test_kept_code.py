@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from magpy_core._compat.code_cache import CodeCache
 from magpy_core._compat.torch import inductor_cache
 from magpy_core._compat.torch.inductor_start import _library_of, _probe_once
+from magpy_core.backends import cache
 
 PROGRAM = """
 import os, sys, torch, magpy_core
@@ -86,6 +88,22 @@ def test_whose_folder_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         assert inductor_cache.has_own_folder() is own
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
     assert not inductor_cache.has_own_folder()
+
+
+def test_what_was_just_compiled_is_loaded_without_a_look_at_the_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    looked: list[str] = []
+    for name in ("remove_incomplete", "record", "prune"):
+        monkeypatch.setattr(CodeCache, name, lambda *args, name=name: looked.append(name))
+    with cache.loading(), cache.kept():
+        assert os.environ["TORCHINDUCTOR_CACHE_DIR"].startswith(str(tmp_path))
+    assert looked == []
+    with cache.kept():
+        pass
+    assert looked == ["remove_incomplete", "record", "prune"]
 
 
 def test_everything_is_put_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
