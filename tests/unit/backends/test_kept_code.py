@@ -90,9 +90,7 @@ def test_whose_folder_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert not inductor_cache.has_own_folder()
 
 
-def test_what_was_just_compiled_is_loaded_without_a_look(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_was_just_compiled_is_loaded_without_a_look(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     looked: list[str] = []
