@@ -1,4 +1,4 @@
-"""Capture: what one monitored run leaves — operator graph(s), guards, replay — and the generated function that runs them.
+"""Capture: the result of one monitored run (operator graphs, guards, replay) and the generated function that runs it.
 
 Key types: Capture, Guards, Replay.
 """
@@ -33,24 +33,24 @@ def _always_plain(args: Any, kwargs: Any) -> Any:
 
 
 class Capture:
-    """One capture of a region. ``run(args, kwargs)`` gives the call's result, or MISS when the guards do not hold."""
+    """One capture of a region. ``run(args, kwargs)`` returns the call's result, or MISS if the guards do not hold."""
 
     def __init__(self, trace: Trace, live: Live, settings: Settings) -> None:
         self.trace = trace
         self.hits = 0
         self.is_retired = False
-        self.guard_seconds: deque[float] = deque(maxlen=64)  # of checks that held, while a region measures
+        self.guard_seconds: deque[float] = deque(maxlen=64)  # of guards that held, while the region measures
         self.title = f"magpy capture of {settings.region_id}"
         self._structure = Structure.of(trace)
         write = functools.partial(CodeWriter, trace, self._structure, settings)
         code = write()
-        self.namespace = code.names  # what the generated functions refer to, without these functions
+        self.namespace = code.names  # the globals of the generated functions, without these functions
         self.namespace["tensors"] = tensor_check(live.tensors, [tensor.dims for tensor in trace.tensors])
         self._graphs = CompiledGraphs(trace, self._structure, settings, self.namespace, code.undo.kept)
         exec(compile(code.lines.functions(), f"<{self.title}>", "exec"), self.namespace)
         self.guards = Guards(trace, "\n".join(code.lines.short_guard), code.checks)
         self.replay = Replay(trace.plan.effects, "\n".join(code.lines.graph + code.lines.replay))
-        take = self.namespace.pop  # a cycle would keep what the guards compare with until a collection
+        take = self.namespace.pop  # a reference cycle would keep the guards' constants alive until the next collection
         self.matches: Callable[[Any, Any], bool] = take("matches")
         self.gather_inputs: Callable[[Any, Any], Any] = take("gather")
         self.run: Callable[[Any, Any], Any] = take("run")
@@ -60,7 +60,7 @@ class Capture:
         self.fast_guard = FastGuard(self, write, may_specialise=bool(code.lines.shapes))
 
     def retire(self, *, looks_at_guards: bool) -> None:
-        """From now on the calls that it fits run as plain Python; without a look at its guards, all calls."""
+        """From now on, calls that it fits run as plain Python; without ``looks_at_guards``, all calls do."""
         self.fast_guard.retire()
         matches = self.matches
         self.run = (
@@ -79,12 +79,12 @@ class Capture:
         return len(self.segments) <= 1
 
     def cut_at(self, index: int) -> Location | None:
-        """Where the program made the cut behind segment ``index``."""
+        """The program's line that cuts the graph after segment ``index``."""
         return self._structure.cuts[index].place
 
     @property
     def nodes(self) -> Iterable[torch.fx.Node]:
-        """The recorded operations in order, decisions ahead of the graph included; ``meta["magpy_site"]`` is the line."""
+        """The recorded operations in order, including conditions before the graph; ``meta["magpy_site"]`` is the line."""
         return self.trace.graph.nodes
 
     @property
@@ -103,11 +103,11 @@ class Capture:
         graph.lint()
         return torch.fx.GraphModule(torch.nn.Module(), graph)
 
-    # -- what is known of the capture --------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------------------
 
     @property
     def refgraph(self) -> RefGraph:
-        """What the region read and wrote outside; it holds no object any more."""
+        """What the region read and wrote outside; it no longer refers to any object."""
         return self.trace.refgraph
 
     def print_readable(self) -> str:
@@ -126,9 +126,9 @@ class Capture:
         return self._graphs.compile_seconds
 
     @property
-    def beside_seconds(self) -> float:
-        """How much of it was compiling beside the program."""
-        return self._graphs.beside_seconds
+    def background_seconds(self) -> float:
+        """How much of it was spent in the background."""
+        return self._graphs.background_seconds
 
     @property
     def is_compiled(self) -> bool:
@@ -140,22 +140,22 @@ class Capture:
         return self._graphs.is_ready
 
     def ran_plain(self, seconds: float) -> None:
-        """A call that the capture fits ran as plain Python, because its graphs are being compiled beside the program."""
+        """A call that the capture fits ran as plain Python, because its graphs are being compiled in the background."""
         self._graphs.ran_plain(seconds)
 
     @property
     def plain_calls(self) -> int:
-        """How many such calls there were."""
+        """How many calls ran as plain Python for that reason."""
         return self._graphs.plain_calls
 
     @property
     def is_compiling(self) -> bool:
-        """Whether a graph is being compiled, or waits for its turn."""
+        """Whether a graph is being compiled or waits in the queue."""
         return self._graphs.is_compiling
 
     @property
     def progress(self) -> Literal["running", "waiting", "ready", ""]:
-        """How far its compiled code is; empty: it was not asked for yet, or serves no more."""
+        """The state of its compilation; empty: it was never called, or is retired."""
         return "" if self.is_retired else self._graphs.progress
 
     @property
@@ -164,7 +164,7 @@ class Capture:
 
     @property
     def bare_callable(self) -> Callable[..., Any]:
-        """The backend's callable of a complete capture, without guards and replay. It must have run once."""
+        """The compiled callable of a complete capture, without guards and replay. It must have run once."""
         return self._graphs.bare_callable
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
-"""From a trace to the statements of a capture's functions, and the names they use. Key type: CodeWriter.
+"""Generates the statements of a capture's functions from a trace, and the names they use. Key type: CodeWriter.
 
-The functions' first part is the guard; then what puts things back is saved, the graph's segments run, and replay follows.
+The functions begin with the guard; then the state needed for undo is saved, the graph's segments run, and replay follows.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from magpy_core.replay.codegen import ReplayWriter
 
 
 class CodeWriter:
-    """Writes one capture's statements. Afterwards ``lines`` has them, ``names`` what they refer to (except the graphs and
-    the check of tensors), and ``undo`` what is put back. With ``level``, the guard leaves out what that covers."""
+    """Writes one capture's statements. Afterwards ``lines`` holds them, ``names`` what they refer to (except the graphs and
+    the check of tensors), and ``undo`` the statements that undo a run. With ``level``, the guard omits what that covers."""
 
     def __init__(self, trace: Trace, structure: Structure, settings: Settings, level: FirstLevel | None = None) -> None:
         self._trace, self._structure, self._settings, self._level = trace, structure, settings, level
@@ -40,7 +40,7 @@ class CodeWriter:
         graph, replay = self._graph_and_replay(values)
         guard = self.w.lines
         self.checks = self.w.checks
-        # a size that the backend or a dynamic graph turns out to depend on is only known when it has been compiled
+        # only compiling reveals on which sizes the backend or a dynamic graph specializes
         shapes = [f"if not shapes_ok(({''.join(f'{i}, ' for i in inputs)})): return MISS"] if self.may_specialise else []
         self.lines = Lines(guard, inputs, shapes, graph, replay, bool(trace.draws))
         self.names |= self.w.table
@@ -59,12 +59,12 @@ class CodeWriter:
     # -- guard -------------------------------------------------------------------------------------------------
 
     def _guard(self) -> dict[torch.fx.Node, str]:
-        """The guard's statements; the variables of the graph's inputs."""
+        """Write the guard's statements; returns the variables of the graph's inputs."""
         trace, w, level = self._trace, self.w, self._level
         w.lines += [self._call_shape(), "if not global_state(): return MISS"]
         if level is not None:
             w.lines.append("if not unchanged(): return CHANGED")
-        for source in trace.draws:  # all of them, in order, whatever becomes of the numbers
+        for source in trace.draws:  # draw all of them, in order, even if some are not used
             w.var(source)
         w.write(trace.refgraph.reads)
         for group in trace.distinct:
@@ -84,7 +84,7 @@ class CodeWriter:
         trace, w = self._trace, self.w
         names = [w.var(tensor.source) for tensor in trace.tensors]
         guarded = {id(tensor.source) for tensor in trace.tensors}
-        for read in trace.refgraph.reads:  # tensors that no operation took: their presence may have decided something
+        for read in trace.refgraph.reads:  # tensors that no operation took: the program may depend on their presence
             if read.kind is TENSOR and id(read.source) not in guarded:
                 w.fail_if(f"type({w.var(read.source)}) is not {w.const(read.expected)}", read.site)
         if names:
@@ -97,7 +97,7 @@ class CodeWriter:
                 w.fail_if(f"{small} or not {v}.is_contiguous()", None)
 
     def _storages(self) -> None:
-        """Inputs changed in place must share memory with the same inputs as when recorded."""
+        """Inputs that are changed in place must share memory with the same inputs as in the recorded call."""
         w, mutated = self.w, {id(s) for s in self._trace.writes.mutated}
         if not mutated:
             return
@@ -110,7 +110,7 @@ class CodeWriter:
             first = w.var(group[0].source)
             for tensor in group[1:]:
                 w.fail_if(f"storage_key({w.var(tensor.source)}) != storage_key({first})", None)
-            if self._settings.backend != "eager":  # which elements overlap is compiled in
+            if self._settings.backend != "eager":  # compiled code depends on which elements overlap
                 for tensor in group:
                     w.fail_if(f"{w.var(tensor.source)}.storage_offset() != {tensor.offset}", None)
         if len(by_memory) > 1:
@@ -133,7 +133,7 @@ class CodeWriter:
     # -- graph and replay --------------------------------------------------------------------------------------
 
     def _graph_and_replay(self, inputs: dict[torch.fx.Node, str]) -> tuple[list[str], list[str]]:
-        """What they need of the outside is fetched by the guard, while the paths still lead there."""
+        """The guard fetches what they need from outside, before effects change any access path."""
         w, structure, plan = self.w, self._structure, self._trace.plan
         values = dict(inputs)
         guard, w.lines = w.lines, []
@@ -142,27 +142,28 @@ class CodeWriter:
         before, w.lines = w.lines, guard
         undo, graph = self.undo.statements, self._segments(values)
         if plan.raises and not (structure.cuts or structure.assertions):
-            # nothing else decides whether it raises: the graph need not run
+            # the call always raises: the graph need not run
             before, undo, graph = [], "", []
         writer = ReplayWriter(w, values)
         result, replay = writer.values(plan)
         self._write_conditions(inputs)
-        # nothing outside has changed yet: whatever goes wrong, plain Python can still run the call from its beginning
+        # nothing outside has changed yet: after any failure, plain Python can run the call from its beginning
         failed = ["except CaptureFailed:", f"    {undo}raise", "except OtherResult:", f"    {undo}return MISS"]
         failed += ["except Exception:", f"    {undo}return RERUN_PLAIN"]
         failed += ["except BaseException:", f"    {undo}raise"] if undo else []
-        check = self._nothing_lost(writer) if self.undo.whole else []
+        check = self._check_replaced(writer) if self.undo.is_complete else []
         graph = [*before, "try:", *(f"    {line}" for line in [*graph, *writer.lines, *check] or ["pass"]), *failed]
-        # plain Python raises with a traceback of its own frames
+        # plain Python raises, so that the traceback shows the program's frames
         return graph, [*replay, f"{undo}return RERUN_PLAIN" if plan.raises else f"return {result}"]
 
-    def _nothing_lost(self, writer: ReplayWriter) -> list[str]:
-        """The last statement before the effects; they follow without a call, so that no other thread comes in between."""
+    def _check_replaced(self, writer: ReplayWriter) -> list[str]:
+        """Check that what the effects replace is still there: the last statement before the effects, which make no call, so
+        that no other thread runs in between."""
         replaced = writer.still_there(self._trace.plan)
         return [f"if {' or '.join(replaced)}: {self.undo.statements}return RERUN_PLAIN"] if replaced else []
 
     def _segments(self, values: dict[torch.fx.Node, str]) -> list[str]:
-        """The calls of the compiled segments, whose results go into ``values``, and the tests of the decisions on them."""
+        """The calls of the compiled segments, whose results are added to ``values``, and the checks of decisions on them."""
         structure, lines = self._structure, []
         last = len(structure.segments) - 1
         for i, segment in enumerate(structure.segments):

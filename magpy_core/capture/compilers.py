@@ -16,12 +16,12 @@ def compiled_wrongly(backend: str, inputs: Sequence[Any], outputs: Sequence[Any]
     """Why the compiled graph would compute something else for these inputs; None if no reason is known."""
     if backend == "eager":
         return None
-    with no_torch_function():  # a subclass of the program's own runs no code here
+    with no_torch_function():  # don't run the code of a tensor subclass
         reversed_inputs = any(is_a(v, torch.Tensor) and (v.is_neg() or v.is_conj()) for v in inputs)
     if reversed_inputs:
-        return "An input is a conjugate or negative view, but kernels read its memory as it is."
+        return "An input is a conjugate or negative view, whose sign or conjugation compiled kernels ignore."
     if (reason := next((trace.doubtful[node] for node in outputs if node in trace.doubtful), None)) is not None:
         return reason
-    if backend == "inductor" and trace.writes.with_history:  # it saves the input itself in place of its old contents
-        return f"Autograd records a write to `{min(trace.writes.with_history)}`: the compiled backward pass would raise."
+    if backend == "inductor" and trace.writes.with_history:  # its backward pass saves the input instead of a copy
+        return f"Autograd records a write to `{min(trace.writes.with_history)}`, so the compiled backward pass would raise."
     return None

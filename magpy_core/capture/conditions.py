@@ -1,4 +1,4 @@
-"""Runs the conditions of a capture ahead of its graph. Key function: evaluator."""
+"""Runs the conditions of a capture before its graph. Key function: evaluator."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from magpy_core.opgraph.segments import Segment
 def evaluator(
     nodes: tuple[torch.fx.Node, ...], wanted: list[torch.fx.Node]
 ) -> tuple[list[torch.fx.Node], Callable[..., Any]]:
-    """The graph inputs that a condition takes, and a function from them to the ``wanted`` values, or to None if it can't
-    compute them (the program would raise, or take another path before: plain Python decides)."""
+    """The graph inputs that a condition takes, and a function that computes the ``wanted`` values from them; it returns None
+    if that raises (the program would raise too, or take another path earlier), and the call runs as plain Python."""
     segment = Segment(list(nodes), outputs=wanted)
     own = set(nodes)
     segment.inputs = list(dict.fromkeys(n for node in nodes for n in node.all_input_nodes if n not in own))

@@ -1,8 +1,8 @@
 """Fast guard: skips the full guard while dict version tags are unchanged (its first level: ``guards/first_level.py``).
 
-At the third call that fits, it is determined which reads the tags cover, and a second function is generated that compares
-the tags and checks only the rest. When the tags have changed, the full guard decides about that call, and the fast guard is
-armed again a little later: sooner if it served well, and without the namespaces that keep changing if it did not.
+At the third call that fits, FastGuard determines which reads the tags cover, and generates a second function that compares
+the tags and checks only the remaining reads. When the tags have changed, the full guard decides about that call, and the
+fast guard is armed again later: sooner if it was useful, and without the namespaces that keep changing if it was not.
 Key type: FastGuard.
 """
 
@@ -22,16 +22,16 @@ from magpy_core.guards.first_level import CHANGED, FirstLevel
 from magpy_core.recording.trace import Trace
 
 _SERVED = 16  # calls after which a fast guard has paid for itself
-_LONGEST = 1024  # calls to wait at most before the next attempt
-_MOST_MOVED = 64  # more namespaces than this at once are a switch (``model.eval()``), not a counter
+_LONGEST = 1024  # at most so many calls before the next attempt
+_MOST_MOVED = 64  # more namespaces than this change at once only in a switch (``model.eval()``), not because of counters
 
 
 def _nothing() -> None:
-    """In the place of a weak reference to what is not there."""
+    """Replaces the weak reference of a retired fast guard."""
 
 
 class Guarded(Protocol):
-    """The capture that has a fast guard, which takes the place of its ``run`` and ``matches``."""
+    """A capture with a fast guard, which replaces its ``run`` and ``matches``."""
 
     trace: Trace
     title: str
@@ -45,7 +45,7 @@ class Guarded(Protocol):
 
 
 class FastGuard:
-    """The fast guard of one capture. Holds no reference to the capture, nor to what the user's objects hold."""
+    """The fast guard of one capture. Holds no strong reference to the capture or to the program's objects."""
 
     def __init__(self, capture: Guarded, write: Callable[[FirstLevel], CodeWriter], *, may_specialise: bool) -> None:
         self._write, self._may_specialise = write, may_specialise
@@ -53,7 +53,7 @@ class FastGuard:
         self._reads = capture.trace.refgraph.reads
         self._full, self._matches = capture.run, capture.matches
         self._volatile: frozenset[str] = frozenset()
-        self._wait = 0 if dict_tags.eagerly() else 2  # calls before it is armed, and how many of them are left
+        self._wait = 0 if dict_tags.eagerly() else 2  # calls before it is armed; `_left`: how many of them remain
         self._left: float = self._wait
         self._level: FirstLevel | None = None
         self._watch: Watch | None = None
@@ -68,7 +68,7 @@ class FastGuard:
             run = None
             try:
                 run = self._arm(args, kwargs)
-            except Exception:  # it only saves time: the full guard goes on alone
+            except Exception:  # it only saves time: continue with the full guard
                 self._left = math.inf
             if run is not None:
                 return run(args, kwargs)
@@ -78,13 +78,13 @@ class FastGuard:
         return result
 
     def _changed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Some tag has changed: the full guard decides whether the capture fits."""
+        """A tag has changed: the full guard decides whether the capture fits."""
         capture, level, watch = self._capture(), self._level, self._watch
         moved: set[str] | None = None
         try:
             if capture is not None and level is not None and watch is not None and not dict_tags.profiling():
                 moved = set() if watch.dead else level.moved(watch, args, kwargs)
-                self._disarm()  # before anything of the program runs: an error of ours is not one of its exceptions
+                self._disarm()  # before any code of the program runs, so that only our own errors are caught
         except Exception:
             moved, self._left = None, math.inf
         if capture is None or moved is None:
@@ -103,7 +103,7 @@ class FastGuard:
     # -- arming ------------------------------------------------------------------------------------
 
     def retire(self) -> None:
-        """The capture is called without it from now on, with its full guard."""
+        """From now on, the capture uses its full guard."""
         self._disarm(for_good=True)
         self._capture = _nothing
 
@@ -138,14 +138,14 @@ class FastGuard:
         except Unwatchable:
             self._disarm(for_good=True)
             return None
-        # what held between two equal readings of the tags is what the tags stand for
+        # the guard held between two equal readings of the tags, so the tags stand for it
         if not self._matches(args, kwargs) or not watch.holds():
             self._left = self._wait
             return None
         names = {**capture.namespace, **code.names, "unchanged": watch.holds, "CHANGED": CHANGED}
         names.update(changed=self._changed, matches_full=self._matches)
         exec(compile(code.lines.fast_functions(), f"<{capture.title}>", "exec"), names)
-        # taken out of their own namespace: no cycle may keep the fixed tables alive
+        # remove the functions from their own globals: a reference cycle would keep the constant tables alive
         capture.run, capture.matches, _, _ = (names.pop(name) for name in ("run", "matches", "run_short", "check"))
         self._level, self._watch, self._hits_before = level, watch, capture.hits
         return capture.run

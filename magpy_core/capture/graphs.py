@@ -37,7 +37,7 @@ _WRITING: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)  # by
 
 @dataclass(frozen=True)
 class _Stub:
-    """Stands for a segment until its first call. It does not keep the graphs alive, which hold it."""
+    """Stands for a segment until its first call. Refers weakly to the graphs, which hold it."""
 
     graphs: weakref.ref[CompiledGraphs]
     index: int
@@ -50,7 +50,7 @@ class _Stub:
 
 class CompiledGraphs:
     """Puts ``graph0``, ``graph1``, ... into the namespace of the generated functions: first a stub, which compiles its
-    segment for the inputs at hand, then the compiled callable. Checks that backends add become ``shapes_ok``."""
+    segment for the inputs of its first call, then the compiled callable. Checks that backends add become ``shapes_ok``."""
 
     def __init__(
         self, trace: Trace, structure: Structure, settings: Settings, names: dict[str, Any], kept: frozenset[torch.fx.Node]
@@ -59,7 +59,7 @@ class CompiledGraphs:
         self._names = names
         self._bare: dict[int, Callable[..., Any]] = {}
         self._checks: list[tuple[Sequence[Any], list[int]]] = []
-        self._beside: dict[int, background.Compilation] = {}
+        self._compilations: dict[int, background.Compilation] = {}
         self.plain_calls = 0
         self.compile_seconds: float | None = None
         self.generated_code: list[str] = []
@@ -78,63 +78,63 @@ class CompiledGraphs:
         return all(i in self._bare for i, s in enumerate(self._structure.segments) if s.outputs or s.nodes)
 
     def compile_and_call(self, index: int, inputs: list[Any]) -> Any:
-        """The first call of segment ``index``: compiled, it takes its stub's place."""
+        """The first call of segment ``index``: the compiled segment replaces its stub."""
         segment, name = self._structure.segments[index], f"graph{index}"
         with _COMPILING:
             fn = self._names[name]
             if isinstance(fn, _Stub):
-                if self._settings.background and not self._is_compiled_beside(index, tuple(inputs)):
+                if self._settings.background and not self._is_in_cache(index, tuple(inputs)):
                     raise NotReady
                 with loading() if self._settings.background else nullcontext():
                     fn = self._names[name] = self._compile(index, tuple(inputs))
         written = [value for node, value in zip(segment.inputs, inputs, strict=True) if node in self._kept]
         return first_run(fn, inputs, written) if written else fn(inputs)
 
-    def _is_compiled_beside(self, index: int, inputs: tuple[Any, ...]) -> bool:
-        """Whether segment ``index`` is in the compilers' caches by now, so that compiling it takes little time, which the
-        program can afford. Raises CaptureFailed."""
+    def _is_in_cache(self, index: int, inputs: tuple[Any, ...]) -> bool:
+        """Whether a background compilation has put segment ``index`` into the compilers' caches, so that the program can
+        afford to load it now; starts the compilation if needed. Raises CaptureFailed."""
         segment = self._structure.segments[index]
         self._refuse(segment, inputs)
-        if (beside := self._beside.get(index)) is None:
-            beside = self._beside[index] = background.QUEUE.add()
-            weakref.finalize(self, beside.cancel).atexit = False
+        if (compilation := self._compilations.get(index)) is None:
+            compilation = self._compilations[index] = background.QUEUE.add()
+            weakref.finalize(self, compilation.cancel).atexit = False
 
         def work() -> None:
             with compile_alone():
                 self._run_backend(segment, inputs)
 
-        if not background.QUEUE.ask(beside, work):
+        if not background.QUEUE.poll(compilation, work):
             return False
-        if beside.result.code:
-            raise CaptureFailed(beside.result.code, beside.result.message)
-        if not self._settings.affords(beside.result.to_load):
+        if compilation.result.code:
+            raise CaptureFailed(compilation.result.code, compilation.result.message)
+        if not self._settings.affords(compilation.result.to_load):
             return False
-        self.compile_seconds = (self.compile_seconds or 0.0) + beside.result.seconds
+        self.compile_seconds = (self.compile_seconds or 0.0) + compilation.result.seconds
         return True
 
     @property
     def is_compiling(self) -> bool:
-        """Whether a segment is being compiled beside the program, or waits for its turn."""
-        return any(beside.state in ("waiting", "running") for beside in self._beside.values())
+        """Whether a segment is being compiled in the background or waits in the queue."""
+        return any(compilation.state in ("waiting", "running") for compilation in self._compilations.values())
 
     @property
     def progress(self) -> Literal["running", "waiting", "ready", ""]:
-        """What holds for its least advanced segment; empty: none was called yet."""
-        states = {beside.state for beside in self._beside.values()}
+        """The state of its least advanced segment; empty: none has been called yet."""
+        states = {compilation.state for compilation in self._compilations.values()}
         if "running" in states or "waiting" in states:
             return "running" if "running" in states else "waiting"
         return "ready" if self._bare and self.is_ready else ""
 
     @property
-    def beside_seconds(self) -> float:
-        """What compiling beside the program has taken."""
-        return sum(beside.result.seconds for beside in self._beside.values() if beside.state == "done")
+    def background_seconds(self) -> float:
+        """How long compiling in the background has taken."""
+        return sum(compilation.result.seconds for compilation in self._compilations.values() if compilation.state == "done")
 
     def ran_plain(self, seconds: float) -> None:
-        """A call that these graphs would have served ran as plain Python, because they are not ready."""
+        """A call ran as plain Python because these graphs are not ready."""
         self.plain_calls += 1
-        for beside in self._beside.values():
-            beside.seconds += seconds
+        for compilation in self._compilations.values():
+            compilation.seconds += seconds
 
     def _refuse(self, segment: Segment, inputs: tuple[Any, ...]) -> None:
         if (reason := compiled_wrongly(self._settings.backend, inputs, segment.outputs, self._trace)) is not None:
@@ -153,11 +153,11 @@ class CompiledGraphs:
         self.compile_seconds = (self.compile_seconds or 0.0) + time.perf_counter() - start
         fn = self._bare[index] = compiled.fn
         boxed = compiled.boxed or (lambda inputs: fn(*inputs))
-        return functools.partial(_alone, _WRITING[self._settings.region_id], boxed) if self._writes(segment) else boxed
+        return functools.partial(_call_locked, _WRITING[self._settings.region_id], boxed) if self._writes(segment) else boxed
 
     def _writes(self, segment: Segment) -> bool:
-        """Whether the compiled segment reads tensors from outside at its start and writes them at its end, which no two
-        threads may do at once. What is not compiled writes them operation by operation, as the program does."""
+        """Whether the compiled segment reads tensors from outside at its start and writes them at its end, so that only one
+        thread may run it at a time. The eager backend writes them operation by operation, as the program does."""
         mutated = {id(source) for source in self._trace.writes.mutated}
         return self._settings.backend != "eager" and any(id(n.meta.get("magpy_source")) in mutated for n in segment.inputs)
 
@@ -173,12 +173,12 @@ class CompiledGraphs:
             return get_backend(backend).compile(gm, fakes, same_random=settings.same_random, tuning=settings.tuning)
         except Unsupported as error:
             raise CaptureFailed(error.code, error.message) from error
-        except Exception as error:  # whatever a compiler trips over, the program goes on in plain Python
+        except Exception as error:  # a compiler may raise anything; the program continues as plain Python
             what = f"{type(error).__name__}: {str(error)[:160]}"
             raise CaptureFailed("MP902", f"The backend {backend} failed to compile the region ({what}).") from error
 
     def _dims(self, segment: Segment, inputs: tuple[Any, ...]) -> dict[int, set[int]]:
-        """Per input of a segment the dimensions that may vary: of another segment's result, all that aren't 1 now."""
+        """The dimensions of each input that may vary; for the result of another segment, all that aren't 1 now."""
         dims: dict[int, set[int]] = {}
         for i, (node, value) in enumerate(zip(segment.inputs, inputs, strict=True)):
             if self._trace.dims and is_a(value, torch.Tensor):
@@ -190,18 +190,19 @@ class CompiledGraphs:
     def _add_check(self, segment: Segment, guards: Sequence[str]) -> None:
         position = {n: i for i, n in enumerate(self._structure.placeholders)}
         if not all(n in position for n in segment.inputs):
-            raise CaptureFailed("MP902", "The backend specialised a later part of the region on sizes that no guard checks.")
+            raise CaptureFailed("MP902", "The backend specializes a later part of the region on sizes that no guard checks.")
         self._checks.append((guards, [position[n] for n in segment.inputs]))
         self._names["shapes_ok"] = shape_check(self._checks)
 
 
-def _alone(lock: threading.RLock, fn: Callable[[list[Any]], Any], inputs: list[Any]) -> Any:
+def _call_locked(lock: threading.RLock, fn: Callable[[list[Any]], Any], inputs: list[Any]) -> Any:
     with lock:
         return fn(inputs)
 
 
 def shape_check(checks: Sequence[tuple[Sequence[str], list[int]]]) -> Callable[[Any], bool]:
-    """One function of all inputs for the expressions of each segment's backend guards, whose inputs are at ``positions``."""
+    """One function of all graph inputs that checks each segment's backend guards (expressions, positions of their
+    inputs)."""
     compiled = [
         (eval(f"lambda L: {' and '.join(f'({g})' for g in guards)}", dict(guard_namespace())), positions)
         for guards, positions in checks
@@ -214,18 +215,19 @@ def shape_check(checks: Sequence[tuple[Sequence[str], list[int]]]) -> Callable[[
 
 
 def first_run(fn: Callable[[list[Any]], Any], inputs: list[Any], written: Sequence[torch.Tensor]) -> Any:
-    """``fn(inputs)``. If it raises, ``written`` hold again what they held, and CaptureFailed (MP902) is raised.
+    """``fn(inputs)``. If it raises, the ``written`` tensors are restored and CaptureFailed (MP902) is raised.
 
-    Recorded operations that raise only for what a guard checks need no copies of what they change. Compiled code does: where
-    torch's wrapper around it raises (it can't rebuild a view of an output, say), the inputs have been changed already."""
+    Recorded operations that raise only for what a guard checks need no copies of what they change. Compiled code needs them:
+    if torch's wrapper around it raises (for example because it can't rebuild a view of an output), the inputs have already
+    been changed."""
     try:
         saved = [(tensor, tensor.detach().clone()) for tensor in written]
     except torch.OutOfMemoryError:
-        saved = []  # memory is short and the graph hardly ever raises: no copies, as in every later run
+        saved = []  # memory is short and the graph hardly ever raises: run without copies, as in every later run
     try:
         return fn(inputs)
     except Exception as error:
         for tensor, backup in saved:
             restore_input(tensor, backup)
         what = f"{type(error).__name__}: {str(error)[:160]}"
-        raise CaptureFailed("MP902", f"The compiled graph of the region failed in its first run ({what}).") from error
+        raise CaptureFailed("MP902", f"The compiled graph of the region failed on its first run ({what}).") from error

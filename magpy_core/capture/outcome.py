@@ -1,4 +1,4 @@
-"""What running a capture can end in besides the call's result. Key names: MISS, RERUN_PLAIN, CaptureFailed."""
+"""How the run of a capture can end besides the call's result. Key names: MISS, RERUN_PLAIN, CaptureFailed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 MISS: Any = type("MISS", (), {"__repr__": lambda self: "MISS"})()
 """The guards don't hold, or the graph takes another path: the capture doesn't fit the call."""
 RERUN_PLAIN: Any = type("RERUN_PLAIN", (), {"__repr__": lambda self: "RERUN_PLAIN"})()
-"""The graph raised and has left no trace: the call has to run as plain Python."""
+"""The graph raised, and everything has been undone: the call has to run as plain Python."""
 
 
 class NotReady(Exception):
-    """A graph of the capture is being compiled beside the program: the call has to run as plain Python."""
+    """A graph of the capture is being compiled in the background: the call has to run as plain Python."""
 
 
 class CaptureFailed(Exception):

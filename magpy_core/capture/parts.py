@@ -1,4 +1,4 @@
-"""What a capture shows of itself: when it is valid, and what it does to the outside. Key types: Guards, Replay."""
+"""The inspectable parts of a capture: when it is valid, and its effects on the outside. Key types: Guards, Replay."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Guards:
         return self.code
 
     def explain(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, global_ok: bool = True) -> list[Failure]:
-        """Every guard that does not hold for a call, with old value, new value and position. Empty when all hold."""
+        """Every guard that does not hold for a call, with old value, new value and position; empty if all hold."""
         out: list[Failure] = []
         if not global_ok:
             name, old, new = self._global_reason()
@@ -54,7 +54,7 @@ class Guards:
 
 @dataclass(frozen=True)
 class Replay:
-    """What happens after the graph ran. ``code`` is the generated Python; ``effects`` the changes to the outside."""
+    """What runs after the graph. ``code`` is the generated Python; ``effects`` are the changes to the outside."""
 
     effects: list[Effect]
     code: str
@@ -66,7 +66,7 @@ class Replay:
 def _failure(source: Source, old: str, find: Callable[[], Failure | None]) -> Failure | None:
     try:
         return find()
-    except Exception as error:  # the path itself no longer exists: user objects may raise anything
+    except Exception as error:  # the access path no longer exists; user objects may raise anything
         return Failure("MP201", source.describe(), old, f"not reachable ({type(error).__name__})")
 
 

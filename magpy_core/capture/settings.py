@@ -1,4 +1,4 @@
-"""What a capture is made for. Key type: Settings."""
+"""The settings of a capture. Key type: Settings."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from magpy_core.backends.tuning import DEFAULT, Tuning
 
 @dataclass(frozen=True)
 class Settings:
-    """One form of call (``n_args`` positional arguments and these keywords) and one backend. ``background``: its graphs are
-    compiled beside the program, which runs as plain Python meanwhile. ``affords``: whether the program can spend so many
-    seconds on loading compiled code now; later it may."""
+    """One call signature (``n_args`` positional arguments and these keywords) and one backend. ``background``: its graphs
+    are compiled in the background while calls run as plain Python. ``affords``: whether the program can spend so many
+    seconds on loading compiled code now (it may be able to later)."""
 
     region_id: str
     n_args: int

@@ -1,4 +1,4 @@
-"""How a trace is cut: decisions are tested ahead of the graph, between its segments and after it. Key type: Structure."""
+"""How a trace is cut: decisions are checked before the graph, between its segments and after it. Key type: Structure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from magpy_core.recording.trace import Trace
 
 @dataclass(frozen=True)
 class Structure:
-    """``conditions`` are decided by the inputs alone, before the graph, by the nodes in ``ahead``. ``cuts``: one behind each
-    segment but the last. ``assertions`` are tested when the whole graph has run. ``placeholders``: the graph's inputs, in
+    """``conditions`` depend on the inputs alone; the nodes in ``ahead`` compute them before the graph. ``cuts``: one after
+    each segment but the last. ``assertions`` are checked after the whole graph. ``placeholders``: the graph's inputs, in
     order."""
 
     conditions: tuple[Decision, ...]
@@ -27,7 +27,7 @@ class Structure:
 
     @staticmethod
     def of(trace: Trace) -> Structure:
-        # On a GPU, what an assertion rules out (an index too large) would end the process instead of raising: a cut there.
+        # On a GPU, what an assertion rules out (an index that is too large) ends the process instead of raising: cut there.
         after_graph = all(tensor.facts.device.type == "cpu" for tensor in trace.inputs)
         conditions = tuple(d for d in trace.decisions if d.condition is not None)
         rest = [d for d in trace.decisions if d.condition is None]

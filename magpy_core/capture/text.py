@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from magpy_core.guards.codegen import inline_single_uses
 
-# Random numbers are drawn before it is known whether the capture fits: if it does not, the streams are put back.
+# Random numbers are drawn before it is known whether the capture fits: if it doesn't, the random state is restored.
 DRAWING = """
 def run(args, kwargs, run_drawing=run_drawing):
     before = []
@@ -30,7 +30,7 @@ def gather(args, kwargs, gather_drawing=gather_drawing):
 
 @dataclass(frozen=True)
 class Lines:
-    """The statements of each part. ``inputs``: the expressions of the graph's inputs. ``shapes``: the test of what backends
+    """The statements of each part. ``inputs``: the expressions of the graph's inputs. ``shapes``: the checks that backends
     add to the guard. ``draws``: whether the guard draws random numbers."""
 
     guard: list[str]
@@ -50,7 +50,7 @@ class Lines:
 
     def functions(self) -> str:
         """``run``, the whole call; ``gather``, the graph's inputs of a call that fits; ``matches``, whether it fits.
-        None of them is looked up by name in their namespace, which does not keep them."""
+        None of them is looked up in their globals, from which they are removed."""
         guard, name, more = self.short_guard, "", ""
         if self.draws:
             name, more = "_drawing", ", before"
@@ -62,8 +62,8 @@ class Lines:
         )  # fmt: skip
 
     def fast_functions(self) -> str:
-        """``run`` and ``matches`` with the first level of the guard; ``changed`` and ``matches_full`` decide where it can't.
-        None of them is looked up by name in their namespace, which need not keep them."""
+        """``run`` and ``matches`` with the first level of the guard; ``changed`` and ``matches_full`` decide if a tag
+        changed. None of them is looked up in their globals, from which they are removed."""
         guard = self.short_guard
         return (
             _guarded("run_short", guard, _body(self.shapes, 8)) + _body([*self.graph, *self.replay], 4)

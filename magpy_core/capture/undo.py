@@ -1,6 +1,6 @@
 """Law: compute first. A graph that takes another path, or raises, leaves nothing changed.
 
-Writes what is saved before the graph runs and what puts it back.
+Generates the statements that save state before the graph runs and those that restore it.
 Key type: Undo; key functions: write_undo, restore_input, restore_history.
 """
 
@@ -22,17 +22,17 @@ from magpy_core.recording.trace import Trace
 
 @dataclass(frozen=True)
 class Undo:
-    """``statements`` put everything back (each ends in ``"; "``). ``kept`` are inputs that nothing saves at every call: they
-    are put back if the first run of the compiled graph raises. ``whole``: a call can be undone after its graph has run."""
+    """``statements`` restore everything (each ends in ``"; "``). ``kept``: inputs that are saved only for the first run of
+    the compiled graph. ``is_complete``: a call can be undone after its graph has run."""
 
     statements: str = ""
-    whole: bool = True
+    is_complete: bool = True
     kept: frozenset[torch.fx.Node] = frozenset()
 
 
 def write_undo(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str], *, may_undo: bool, compiled: bool) -> Undo:
-    """Writes what is saved before the graph, where it may have to be put back at all. ``may_undo``: part of the graph may
-    run in vain; ``compiled``: by other code than was recorded."""
+    """Writes the statements that save state before the graph, if a run may have to be undone. ``may_undo``: part of the
+    graph may run although the capture doesn't fit; ``compiled``: the backend is a compiler."""
     writes = trace.writes
     raises, raises_changed = undo_needed(trace.graph, writes.first)
     if trace.dims:
@@ -61,29 +61,29 @@ def _save_inputs(w: GuardWriter, trace: Trace, names: Mapping[torch.fx.Node, str
             w.lines.append(f"saved_{name} = {name}.detach().clone()")
             contents += f"restore_input({name}, saved_{name}); "
             if graph_input.source.path in trace.writes.with_history:
-                # a write that autograd records can only be undone where it had recorded nothing before
+                # a write that autograd records can be undone only if the tensor had no history before
                 w.fail_if(f"{name}.grad_fn is not None or {name}._is_view()", None)
                 contents += f"{name}.detach_(); "
     return history + contents
 
 
 def restore_input(tensor: torch.Tensor, backup: torch.Tensor) -> None:
-    """Put the contents of ``backup`` back, without a new version of the tensor."""
+    """Restore the contents of ``tensor`` from ``backup`` without incrementing its version."""
     with torch.no_grad(), keep_version(tensor):
         if tensor.shape != backup.shape:  # an operation with ``out=`` resized it
             tensor.resize_(backup.shape)
         for dim in range(tensor.dim()):
-            if tensor.stride(dim) == 0 and tensor.shape[dim] > 1:  # expanded: its rows are one
+            if tensor.stride(dim) == 0 and tensor.shape[dim] > 1:  # expanded: its rows share memory
                 tensor, backup = tensor.narrow(dim, 0, 1), backup.narrow(dim, 0, 1)
         try:
             tensor.copy_(backup)
-        except RuntimeError:  # overlapping windows: an element of two of them is the same in both
+        except RuntimeError:  # overlapping windows: copy element by element
             for place in itertools.product(*map(range, tensor.shape)):
                 tensor[place].copy_(backup[place])
 
 
 def restore_history(tensor: torch.Tensor, required: bool) -> None:
-    """Make the tensor a leaf again that requires a gradient or doesn't, as before."""
+    """Make the tensor a leaf again, with its former ``requires_grad``."""
     if tensor.grad_fn is not None:
         tensor.detach_()
     tensor.requires_grad_(required)

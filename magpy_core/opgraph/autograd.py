@@ -1,4 +1,4 @@
-"""How tensors from outside stand with autograd. Key type: EntryState; key function: `out_of_reach`."""
+"""The autograd state of tensors from outside. Key type: EntryState; key function: `out_of_reach`."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from magpy_core.findings import Unsupported
 
 
 class EntryState:
-    """Tensors from outside as they were when the region began, for guards and undo; by id: whether each required a gradient
-    and what had computed it."""
+    """The autograd state of tensors from outside when the region began, for guards and undo: `requires_grad` and `grad_fn`,
+    by the tensor's id."""
 
     def __init__(self) -> None:
         self._history: dict[int, tuple[bool, Any]] = {}
-        self._changed: dict[int, torch.Tensor] = {}  # where `requires_grad` has changed: the tensor as it was
+        self._changed: dict[int, torch.Tensor] = {}  # if `requires_grad` has changed: an alias with the old state
 
     def remember(self, tensor: torch.Tensor) -> None:
-        """How a tensor stands with autograd when the program first uses it."""
+        """Keep the state of a tensor that the program uses for the first time."""
         with no_torch_function():
             self._history[id(tensor)] = (tensor.requires_grad, tensor.grad_fn)
 
-    def makers(self) -> set[Any]:
-        """The nodes of autograd's graph that had computed tensors from outside."""
-        return {made_by for _, made_by in self._history.values() if made_by is not None}
+    def grad_fns(self) -> set[Any]:
+        """The nodes of autograd's graph that computed tensors from outside."""
+        return {grad_fn for _, grad_fn in self._history.values() if grad_fn is not None}
 
     def keep_changed(self, tensors: Iterable[torch.Tensor]) -> None:
-        """At the end: what requires a gradient now and did not, or the other way round, is guarded as it was."""
+        """At the end of the region: a tensor whose `requires_grad` has changed is guarded by its old state."""
         with no_torch_function():
             for tensor in tensors:
                 required = self._history[id(tensor)][0]
@@ -41,39 +41,39 @@ class EntryState:
                     )
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A tensor that guards take for ``tensor`` as it was."""
+        """``tensor``, or an alias of it with the autograd state at entry."""
         return self._changed.get(id(tensor), tensor)
 
     def has_new_history(self, tensor: torch.Tensor) -> bool:
-        """Whether autograd sees a tensor from outside differently now. Raises Unsupported where that can't be undone."""
-        required, made_by = self._history[id(tensor)]
+        """Whether the autograd state of a tensor from outside has changed. Raises Unsupported where that can't be undone."""
+        required, grad_fn = self._history[id(tensor)]
         with no_torch_function():
-            if tensor.requires_grad == required and tensor.grad_fn is made_by:
+            if tensor.requires_grad == required and tensor.grad_fn is grad_fn:
                 return False
-            if made_by is None and (tensor.grad_fn is None or not is_view(tensor)):
+            if grad_fn is None and (tensor.grad_fn is None or not is_view(tensor)):
                 return True
         raise Unsupported(
             "MP110",
-            "A tensor from outside that autograd follows is changed in place, which could not be undone if it had to be.",
-            hint="Change a copy of it (`x = x.clone()`), or use the operation that is not in place.",
+            "A tensor from outside that autograd tracks is changed in place, which replay can't undo.",
+            hint="Change a copy of it (`x = x.clone()`), or use the out-of-place operation.",
         )
 
 
-def out_of_reach(inputs: Iterable[torch.Tensor], made: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-    """Those of ``inputs`` that take part in autograd, while nothing in ``made`` has them in its history."""
+def out_of_reach(inputs: Iterable[torch.Tensor], results: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """Those of ``inputs`` that require a gradient and are in the history of none of the ``results``."""
     tracked = [t for t in inputs if t.requires_grad]
     ends = {t.grad_fn for t in tracked if t.grad_fn is not None}
-    left: list[Any] = [t.grad_fn for t in made if tracked and t.grad_fn is not None and t.grad_fn not in ends]
-    seen, met = set(left), set()  # ``met``: what is reached of ``ends``, and leaves by their id
-    while left:
-        for node, _ in left.pop().next_functions:
+    stack: list[Any] = [t.grad_fn for t in results if tracked and t.grad_fn is not None and t.grad_fn not in ends]
+    seen, reached = set(stack), set()  # ``reached``: nodes of ``ends``, and leaves by their id
+    while stack:
+        for node, _ in stack.pop().next_functions:
             if node is None or node in seen:
                 continue
             seen.add(node)
             if type(node).__name__ == "AccumulateGrad":
-                met.add(id(node.variable))
+                reached.add(id(node.variable))
             elif node in ends:
-                met.add(node)
+                reached.add(node)
             else:
-                left.append(node)
-    return [t for t in tracked if (id(t) if t.grad_fn is None else t.grad_fn) not in met]
+                stack.append(node)
+    return [t for t in tracked if (id(t) if t.grad_fn is None else t.grad_fn) not in reached]

@@ -1,8 +1,8 @@
-"""Backward: ``backward()`` inside a region, recorded as what it means.
+"""Backward: ``backward()`` inside a region, recorded as the operations that it consists of.
 
-Of all that autograd does, one operation is enough: ``torch.autograd.grad`` of the leaves that the pass reaches. What
-``backward()`` adds is plain: each gradient is given to its leaf, or added to the one that the leaf has. The recorded run
-computes it in the same way, so that the graph repeats exactly what ran. Key type: Backward; key function: new_gradient.
+It becomes one call of ``torch.autograd.grad`` for the leaves that the pass reaches; then each gradient is assigned to its
+leaf, or added to the gradient that the leaf has. The recorded run computes it in the same way, so that the graph repeats
+exactly what ran. Key type: Backward; key function: new_gradient.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _GRAD: Any = torch.Tensor.grad
 _METHOD = ("gradient", "retain_graph", "create_graph", "inputs")
 _FUNCTION = ("grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")
-_HINT = "Let the region end before it: `backward()` of a region's result works as ever."
-#: Fields of a leaf that change what a backward pass does with its gradient, as they have to be.
+_HINT = "Call `backward()` outside the region, on the region's result."
+#: Fields of a leaf that affect what a backward pass does with its gradient, with the values that can be recorded.
 _PLAIN_LEAF = (("is_leaf", True), ("_backward_hooks", None), ("_post_accumulate_grad_hooks", None))
-#: In the ``meta`` of a node: it is what is left of a ``backward()``, not the program's own ``torch.autograd.grad``.
+#: In the ``meta`` of a node: it stands for a ``backward()``; the program did not call ``torch.autograd.grad`` itself.
 IS_BACKWARD = "magpy_backward"
 LEAF_FIELDS = frozenset({*dict(_PLAIN_LEAF), "grad_dtype"})
 
@@ -37,7 +37,7 @@ Record = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], An
 
 
 def new_gradient(leaf: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
-    """``gradient`` as the first one of ``leaf``, in memory of its own, with the strides that autograd gives it."""
+    """A copy of ``gradient`` as the first gradient of ``leaf``, with the strides that autograd would give it."""
     if not _is_dense(leaf):
         return gradient.clone(memory_format=torch.contiguous_format)
     strides = gradient.stride() if _are_laid_out_alike(gradient, leaf) else leaf.stride()
@@ -45,16 +45,16 @@ def new_gradient(leaf: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
 
 
 def _are_laid_out_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether the strides of two tensors of one shape agree, where they mean anything."""
+    """Whether two tensors of the same shape have the same strides, in dimensions where a stride matters."""
     return all(n == 1 or a == b for n, a, b in zip(one.size(), one.stride(), other.stride(), strict=True))
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
-    """Whether the elements of a tensor fill its memory, in some order of its dimensions and each in a place of its own."""
+    """Whether the elements of a tensor fill its memory without overlap, in some order of its dimensions."""
     step = 1
     for stride, size in sorted((s, n) for s, n in zip(tensor.stride(), tensor.size(), strict=True) if n != 1):
         if stride != step:
-            return tensor.is_contiguous()  # one without elements is
+            return tensor.is_contiguous()  # true for an empty tensor
         step *= size
     return True
 
@@ -67,35 +67,36 @@ class Backward:
     roots: tuple[torch.Tensor, ...]
     leaves: tuple[torch.Tensor, ...]
     options: dict[str, Any]
-    """What ``torch.autograd.grad`` is given beside these."""
-    left: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
-    """Leaves whose gradients are known, and which do not have them yet."""
+    """The other arguments of ``torch.autograd.grad``."""
+    gradients: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
+    """Leaves with the computed gradients that they have not received yet."""
 
     @staticmethod
     def prepare(ops: OperatorGraph, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Backward:
-        """The pass that ``func(*args, **kwargs)`` is; raises Unsupported where it does more than a graph can repeat."""
+        """The backward pass that ``func(*args, **kwargs)`` runs; raises Unsupported if it does more than a graph can
+        repeat."""
         given = _arguments(func, args, kwargs)
         roots, gradients, inputs = given["roots"], given["gradients"], given["inputs"]
         with no_torch_function():
             if given["create_graph"]:
                 raise _refused("with `create_graph=True`")
             if not roots or any(type(t) not in _PLAIN or not t.requires_grad for t in roots):
-                raise _refused("from what is no tensor in autograd")
+                raise _refused("from a value that does not require a gradient")
             if gradients is not None and any(g is not None and type(g) not in _PLAIN for g in gradients):
-                raise _refused("with gradients that are no plain tensors")
+                raise _refused("with gradients that are not plain tensors")
             nodes = reached_nodes(roots)
             _check_nodes(ops, nodes)
             leaves = [node.variable for node in nodes if is_leaf_node(node)]
             if inputs is not None:
                 known = {id(leaf) for leaf in leaves}
                 if len({id(t) for t in inputs}) != len(inputs) or any(id(t) not in known for t in inputs):
-                    raise _refused("with `inputs` that are no different leaves of its graph")
+                    raise _refused("with `inputs` that are not distinct leaves of its graph")
                 leaves = list(inputs)
             for leaf in leaves:
                 _check_leaf(ops, leaf)
             held = [id(leaf.grad) for leaf in leaves if leaf.grad is not None]
             if not leaves or len(set(held)) != len(held):
-                raise _refused("to leaves that have no gradients of their own")
+                raise _refused("to leaves that share one gradient, or to no leaf at all")
         ops.host.guard_setting(torch.is_anomaly_enabled, False)
         for leaf in leaves:
             for name, value in _PLAIN_LEAF:
@@ -104,25 +105,25 @@ class Backward:
         options = {"grad_outputs": gradients, "retain_graph": given["retain_graph"], "allow_unused": True}
         return Backward(ops, roots, tuple(leaves), options)
 
-    def give(self, record: Record) -> None:
-        """Each leaf gets its gradient, and leaves ``left`` when it has it. What stays there is for autograd to give."""
+    def accumulate(self, record: Record) -> None:
+        """Add each gradient to its leaf and remove the pair from ``gradients``; autograd accumulates what remains there."""
         self._mark()
         with no_torch_function():
-            if any(g.layout is not torch.strided or type(g) is not torch.Tensor for _, g in self.left):
+            if any(g.layout is not torch.strided or type(g) is not torch.Tensor for _, g in self.gradients):
                 self.ops.host.refuse("MP106", f"{HERE} computes gradients that are not dense.", site=self.ops.host.site)
                 return
-        while self.left:
-            leaf, gradient = self.left[0]
+        while self.gradients:
+            leaf, gradient = self.gradients[0]
             before = record(_GRAD.__get__, (), (leaf,), {})
             if before is None:
-                made = record(new_gradient, (), (leaf, gradient), {})
-                record(_GRAD.__set__, (), (leaf, made), {})
+                first = record(new_gradient, (), (leaf, gradient), {})
+                record(_GRAD.__set__, (), (leaf, first), {})
             else:
                 record(torch.Tensor.add_, (), (before, gradient), {})
-            del self.left[0]
+            del self.gradients[0]
 
     def _mark(self) -> None:
-        """The recorded call of ``torch.autograd.grad``, the last one, is a backward pass."""
+        """Mark the last recorded call of ``torch.autograd.grad`` as a backward pass."""
         for node in reversed(self.ops.graph.nodes):
             if node.target is torch.autograd.grad:
                 node.meta[IS_BACKWARD] = True
@@ -134,14 +135,14 @@ def _refused(what: str) -> Unsupported:
 
 
 def _arguments(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of either function under the same names."""
+    """The arguments of `Tensor.backward` or `torch.autograd.backward`, under the same names."""
     names = _METHOD if func is torch.Tensor.backward else _FUNCTION
     given = dict(zip(names, args[1:], strict=False)) | kwargs
     if given.get("grad_variables") is not None:
         raise _refused("with the deprecated `grad_variables`")
     retain = given.get("retain_graph")
     if retain is not None and type(retain) is not bool:
-        raise _refused("with a `retain_graph` that is no bool")
+        raise _refused("with a `retain_graph` that is not a bool")
     gradients = given.get(names[0])
     return {
         "roots": _tensors(args[0]),
@@ -157,29 +158,29 @@ def _tensors(value: Any) -> tuple[Any, ...]:
         return (value,)
     if type(value) in (list, tuple):
         return tuple(value)
-    raise _refused("with arguments that are no lists of tensors")
+    raise _refused("with arguments that are not lists of tensors")
 
 
 def _check_nodes(ops: OperatorGraph, nodes: Iterable[Any]) -> None:
-    """Raises Unsupported where a node runs code of the program's, or belongs to what ran before the region."""
+    """Raises Unsupported where a node runs the program's Python code, or was created before the region."""
     if torch.is_anomaly_enabled():
-        raise _refused("that looks for anomalies")
+        raise _refused("in anomaly mode")
     if any(CHECKPOINT in node.meta for node in ops.graph.nodes):
         raise _refused("through a checkpoint")
-    outside = ops.entry.makers()
+    outside = ops.entry.grad_fns()
     for node in nodes:
         if node in outside:
-            raise _refused("that leaves the region: what a tensor from outside was made by is part of it")
+            raise _refused("that leaves the region through the history of a tensor from outside")
         if not is_plain_node(node):
             raise _refused("through a custom `autograd.Function`")
 
 
 def _check_leaf(ops: OperatorGraph, leaf: torch.Tensor) -> None:
-    """Raises Unsupported for a leaf whose gradient is more than a value."""
+    """Raises Unsupported for a leaf whose gradient can't be accumulated by plain operations."""
     if type(leaf) not in _PLAIN or leaf.layout is not torch.strided or leaf.is_complex() or leaf.grad_dtype != leaf.dtype:
-        raise _refused("to a leaf that is no plain tensor")
+        raise _refused("to a leaf that is not a plain tensor")
     if leaf in ops.values and ops.inputs.is_inside(leaf):
-        raise _refused("to a leaf made inside the region")
+        raise _refused("to a leaf created inside the region")
     if leaf._backward_hooks is not None or leaf._post_accumulate_grad_hooks is not None:
         raise _refused("to a leaf with hooks")
     if has_hooks(torch.autograd.graph.get_gradient_edge(leaf).node):
@@ -188,6 +189,6 @@ def _check_leaf(ops: OperatorGraph, leaf: torch.Tensor) -> None:
     if gradient is None:
         return
     if type(gradient) is not torch.Tensor or gradient.layout is not torch.strided or gradient.requires_grad:
-        raise _refused("to a leaf whose gradient is no plain tensor")
+        raise _refused("to a leaf whose gradient is not a plain tensor")
     if not (_are_laid_out_alike(gradient, leaf) if _is_dense(leaf) else gradient.is_contiguous()):
-        raise _refused("to a leaf whose gradient has other strides")  # which autograd warns of
+        raise _refused("to a leaf whose gradient has other strides")  # autograd warns about it

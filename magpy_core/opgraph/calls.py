@@ -1,8 +1,8 @@
-"""What a graph node runs in place of the program's own call: constructors whose operators torch's dispatch hides, and calls
-whose code may branch on data, with what is known of their results.
+"""What a graph node runs in place of the program's own call: for constructors whose operators torch's dispatch hides, and
+for calls whose code may branch on data, with a check of their results.
 
-The program has seen the result's dtype and shape and continued accordingly, so a replay whose call gives something else has
-left the recorded path. Key functions: make_variable, from_array, expecting; key type: OtherResult.
+The program has seen the result's dtype and shape and continued accordingly, so a replay whose call returns something else
+has left the recorded path. Key functions: make_variable, from_array, expecting; key type: OtherResult.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ LARGEST_ARRAY = 65536  # numbers that a graph may hold as constants
 
 def make_variable(data: torch.Tensor) -> torch.Tensor:
     """``Variable(data)``: the same memory, detached."""
-    made: torch.Tensor = Variable(data)
-    return made
+    variable: torch.Tensor = Variable(data)
+    return variable
 
 
 def from_array(numbers: list[Any], shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
@@ -34,13 +34,14 @@ def from_array(numbers: list[Any], shape: tuple[int, ...], dtype: torch.dtype) -
 
 
 def array_parts(array: Any) -> tuple[list[Any], tuple[int, ...], torch.dtype]:
-    """What :func:`from_array` makes a tensor of equal content from. Raises TypeError for a dtype that torch lacks."""
+    """The arguments with which :func:`from_array` creates a tensor of the same content. Raises TypeError for a dtype that
+    torch lacks."""
     tensor = torch.from_numpy(array)
     return tensor.reshape(-1).tolist(), tuple(tensor.shape), tensor.dtype
 
 
 class OtherResult(Exception):
-    """A node's call gives a result that doesn't fit the recorded path."""
+    """A node's call returns a result that doesn't fit the recorded path."""
 
 
 def _facts(value: Any, sizes: bool) -> Any:
@@ -55,22 +56,22 @@ def _facts(value: Any, sizes: bool) -> Any:
     if kind is dict and all(type(k) in (str, int) for k in value):
         return (kind, [(k, _facts(v, sizes)) for k, v in value.items()])
     if kind in _PLAIN:
-        return (kind, repr(value))  # which tells 0.0 from -0.0, and a NaN from none
-    raise Unsupported("MP107", f"{HERE} gives a {kind.__name__}, of which nobody can tell whether it is as it was.")
+        return (kind, repr(value))  # distinguishes 0.0 from -0.0; a NaN equals a NaN
+    raise Unsupported("MP107", f"{HERE} returns a {kind.__name__}, which replay can't compare with a later result.")
 
 
 def expecting(call: Callable[..., Any], result: Any, sizes: bool) -> Callable[..., Any]:
-    """``call`` with the check that it gives what it has given: the same kinds, dtypes and plain values, and with ``sizes``
-    the same shapes. Raises Unsupported for a result that can't be compared."""
+    """``call`` with a check that it returns the same kinds, dtypes and plain values as ``result``, and with ``sizes`` the
+    same shapes. Raises Unsupported for a result that can't be compared."""
     with no_torch_function():
         facts = _facts(result, sizes)
 
     def expect(*args: Any, **kwargs: Any) -> Any:
-        given = call(*args, **kwargs)
-        # stand-ins of a compiler that traces the graph are let through: it works out for itself what follows from data
-        if all(type(t) in _TENSORS for t in tensors_in(given)) and _facts(given, sizes) != facts:
+        returned = call(*args, **kwargs)
+        # a compiler that traces the graph passes its own fake tensors: they are not checked
+        if all(type(t) in _TENSORS for t in tensors_in(returned)) and _facts(returned, sizes) != facts:
             raise OtherResult(getattr(call, "__name__", "a call"))
-        return given
+        return returned
 
     expect.__dict__.update(call.__dict__)
     expect.__name__ = expect.__qualname__ = call.__name__

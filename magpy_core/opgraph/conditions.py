@@ -1,8 +1,8 @@
-"""Conditions that follow from a graph's inputs alone: checked before the graph runs, like a guard, so that nothing is cut.
+"""Conditions that follow from a graph's inputs alone: checked before the graph runs, like a guard, so the graph isn't cut.
 
 ``if mask.all():`` on a mask that the caller passed needs nothing that the graph computes. The few operations between the
-inputs and the answer run ahead of the graph, on the inputs as the call brings them, exactly as they did when they were
-recorded; another answer is a guard that fails, found before anything has happened. Key functions: condition, only_for.
+inputs and the outcome run before the graph, on the inputs of the call; another outcome counts as a failed guard, before
+anything has changed. Key functions: condition, only_for.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from magpy_core.opgraph.functions import node_name
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import Sym
 
-_LIMIT = 24  # operations; more are work that belongs in the graph, and should not be done twice
+_LIMIT = 24  # operations; more than this is work that the graph should do, once
 
 _EARLY = named(Fact.EARLY)
 _AUTOCAST = {"_enter_autocast": 1, "_exit_autocast": -1}
 
 
 def condition(ops: OperatorGraph, sym: Sym) -> tuple[torch.fx.Node, ...] | None:
-    """The operations that lead from the graph's inputs, as they are when the region begins, to what decides ``sym``, in
-    order; None if they belong in the graph."""
+    """The operations that compute ``sym`` from the graph's inputs as they are when the region begins, in order; None if they
+    belong in the graph."""
     tensors = {node: tensor for tensor, node in ops.values}
     wanted = {leaf.payload for leaf in sym.leaves() if leaf.kind == "node"}
     order: list[torch.fx.Node] = []
@@ -40,7 +40,7 @@ def condition(ops: OperatorGraph, sym: Sym) -> tuple[torch.fx.Node, ...] | None:
         if node.op == "placeholder":
             continue
         early = node.op in ("call_function", "call_method") and node_name(node) in _EARLY and "out" not in node.kwargs
-        if not early or autocast or len(order) == _LIMIT:  # under autocast, it would be computed in other types ahead of it
+        if not early or autocast or len(order) == _LIMIT:  # before an autocast region, it would run in other dtypes
             return None
         order.append(node)
         wanted.update(node.all_input_nodes)
@@ -48,7 +48,7 @@ def condition(ops: OperatorGraph, sym: Sym) -> tuple[torch.fx.Node, ...] | None:
 
 
 def only_for(conditions: Iterable[tuple[torch.fx.Node, ...]], used: Iterable[torch.fx.Node]) -> set[torch.fx.Node]:
-    """The operations of these conditions that nothing else needs: neither the rest of the graph nor what is ``used``."""
+    """The operations that only these conditions need: neither the rest of the graph nor the ``used`` nodes do."""
     kept = set(used)
     dropped: set[torch.fx.Node] = set()
     for node in sorted({node for nodes in conditions for node in nodes} - kept, reverse=True):  # users first

@@ -27,11 +27,11 @@ def shaped_by_data(func: Any, name: str, fx_args: tuple[Any, ...], fx_kwargs: di
     def given(index: int, key: str) -> Any:
         return fx_kwargs.get(key, fx_args[index] if len(fx_args) > index else None)
 
-    if name == "repeat_interleave":  # repeated by a number, its size follows from the input's
+    if name == "repeat_interleave":  # with a number of repeats, the size follows from the input's
         return type(given(1, "repeats")) is not int
     if name == "one_hot":
         return type(given(1, "num_classes")) is not int or given(1, "num_classes") == -1
-    if name == "where":  # of a condition alone: the places where it holds
+    if name == "where":  # with a condition alone, it returns indices
         return len(fx_args) + len(fx_kwargs) == 1
     if name == "tensor_split":
         return is_a(given(1, "indices_or_sections"), torch.fx.Node) or "indices" in fx_kwargs
@@ -46,7 +46,7 @@ def shaped_by_data(func: Any, name: str, fx_args: tuple[Any, ...], fx_kwargs: di
 
 
 def sparse(given: list[torch.Tensor], result: list[torch.Tensor]) -> bool:
-    """Whether a sparse tensor is involved: how many elements it holds follows from data."""
+    """Whether a sparse tensor is involved: its number of elements follows from data."""
     return any(t.layout not in _DENSE for t in (*given, *result))
 
 
@@ -77,8 +77,8 @@ def _numbers_in(value: Any) -> list[torch.Tensor]:
 
 
 def numbers_among(name: str, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-    """The tensors among an operation's arguments that it may read as numbers which decide more than values: a dimension, a
-    kernel's size. ``sizes_among`` covers those in a subscript or given as sizes."""
+    """The tensors among an operation's arguments that it may read as numbers that affect more than values: a dimension, a
+    kernel size. ``sizes_among`` covers those in a subscript or passed as sizes."""
     known = name in ("__getitem__", "__setitem__") or name in _FACTORIES or name in _SIZED
     if known or name in HOST_READS or not may_size(name):
         return []

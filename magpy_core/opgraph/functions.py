@@ -21,8 +21,8 @@ PARTS = named(Fact.PARTS)
 IN_PLACE = named(Fact.IN_PLACE)
 _GIVES_TEXT = named(Fact.GIVES_TEXT)
 _VALUES = named(Fact.VALUES)
-# Functions that write arguments without a trace in the tensors' version counters: names of their parameters in order, the
-# flag that makes them write, and what is written.
+# Functions that write arguments without incrementing the tensors' version counters: the names of their parameters in order,
+# and the flag that makes them write.
 _NORM = ("input", "running_mean", "running_var", "weight", "bias")
 _NATIVE_NORM = ("input", "weight", "bias", "running_mean", "running_var")
 _SILENT_WRITES: dict[Any, tuple[tuple[str, ...], str]] = {
@@ -33,7 +33,7 @@ _SILENT_WRITES: dict[Any, tuple[tuple[str, ...], str]] = {
 }
 
 
-#: In a node's ``meta``: what no guard watches decides whether it raises.
+#: In a node's ``meta``: it may raise for reasons that no guard checks.
 MAY_RAISE = "magpy_may_raise"
 
 
@@ -43,17 +43,17 @@ def writes_in_place(name: str) -> bool:
 
 
 def gives_parts(name: str, result: Any) -> bool:
-    """Whether an operation may give as many tensors as a size of its input says (`unbind_copy`, a list of a custom one)."""
+    """Whether the number of results may depend on an input size (`unbind_copy`, a custom operator that returns a list)."""
     return type(result) is list or (type(result) is tuple and any(part in name for part in ("split", "chunk", "unbind")))
 
 
 def may_size(name: str) -> bool:
-    """Whether a number that the operation takes may decide the shape of its result. Changing a tensor in place does not."""
+    """Whether a number among the arguments may decide the shape of the result; never for in-place operations."""
     return not writes_in_place(name) and name not in _VALUES and not name.startswith(("_foreach_", "_fused_"))
 
 
 def silently_written(func: Any, fx_args: tuple[Any, ...], fx_kwargs: dict[str, Any]) -> list[Any]:
-    """The graph values of the running statistics that a normalisation in training mode changes."""
+    """The graph values of the running statistics that a normalization in training mode changes."""
     try:
         names, flag = _SILENT_WRITES[func]
     except (KeyError, TypeError):
@@ -80,13 +80,14 @@ def node_name(node: torch.fx.Node) -> str:
 
 
 def operator_name(node: torch.fx.Node) -> str:
-    """The same without dunders: ``add``, ``add_``, ``iadd``, ``rsub``, ``_foreach_add_``; empty for what is no call."""
+    """The same without dunders: ``add``, ``add_``, ``iadd``, ``rsub``, ``_foreach_add_``; empty if the node is not a
+    call."""
     name = node_name(node) if node.op in ("call_function", "call_method") else ""
     return name[2:-2] if name.startswith("__") and name.endswith("__") else name
 
 
 def argument(node: torch.fx.Node, key: str, position: int) -> Any:
-    """What a graph node gives for a parameter, by name or by position; None if it is omitted."""
+    """The argument that a graph node passes for a parameter, by name or by position; None if it is omitted."""
     return node.kwargs.get(key, node.args[position] if len(node.args) > position else None)
 
 
@@ -104,31 +105,30 @@ def is_tensor_method(func: Any) -> bool:
 
 
 def opaque_read(name: str) -> str:
-    """What one of OPAQUE_READS does, as a message."""
+    """The message for one of OPAQUE_READS."""
     if name in _GIVES_TEXT:
         return f"{HERE} puts a tensor's values into text, where the graph can't follow."
     if name in GIVES_ARRAY:
-        return f"{HERE} gives a tensor's data to NumPy, which no graph can hold."
+        return f"{HERE} passes a tensor's data to NumPy, which no graph can hold."
     if name == "tolist":
-        return f"{HERE} gives a tensor's data to Python, where the graph can't follow."
-    return f"{HERE} shows Python a tensor's memory (`.{name.strip('_')}`), which no guard can watch."
+        return f"{HERE} passes a tensor's data to Python, where the graph can't follow."
+    return f"{HERE} exposes a tensor's memory to Python (`.{name.strip('_')}`), which no guard can check."
 
 
 def opaque_hint(name: str) -> str:
     """What to do instead of one of OPAQUE_READS."""
     if name in GIVES_ARRAY:
         return "Compute with torch, or move what NumPy does out of the region."
-    return "Read it outside the region, and pass in what follows from it."
+    return "Read it outside the region, and pass in what is computed from it."
 
 
-OUTSIDE_ARRAY = f"{HERE} uses an array from outside, whose memory can change without a trace."
-OUTSIDE_ARRAY_HINT = "Make the tensor once, outside the region: a buffer (`register_buffer`) or an argument."
+OUTSIDE_ARRAY = f"{HERE} uses an array from outside, whose memory can change without a guard noticing."
+OUTSIDE_ARRAY_HINT = "Create the tensor once, outside the region, as a buffer (`register_buffer`) or an argument."
 
 
 def own_code(cls: type, method: str) -> Unsupported:
-    """For a tensor subclass whose operations are Python code of its own: what that reads and does is not recorded, and no
-    kernel would do it again."""
-    hint = "Take its plain tensor outside the region: `x.as_subclass(torch.Tensor)`, or what the class keeps inside."
+    """For a tensor subclass whose operations are Python code: what that code reads and does is not recorded."""
+    hint = "Get its plain tensor outside the region: `x.as_subclass(torch.Tensor)`, or the tensor that the class wraps."
     return Unsupported("MP106", f"{HERE} takes a `{cls.__name__}`, whose `{method}` is Python code.", hint=hint)
 
 
@@ -136,8 +136,8 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def note(node: torch.fx.Node, result: Any, **meta: Any) -> None:
-    """Keep ``meta`` with a node, and the dtype and shape of its result for display, if that is a plain tensor: a subclass's
-    properties may be the program's own code."""
+    """Add ``meta`` to a node, and the dtype and shape of its result for display if that is a plain tensor (a subclass's
+    properties may run the program's code)."""
     node.meta.update(meta)
     if type(result) in _PLAIN:
         node.meta["magpy_tensor"] = (result.dtype, tuple(result.shape))

@@ -12,13 +12,13 @@ from magpy_core.opgraph.scalars import Sym
 from magpy_core.refgraph.source import Source
 from magpy_core.refgraph.source_table import SourceTable
 
-#: Records a torch call that was about to run, its arguments converted while they had their entry state: takes the call's
-#: result, and returns what the program gets.
+#: Records a torch call after it has run. Its arguments were converted before the call; takes the result and returns what the
+#: program gets.
 Finish = Callable[[Any], Any]
 
 
 class Host(Protocol):
-    """The recording's side: sources of outside tensors, guards, decisions and refusals."""
+    """What a recording provides: sources of outside tensors, guards, decisions and refusals."""
 
     graph_incomplete: bool
 
@@ -28,7 +28,7 @@ class Host(Protocol):
     def site(self) -> Any: ...
     @property
     def call_keeps_state(self) -> bool:
-        """Whether the call that is one node keeps something between calls, so that it can't be repeated on fakes."""
+        """Whether the call that is one node keeps state between calls, so that it can't be repeated on fake tensors."""
 
     def paused(self) -> bool: ...
     def branch(self, sym: Sym, outcome: Any, what: str, /) -> None: ...
@@ -38,10 +38,10 @@ class Host(Protocol):
     def share_array(self, array: Any, /) -> None: ...
     def refuse(self, code: str, message: str, *, hint: str = "", site: Any = None) -> None: ...
     def begin(self, step: Callable[..., Any], *args: Any) -> Any:
-        """What ``step`` prepares; None where it failed, which refuses the capture."""
+        """The result of ``step``; None if it failed, which refuses the capture."""
 
     def finish(self, pending: Finish | None, result: Any) -> Any:
-        """What the program gets of ``result``: ``result`` itself where a step failed."""
+        """What the program gets for ``result``: ``result`` itself if a step failed."""
 
     def torch_call_started(self) -> None: ...
     def operation_raised(self, name: str) -> None: ...
@@ -53,7 +53,7 @@ class Host(Protocol):
     def source_of_outside(self, tensor: torch.Tensor) -> Source: ...
     def guard_field(self, source: Source, tensor: torch.Tensor, name: str, value: Any) -> None: ...
     def guard_setting(self, getter: Callable[[], Any], value: Any) -> None:
-        """The capture holds while ``getter()``, a function of torch's, gives ``value``."""
+        """Guard on ``getter()``, a function of torch, returning ``value``."""
 
     def guard_contents(self, container: Any) -> None: ...
     def guard_offset(self, source: Source, value: int) -> None: ...

@@ -39,19 +39,19 @@ class GraphInputs:
             return found[1]
         if not has_sizes_and_strides(tensor):
             layout = "a nested tensor" if tensor.is_nested else f"a tensor of layout `{tensor.layout}`"
-            hint = "Take its parts (or a dense tensor) outside the region and pass them in."
-            raise Unsupported("MP106", f"{HERE} takes {layout}, whose sizes no guard can compare.", hint=hint)
+            hint = "Get its parts (or a dense tensor) outside the region and pass them in."
+            raise Unsupported("MP106", f"{HERE} takes {layout}, whose sizes guards can't compare.", hint=hint)
         source = self.host.source_of_outside(tensor)
         self.guarded[id(tensor)] = (tensor, source)
         self.entry.remember(tensor)
         return source
 
     def is_inside(self, tensor: torch.Tensor) -> bool:
-        """Whether an operation of the graph made it."""
+        """Whether an operation of the graph created it."""
         return tensor in self.values and id(tensor) not in self.guarded
 
     def node(self, tensor: torch.Tensor) -> torch.fx.Node:
-        """The node of a tensor, a new placeholder for one that the graph has not met."""
+        """The node of a tensor: a new placeholder if the graph doesn't have one."""
         found = self.values.node(tensor)
         if found is not None:
             return found
@@ -66,7 +66,8 @@ class GraphInputs:
         return node
 
     def number(self, sym: Sym) -> torch.fx.Node:
-        """The node of a symbolic scalar: an input where the host can compute it, otherwise arithmetic on what is read."""
+        """The node of a symbolic scalar: an input if it is known before the graph runs, otherwise arithmetic in the
+        graph."""
         if sym.kind == "node":
             return sym.payload  # type: ignore[no-any-return]
         if id(sym) not in self._of_symbols:
@@ -90,7 +91,7 @@ class GraphInputs:
         return node
 
     def _placeholder(self, name: str) -> torch.fx.Node:
-        """A placeholder behind all others, and before every operation."""
+        """A placeholder after all others and before every operation."""
         last = self._last
         with self.graph.inserting_before() if last is None else self.graph.inserting_after(last):
             self._last = self.graph.placeholder(name)

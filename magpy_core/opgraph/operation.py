@@ -31,7 +31,7 @@ _PYTHON_DTYPES: dict[Any, torch.dtype] = {
 
 
 class Arguments:
-    """Converts the arguments of one operation. ``varying``: the symbolic scalars among them, with their values now."""
+    """Converts the arguments of one operation. ``varying``: the symbolic scalars among them, with their current values."""
 
     def __init__(self, ops: OperatorGraph) -> None:
         self.ops = ops
@@ -39,7 +39,8 @@ class Arguments:
 
     @property
     def vary_beyond_sizes(self) -> bool:
-        """Whether a number among them varies that the shape tracker does not know from the sizes of inputs."""
+        """Whether a varying number among them is computed from more than input sizes, so that the shape tracker can't follow
+        it."""
         leaves = (sym.leaves() for sym, _ in self.varying)
         return any(not all(leaf.kind == "source" and leaf.payload.kind == "size" for leaf in found) for found in leaves)
 
@@ -74,7 +75,7 @@ class Arguments:
         if type(value) is _TENSOR_TYPE:  # ``x.type(torch.LongTensor)``
             return f"{value.__module__}.{value.__name__}"
         if kinds.holds_memory(type(value)):
-            if self.ops.host.graph_incomplete:  # a refused call may have made it
+            if self.ops.host.graph_incomplete:  # a refused call may have created it
                 raise Unsupported("", "")
             raise Unsupported("MP105", fns.OUTSIDE_ARRAY, hint=fns.OUTSIDE_ARRAY_HINT)
         raise Unsupported("MP106", f"{HERE} takes a value of type `{type(value).__name__}`, which a graph can't hold.")
@@ -91,10 +92,10 @@ class Arguments:
 
 @dataclass(slots=True)
 class Operation:
-    """``versions``: the tensors it takes with their version counters. ``numbers``: those that it may read as numbers which
-    decide more than values. ``varying``: symbolic scalars that it takes. ``out``: ids of the tensors given as ``out=``:
-    under a dispatch mode some operations (`matrix_rank`, `unbind_copy`) do not write these, or do not count it, so nothing
-    is observed inside such a call."""
+    """One torch call. ``versions``: the tensors it takes, with their version counters. ``numbers``: those that it may read
+    as numbers that affect more than values. ``varying``: symbolic scalars that it takes. ``out``: ids of the tensors passed
+    as ``out=``: under a dispatch mode some operations (`matrix_rank`, `unbind_copy`) don't write these, or don't increment
+    their version, so the shadow recorder is disabled inside such a call."""
 
     ops: OperatorGraph
     target: Callable[..., Any]
@@ -107,12 +108,12 @@ class Operation:
     varying: list[tuple[Sym, Any]] = field(default_factory=list)
     out: frozenset[int] = frozenset()
     takes_number: bool = False
-    """Whether a number that it takes varies: one that may decide the shape of its result."""
+    """Whether it takes a varying number that may decide the shape of its result."""
     writes_view: bool = False
 
     @staticmethod
     def prepare(ops: OperatorGraph, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operation:
-        """The arguments as graph values, and what changes in place are found by."""
+        """Convert the arguments to graph values, and keep what is needed to detect in-place changes."""
         name = fns.function_name(target)
         tensors = tensors_in(args, kwargs)
         out = frozenset(id(t) for t in tensors_in(kwargs.get("out")))
@@ -137,13 +138,13 @@ class Operation:
 
     @property
     def is_observed_inside(self) -> bool:
-        """Whether the second recorder sees what runs inside: which tensors are read as numbers."""
+        """Whether the shadow recorder observes which tensors are read as numbers inside the call."""
         return bool(self.numbers) and not self.out
 
     def __call__(self, result: Any) -> Any:
-        """Records the call, which gave ``result``; returns what the program gets."""
+        """Records the call, which returned ``result``; returns what the program gets."""
         ops, name = self.ops, self.name
-        if result is NotImplemented:  # ``x == "text"``: Python goes on to the other side, or to identity
+        if result is NotImplemented:  # ``x == "text"``: Python tries the other operand, or identity
             return result
         node = self._node()
         ops.host.annotate(node, result)
@@ -160,7 +161,7 @@ class Operation:
             return self._number_read(node, result)
         if name in fns.HOST_READS or (type(result) is bool and self.tensors):
             ops.host.branch(Sym("node", node, (), result), result, name)
-        elif not self._gave_back(result):
+        elif not self._returned_input(result):
             ops.values.bind(result, node, ops.inputs.guarded, from_data)
         return result
 
@@ -175,18 +176,17 @@ class Operation:
         return graph.call_function(self.target, self.args, self.kwargs)
 
     def _guard_numbers(self) -> None:
-        """Native code has read tensors as numbers: the path holds for these very numbers."""
+        """Native code has read tensors as numbers: guard on their values."""
         ops = self.ops
-        hidden = self.out or torch.is_inference_mode_enabled()  # what the operation does inside can't be seen then
+        hidden = self.out or torch.is_inference_mode_enabled()  # the shadow recorder can't observe the call
         for tensor in self.numbers:
             if hidden or any(read is tensor for read in ops.read_inside):
                 number = tensor.item()
                 ops.host.branch(ops.read_number(ops.inputs.node(tensor), number), number, "item")
 
     def _guard_identity(self, node: torch.fx.Node, result: Any) -> None:
-        """Whether an operation returns its own input may depend on a number it takes (`dropout` with 0.0 does) or on a
-        layout, and with that what the result is, and what a write to it changes. The path holds where that is so, and
-        where the operation gives as many parts."""
+        """Whether an operation returns its own input may depend on a number it takes (`dropout` with 0.0) or on a layout; a
+        later write to the result then changes the input too. Guard on these, and on the number of parts it returns."""
         name, host = self.name, self.ops.host
         if fns.writes_in_place(name):
             return
@@ -196,7 +196,7 @@ class Operation:
         if not (drops or name in _INPUT_BY_NUMBER or any(result is t for t in self.tensors)):
             return
         for sym, value in self.varying:
-            for rate in (0.0, 1.0) if drops else ():  # of the rate, only whether it is zero or one
+            for rate in (0.0, 1.0) if drops else ():  # only these rates make a difference
                 host.branch(self.ops.scalars.call(operator.eq, (sym, rate), value == rate), value == rate, "truth")
             if not drops:
                 host.branch(sym, value, "value")
@@ -233,9 +233,9 @@ class Operation:
         ops.host.branch(sym, result, "item")
         return result
 
-    def _gave_back(self, result: Any) -> bool:
-        """Whether an operation of torch's only returned a tensor it took (dropout out of training): that stays what it was
-        in the graph. Compilers take some of these operations for a copy, and a write would be missing."""
+    def _returned_input(self, result: Any) -> bool:
+        """Whether a torch operation returned one of its inputs unchanged (dropout in eval mode): the input keeps its node.
+        Compilers treat some of these operations as a copy, and would lose a write to the result."""
         if fns.writes_in_place(self.name) or is_a(self.target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
             return False
         return any(result is t and t._version == version for t, version in self.versions)

@@ -18,9 +18,9 @@ from magpy_core.opgraph.writes import Writes
 
 
 class OperatorGraph:
-    """``op_depth``: how many recorded calls are running; what happens inside of one belongs to it.
-    ``read_inside``: tensors that native code has read as numbers in the running call. ``failure``: what a recorder of ours
-    raised; nothing is recorded after it."""
+    """``op_depth``: how many recorded calls are running; operations inside one of them belong to it. ``read_inside``:
+    tensors that native code has read as numbers in the running call. ``failure``: an exception of one of our recorders;
+    nothing is recorded after it."""
 
     def __init__(self, scalars: ScalarTable, host: Host, dims: dict[str, set[int]], vary: bool = False) -> None:
         self.host = host
@@ -35,16 +35,16 @@ class OperatorGraph:
         self.read_inside: list[torch.Tensor] = []
         self.drew_random = False
         self.failure: Exception | None = None
-        self.recorder: Any = None  # the function mode and the dispatch mode that are at work
-        self.shadow: Any = None
+        self.recorder: Any = None  # the active function mode
+        self.shadow: Any = None  # the active dispatch mode
 
     def is_data(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor may differ at each call: not one that the region made of plain numbers."""
+        """Whether a tensor may differ at each call: true unless the region created it from constants."""
         node = self.values.node(tensor)
         return node is None or self.writes.has_touched(tensor) or not is_constant(node)
 
     def read_number(self, node: torch.fx.Node, number: Any) -> Sym:
-        """The symbol of ``number``, read from the tensor of ``node`` where the program is now."""
+        """The symbol of ``number``, which the program reads from the tensor of ``node`` at the current line."""
         read = self.graph.call_method("item", (node,))
         read.meta["magpy_site"] = self.host.site
         return Sym("node", read, (), number)

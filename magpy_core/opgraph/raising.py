@@ -1,6 +1,6 @@
-"""Which operations of a graph can raise although everything a guard watches is as it was recorded: by the data they see.
+"""Which operations of a graph may raise because of tensor data, even if all guards hold.
 
-Everything that is not known to be safe can. Key functions: ``can_raise``, ``undo_needed``.
+An operation may raise unless it is known to be safe. Key functions: ``can_raise``, ``undo_needed``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PLAIN_INDEX = (int, slice, type(None), type(Ellipsis))
 
 
 def can_raise(node: torch.fx.Node) -> bool:
-    """Whether a call may raise for some data."""
+    """Whether a call may raise for some tensor data."""
     if MAY_RAISE in node.meta:
         return True
     name = node_name(node)
@@ -28,8 +28,8 @@ def can_raise(node: torch.fx.Node) -> bool:
         parts = index if isinstance(index, tuple) else (index,)
         return not all(isinstance(p, _PLAIN_INDEX) for p in parts)
     if name == "pow":
-        # copying every parameter of an optimizer at each step, in case the step count were hugely negative, would cost more
-        # than compiling it wins
+        # copying every parameter of an optimizer at each step, in case the step count is a huge negative number, would cost
+        # more than compiling saves
         return not isinstance(node.args[1], (int, float)) and not cannot_overflow(node.args[0])
     if "rounding_mode" in node.kwargs:
         return True
@@ -38,7 +38,7 @@ def can_raise(node: torch.fx.Node) -> bool:
 
 
 def undo_needed(graph: torch.fx.Graph, first_change: torch.fx.Node | None) -> tuple[bool, bool]:
-    """(whether the graph can raise at all, whether it can after it has changed an input)."""
+    """(whether the graph may raise, whether it may raise after it has changed an input)."""
     calls = [node for node in graph.nodes if node.op in ("call_function", "call_method")]
     raising = [i for i, node in enumerate(calls) if can_raise(node)]
     after = first_change in calls[: raising[-1] + 1] if raising else False

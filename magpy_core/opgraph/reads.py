@@ -1,6 +1,6 @@
-"""What Python reads of a tensor without computing: metadata, sizes, fields, its numbers as a list or as text.
+"""Reads of a tensor that are not operations: metadata, sizes, fields, its numbers as a list or as text.
 
-Each function answers the call once it has run (`opgraph.host.Finish`), its arguments but the result bound before.
+With all arguments but ``result`` bound, each function is an `opgraph.host.Finish`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONGEST_LIST = 256  # numbers that ``tolist()`` may give
 
 
 def _guarded(ops: OperatorGraph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-    """The tensors that are asked, whose metadata guards cover if they are from outside."""
+    """The tensors that are read; the metadata of those from outside is guarded."""
     tensors = tensors_in(args, kwargs)
     for tensor in tensors:
         if not ops.inputs.is_inside(tensor):
@@ -32,7 +32,7 @@ def _guarded(ops: OperatorGraph, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def metadata(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
-    """What guards of the tensor's metadata cover. ``name``: without ``get:``."""
+    """Metadata that the tensor's guard covers. ``name``: without ``get:``."""
     tensors = _guarded(ops, args, kwargs)
     if name in _LAYOUT_READS:
         if ops.values.is_shaped_by_data(tensors):
@@ -48,10 +48,10 @@ def size(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[str,
         if not ops.inputs.is_inside(tensor):
             ops.host.guard_offset(ops.inputs.guard(tensor), result)
         elif is_view(tensor) or any(storage_key(t) == storage_key(tensor) for t, _ in ops.inputs.guarded.values()):
-            raise Unsupported("MP106", f"{HERE} reads where a view begins in its storage, which a graph can't give.")
+            raise Unsupported("MP106", f"{HERE} reads the storage offset of a view, which a graph can't compute.")
         return result
     if ops.values.is_shaped_by_data([tensor]):
-        raise Unsupported("MP109", f"{HERE} gives Python a size that depends on tensor data.")
+        raise Unsupported("MP109", f"{HERE} reads a size that depends on tensor data.")
     number = ops.shapes.read(tensor, name, result, args[1:])
     return ops.host.tensor_length(number) if name == "__len__" else number
 
@@ -61,18 +61,18 @@ def field(ops: OperatorGraph, tensor: torch.Tensor, name: str, result: Any) -> A
     if not ops.inputs.is_inside(tensor):
         ops.host.guard_field(ops.inputs.guard(tensor), tensor, name, result)
     elif name != "is_leaf" and not (name in _EMPTY_INSIDE and result is None):
-        raise Unsupported("MP106", f"{HERE} reads `.{name}` of a tensor of the region's own.")
+        raise Unsupported("MP106", f"{HERE} reads `.{name}` of a tensor created in the region, which no guard covers.")
     return result
 
 
 def field_set(ops: OperatorGraph, tensor: torch.Tensor, name: str, value: Any, result: Any) -> Any:
-    """``x.grad = value``; deleted if it is None."""
+    """``x.grad = value``, or ``del x.grad`` if the value is None."""
     ops.host.field_written(tensor, name, value)
     return result
 
 
 def can_be_listed(ops: OperatorGraph, tensor: Any) -> bool:
-    """Whether ``tolist()`` can be so many numbers read one by one. A bool has no copy that could carry a symbol."""
+    """Whether ``tolist()`` can be recorded as separate numbers. A bool can't carry a symbol: it can't be copied."""
     if ops.values.is_shaped_by_data([tensor]) or tensor.layout is not torch.strided or tensor.is_quantized:
         return False
     plain = tensor.dtype != torch.bool and not tensor.is_complex()
@@ -80,15 +80,15 @@ def can_be_listed(ops: OperatorGraph, tensor: Any) -> bool:
 
 
 def numbers(ops: OperatorGraph, tensor: torch.Tensor, node: torch.fx.Node, result: Any) -> Any:
-    """``tensor.tolist()``: each number is a value of the graph, and carries its symbol."""
+    """``tensor.tolist()``: each number is a value of the graph and carries a symbol."""
 
-    def carried(value: Any, node: torch.fx.Node) -> Any:
+    def symbolic(value: Any, node: torch.fx.Node) -> Any:
         if type(value) is list:
-            return [carried(v, ops.graph.call_function(operator.getitem, (node, i))) for i, v in enumerate(value)]
+            return [symbolic(v, ops.graph.call_function(operator.getitem, (node, i))) for i, v in enumerate(value)]
         return ops.scalars.bind(value, ops.read_number(node, value))
 
     ops.shapes.hold([tensor])
-    return carried(result, node)
+    return symbolic(result, node)
 
 
 def holds_one_number(tensor: Any) -> bool:
@@ -97,7 +97,7 @@ def holds_one_number(tensor: Any) -> bool:
 
 
 def text(ops: OperatorGraph, tensor: torch.Tensor, node: torch.fx.Node, result: Any) -> Any:
-    """``f"{tensor}"`` of a tensor that holds one number: the text holds for this very number."""
+    """``f"{tensor}"`` of a tensor that holds one number: guard on the number."""
     number = tensor.detach().item()
     ops.host.branch(ops.read_number(ops.graph.call_method("detach", (node,)), number), number, "item")
     return result

@@ -1,9 +1,9 @@
-"""The recorders of the torch operations that a region really executes.
+"""The recorders of the torch operations that a region executes.
 
 OpRecorder, a ``TorchFunctionMode``, sees each public operation while it runs on real tensors; nodes are found by tensor
 identity. Parameters, buffers and every other tensor from outside are placeholders. ShadowRecorder, below it, sees every ATen
-operation, and checks that each ran inside a recorded call; one that did not (``torch.Tensor(...)``, ``from_numpy``, native
-extensions) fails the capture closed. Key function: `begin`.
+operation and checks that it runs inside a recorded call; one that doesn't (``torch.Tensor(...)``, ``from_numpy``, native
+extensions) makes the capture fail. Key function: `begin`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class OpRecorder(TorchFunctionMode):
         kwargs = kwargs or {}
         ops = self.ops
         try:
-            func = asked_for(func)  # which looks at the frames: nothing of ours may be between
+            func = asked_for(func)  # it inspects the calling frames: call it directly from here
         except Exception as error:
             ops.failure = ops.failure or error.with_traceback(None)
         if ops.failure is not None or ops.op_depth or _contained(ops, True, ops.host.paused):
@@ -59,7 +59,7 @@ class OpRecorder(TorchFunctionMode):
             ops.op_depth -= 1
 
 
-# In inference mode operations are not taken apart before they get here.
+# In inference mode, composite operations are not decomposed before they get here.
 _READS = frozenset(
     {torch.ops.aten._local_scalar_dense.default, torch.ops.aten.item.default, torch.ops.aten.is_nonzero.default}
 )
@@ -80,9 +80,9 @@ class ShadowRecorder(PlainDispatchMode):
         ops = self.ops
         if ops.failure is None and ops.op_depth == 0 and not _contained(ops, True, ops.host.paused):
             _contained(ops, None, self.unrecorded, str(func))
-            ops.op_depth += 1  # the call below goes through torch functions again; it is not the program's
+            ops.op_depth += 1  # the call below goes through torch functions again, which must not record it
             try:
-                # nor is it the functions' of a subclass, which would make the result one of theirs
+                # without the ``__torch_function__`` of a subclass, which would wrap the result
                 with no_subclass_functions():
                     result = func(*args, **(kwargs or {}))
             finally:
@@ -91,19 +91,19 @@ class ShadowRecorder(PlainDispatchMode):
             return result
         if func in _READS:
             ops.read_inside.append(args[0])
-        with no_subclass_functions():  # below them, as it would be without us
+        with no_subclass_functions():  # without this mode, they would not run here either
             return func(*args, **(kwargs or {}))
 
 
 def _record(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run ``func`` for real, exactly once, and record what it was. Never raises anything ``func`` itself doesn't."""
+    """Run ``func`` for real, exactly once, and record it. Raises only what ``func`` itself raises."""
     pending = _contained(ops, None, ops.host.begin, begin, ops, func, types, args, kwargs)
     if type(pending) is Backward:  # recorded as the operations that it consists of
         gradients = _record(ops, torch.autograd.grad, (), (pending.roots, pending.leaves), pending.options)
-        pending.left = [(leaf, g) for leaf, g in zip(pending.leaves, gradients, strict=True) if g is not None]
-        _contained(ops, None, pending.give, partial(_record, ops))
-        if pending.left:  # a step of ours failed
-            torch.autograd.backward([leaf for leaf, _ in pending.left], [g for _, g in pending.left])
+        pending.gradients = [(leaf, g) for leaf, g in zip(pending.leaves, gradients, strict=True) if g is not None]
+        _contained(ops, None, pending.accumulate, partial(_record, ops))
+        if pending.gradients:  # one of our own steps failed
+            torch.autograd.backward([leaf for leaf, _ in pending.gradients], [g for _, g in pending.gradients])
         return None
     aside = _contained(ops, False, _sets_aside, ops, pending)
     try:
@@ -118,12 +118,13 @@ def _record(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tupl
 
 
 def _sets_aside(ops: OperatorGraph, pending: Any) -> bool:
-    """What runs inside a recorded call belongs to it, so it runs as it would without the second recorder."""
+    """Disable the shadow recorder inside a recorded call, unless it has to observe the call."""
     return not (type(pending) is Operation and pending.is_observed_inside) and set_aside(ops.shadow)
 
 
 def _contained(ops: OperatorGraph, instead: Any, step: Callable[..., Any], *args: Any) -> Any:
-    """A step of ours in the middle of the program's operation; ``instead`` if it raises, which ends the recording."""
+    """Run one of our own steps during the program's operation. If it raises, the recording ends and ``instead`` is
+    returned."""
     try:
         return step(*args)
     except Exception as error:
@@ -136,7 +137,7 @@ def _contained(ops: OperatorGraph, instead: Any, step: Callable[..., Any], *args
 def begin(
     ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Finish | Backward:
-    """What a torch call is to the graph, before it runs; raises Unsupported."""
+    """How to record a torch call that is about to run; raises Unsupported."""
     host = ops.host
     host.torch_call_started()
     for cls in filter(has_own_functions, types):
@@ -157,7 +158,7 @@ def begin(
         return _assignment(ops, args[0], "requires_grad", kwargs.get("requires_grad", (*args, True)[1]))
     if name in fns.SIZE_CALLS:
         if any(is_a(a, torch.Tensor) for a in (*args[1:], *kwargs.values())):
-            raise Unsupported("MP102", f"{HERE} takes a tensor for the number of a dimension.", hint="Use `.item()`.")
+            raise Unsupported("MP102", f"{HERE} takes a tensor as the index of a dimension.", hint="Use `.item()`.")
         return partial(reads.size, ops, name, args, kwargs)
     if name in REFUSED:
         raise Unsupported("MP106", f"{HERE} uses `{name}`, which can't be recorded safely yet.", hint=REFUSED[name])
@@ -165,7 +166,7 @@ def begin(
         if host.is_plain_array(args[0]) and set(kwargs) <= {"dtype", "device"}:
             return _of_array(ops, args, kwargs, share=name != "tensor")
         if kwargs.get("dtype") is None and _holds_number_of_numpy(args[0]):
-            raise Unsupported("MP106", f"{HERE} takes its dtype from a NumPy number.", hint="Say the dtype.")
+            raise Unsupported("MP106", f"{HERE} takes its dtype from a NumPy number.", hint="Pass `dtype=`.")
     if name == "tolist" and reads.can_be_listed(ops, args[0]):
         return partial(reads.numbers, ops, args[0], ops.inputs.node(args[0]))
     if name == "__format__" and reads.holds_one_number(args[0]):
@@ -177,9 +178,9 @@ def begin(
 
 
 def _of_array(ops: OperatorGraph, args: tuple[Any, ...], kwargs: dict[str, Any], share: bool) -> Operation:
-    """``torch.tensor(array, dtype=..., device=...)`` of an array that the region made: its numbers are constants."""
+    """``torch.tensor(array, dtype=..., device=...)`` of an array created in the region: its numbers are constants."""
     if len(args) > 1 or args[0].size > LARGEST_ARRAY:
-        raise Unsupported("MP106", f"{HERE} makes a tensor of a NumPy array in a way that a graph can't hold.")
+        raise Unsupported("MP106", f"{HERE} creates a tensor from a NumPy array in a way that a graph can't hold.")
     if share:
         ops.host.share_array(args[0])
     *numbers, dtype = array_parts(args[0])
@@ -197,7 +198,7 @@ def _holds_number_of_numpy(value: Any) -> bool:
 
 
 def _attribute(ops: OperatorGraph, func: Callable[..., Any], name: str, args: tuple[Any, ...]) -> Finish:
-    """An attribute of a tensor is read, set or deleted."""
+    """Record that an attribute of a tensor is read, set or deleted."""
     action, attr = name.split(":")
     if action != "get":
         return _assignment(ops, args[0], attr, args[1] if action == "set" else None)
@@ -208,25 +209,25 @@ def _attribute(ops: OperatorGraph, func: Callable[..., Any], name: str, args: tu
     if attr in fns.FIELDS:
         return partial(reads.field, ops, args[0], attr)
     if attr in fns.OPAQUE_READS:
-        text = f"{HERE} shows Python something of a tensor (`.{attr}`) that no guard can watch."
+        text = f"{HERE} reads an attribute of a tensor (`.{attr}`) that no guard can check."
         raise Unsupported("MP102", text, hint=fns.opaque_hint(attr))
     return Operation(ops, func, name, (ops.inputs.node(args[0]), attr), {}, [args[0]])
 
 
 def _assignment(ops: OperatorGraph, tensor: torch.Tensor, attr: str, value: Any) -> Finish:
-    """An attribute of a tensor is set; deleted if ``value`` is None."""
+    """Record that an attribute of a tensor is set, or deleted if ``value`` is None."""
     if attr == "grad":
         return partial(reads.field_set, ops, tensor, attr, value)
     if attr == "requires_grad" and type(value) is bool:
         ops.inputs.node(tensor)
         if tensor.requires_grad == value:
-            return partial(reads.metadata, ops, attr, (tensor,), {})  # nothing happens, as long as it is as it was
+            return partial(reads.metadata, ops, attr, (tensor,), {})  # a no-op while the guard on `requires_grad` holds
         raise Unsupported("MP106", f"{HERE} sets whether a tensor requires a gradient, which no graph can do.")
     if attr == "data" and tensor.requires_grad and is_a(value, torch.Tensor) and tensor.shape != value.shape:
         ops.values.reshaped_leaf = True
     raise Unsupported("MP106", f"{HERE} is assigned, which no graph can do.")
 
 
-# An operation is one event: neither our handling of it nor the Python inside it is monitored.
+# An operation is one event: neither our handler nor the Python inside the operation is monitored.
 never_intercept(OpRecorder.__torch_function__)
 never_intercept(ShadowRecorder.__torch_dispatch__)

@@ -39,12 +39,12 @@ def can_raise(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     if fn in (int, round):
         return _type(args[0]) is float
     if fn in (min, max):
-        return len({_type(a) for a in args}) > 1  # whose type it is depends on which one it is
+        return len({_type(a) for a in args}) > 1  # the result has the type of the argument that is chosen
     return getattr(fn, "__module__", "") == "math" and fn is not math.fabs
 
 
 def may_raise_in_graph(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
-    """Whether arithmetic on numbers that only the graph knows is taken for such."""
+    """The same for arithmetic on numbers that only the graph knows, except an optimizer's bias correction."""
     return can_raise(fn, args) and not is_bias_correction(fn, args)
 
 
@@ -55,7 +55,8 @@ def cannot_overflow(base: Any) -> bool:
 
 def is_bias_correction(fn: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     """An optimizer's ``beta ** step``, ``lr / (1 - beta ** step)`` and ``(1 - beta ** step) ** 0.5``, which raise for step
-    counts below 1 only. Where these come from tensors, being ready for it would mean a copy of every parameter a step."""
+    counts below 1 only. If the step count is a tensor, undoing such a failure would need a copy of every parameter per
+    step."""
     if fn in _POWERS and type(args[0]) is float:
         return cannot_overflow(args[0])
     number = args[1] if fn is operator.truediv else args[0]
@@ -78,7 +79,7 @@ _TEXT = {f: t for t, f in (BINARY | COMPARE).items()}
 class Sym:
     """One expression: ``fn(*args)`` over other Syms and constants, or a leaf.
 
-    ``kind``: "source" (payload: Source), "node" (payload: fx node whose value is a Python scalar), "call" (payload: fn).
+    ``kind``: "source" (payload: Source), "node" (payload: FX node whose value is a Python scalar), "call" (payload: fn).
     ``hint``: the value in the recorded call.
     """
 
@@ -93,7 +94,7 @@ class Sym:
         self.on_host: bool = kind == "source" or (kind == "call" and all(a.on_host for a in args if isinstance(a, Sym)))
 
     def follows_sizes(self) -> bool:
-        """Whether a size of an input is among what it depends on."""
+        """Whether it depends on the size of an input."""
         return any(leaf.kind == "source" and leaf.payload.kind == "size" for leaf in self.leaves())
 
     def leaves(self) -> list[Sym]:
@@ -156,5 +157,5 @@ class ScalarTable:
         return sym
 
     def leaves(self) -> list[Sym]:
-        """Every leaf that some number of the program depends on."""
+        """Every leaf that a number in the program depends on."""
         return list(dict.fromkeys(leaf for _, sym, _ in self._by_id.values() for leaf in sym.leaves()))

@@ -1,6 +1,6 @@
-"""Segments: an operator graph cut where Python needs a value before it can go on, and around checkpointed stretches.
+"""Segments: an operator graph cut where Python needs a value before it can continue, and around checkpointed nodes.
 
-What ran under ``torch.utils.checkpoint`` runs under it again. The nodes of one such call carry the same number in
+Nodes recorded under ``torch.utils.checkpoint`` run under it again. The nodes of one such call have the same number in
 ``meta[CHECKPOINT]``. Key type: Segment; key functions: split, with_checkpoints.
 """
 
@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from magpy_core._compat.torch.fx_targets import printable_targets
 
 CHECKPOINT = "magpy_checkpoint"
-GIVEN = "magpy_checkpoint_arguments"  # of a value: the calls of ``checkpoint`` that it is an argument of
+GIVEN = "magpy_checkpoint_arguments"  # in a value's ``meta``: the ``checkpoint`` calls that take it as an argument
 
 
 @dataclass
@@ -74,8 +74,8 @@ def split(
 
 
 def _under_checkpoint(stretch: torch.fx.GraphModule, given: int) -> Callable[..., Any]:
-    """``checkpoint`` keeps its arguments, and objects if they change before the backward pass; what the function finds
-    otherwise (its parameters) is used as it is then. The first ``given`` values are the arguments."""
+    """A function that runs ``stretch`` under ``checkpoint``. The first ``given`` values are passed as its arguments, which
+    it saves and checks for changes before the backward pass; the others (parameters) are read again at recomputation."""
 
     def run_checkpointed(*values: Any) -> Any:
         found = values[given:]
@@ -85,7 +85,7 @@ def _under_checkpoint(stretch: torch.fx.GraphModule, given: int) -> Callable[...
 
 
 def with_checkpoints(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """``module`` with each checkpointed stretch as one call: its activations are computed again in the backward pass."""
+    """``module`` with each checkpointed group of nodes as one call, whose activations the backward pass recomputes."""
     graph = module.graph
     groups: dict[int, list[torch.fx.Node]] = {}
     for node in graph.nodes:

@@ -39,8 +39,8 @@ _FUNCTIONS = {
 
 
 class ShapeTracker:
-    """Symbolic sizes of one recording. ``dims``: access path of a graph input -> dimensions that vary; if there are none,
-    and none can come (``vary``), nothing is done."""
+    """Symbolic sizes of one recording. ``dims``: access path of a graph input -> dimensions that vary. It does nothing
+    unless ``vary``: sizes may be dynamic."""
 
     def __init__(
         self, host: Host, scalars: ScalarTable, inputs: GraphInputs, values: Values, dims: dict[str, set[int]], vary: bool
@@ -70,13 +70,13 @@ class ShapeTracker:
         return self._number(functools.reduce(times, [e for e in expressions if e != 1] or [1]), result)
 
     def layout_read(self) -> None:
-        """Python reads a layout, which may depend on any size that varies."""
+        """Python reads a layout, which may depend on every varying size."""
         self.hold([tensor for tensor, _ in self.inputs.guarded.values()])
 
     def guard_path(self, node: torch.fx.Node) -> None:
-        """What an operation gave follows from sizes beyond its shape: from whether its input was contiguous, say. The path
-        that torch's own functions take up to ``node`` becomes part of the guard. Where it isn't known, since an operation on
-        the way has no shape function or one that wants plain numbers, sizes are held fixed."""
+        """The result of ``node`` depends on sizes by more than its shape: for example on whether an input was contiguous.
+        The path that torch's shape functions take up to ``node`` becomes part of the guard. If it can't be determined (an
+        operation has no shape function, or one that needs plain numbers), sizes are specialized."""
         if not self.vary:
             return
         try:
@@ -87,7 +87,7 @@ class ShapeTracker:
             self._assume()
 
     def hold(self, tensors: list[torch.Tensor]) -> None:
-        """Python sees something that follows from the sizes of these: they can't vary in this capture."""
+        """Specialize the sizes of these tensors: Python sees something that depends on them."""
         for tensor in tensors if self.vary else ():
             for size in self.expressions(tensor) or ():
                 if isinstance(size, Sym):
@@ -107,27 +107,27 @@ class ShapeTracker:
             return None
         self._assume()
         out: list[Any] = []
-        unlike = Unsupported("MP109", f"{HERE} gives Python a size that can't be followed from a dimension that varies.")
+        unlike = Unsupported("MP109", f"{HERE} reads a size that can't be computed from the dimensions that vary.")
         if len(fake.shape) != tensor.dim():
             raise unlike
         for size, real in zip(fake.shape, tensor.shape, strict=True):
-            if hint_of(size) not in (None, int(real)):  # torch's symbolic form of an operation is not the operation
+            if hint_of(size) not in (None, int(real)):  # torch's shape function disagrees with the operation
                 raise unlike
             expr = sym_expression(size)
             out.append(int(real) if expr is None or not expr.free_symbols else self._size(expr, int(real)))
         return out
 
     def _size(self, expr: Any, real: int) -> Any:
-        """A size as a Sym; one that no Sym can say is a plain int, for the very sizes that it is computed from."""
+        """A size as a Sym. One that a Sym can't express is a plain int, and the sizes that it depends on are specialized."""
         if expr.free_symbols - self._symbols.keys():
-            raise Unsupported("MP109", f"{HERE} gives Python a size that follows from data.")
+            raise Unsupported("MP109", f"{HERE} reads a size that follows from tensor data.")
         found = self._term(expr)
         if found is None:
             self._hold(expr)
         return real if found is None else found
 
     def mark_from_data(self, result: Any) -> None:
-        """Marks tensors of an operation's result whose sizes follow from data, or from what isn't known."""
+        """Marks tensors of an operation's result whose sizes follow from data, or can't be followed."""
         for tensor in tensors_in(result) if self.vary else ():
             if tensor in self.values and self._is_from_data(tensor):
                 self.values.mark_shaped_by_data(tensor)
@@ -138,14 +138,14 @@ class ShapeTracker:
             return True
         try:
             fake = self._fake_of(tensor)
-        except Exception:  # as below
+        except Exception:  # whatever torch or a custom operation raises there
             return True
         found = [] if fake is None else [sym_expression(size) for size in fake.shape]
         return any(expr is not None and expr.free_symbols - self._symbols.keys() for expr in found)
 
     def _assume(self) -> None:
-        """Sizes were computed on a path of torch's own that depends on sizes (a pooling's last window, a transform that
-        wants a plain int): they hold where those relations do."""
+        """Torch's shape functions branched on sizes (the last window of a pooling, a transform that needs a plain int):
+        guard on these branches."""
         found = assumptions(self._env, self._assumed)
         self._assumed += len(found)
         for relation in found:
@@ -157,12 +157,12 @@ class ShapeTracker:
                 self._hold(relation)
 
     def _hold(self, expr: Any) -> None:
-        """The sizes in an expression can't vary in this capture."""
+        """Specialize the sizes in an expression."""
         for symbol in expr.free_symbols & self._symbols.keys():
             self.host.escape(self._symbols[symbol], self.host.site)
 
     def _term(self, expr: Any) -> Any:
-        """A sympy size expression as a Sym over graph-input sizes, or an int; None for one that it can't write."""
+        """A sympy size expression as a Sym over graph-input sizes, or an int; None if neither can express it."""
         if expr.is_Symbol:
             return self._symbols.get(expr)
         if expr.is_Integer:
@@ -173,7 +173,7 @@ class ShapeTracker:
         return functools.reduce(lambda total, a: self._combine(fn, total, a), args)
 
     def _fake_of(self, tensor: torch.Tensor) -> Any:
-        """The fake of a recorded tensor: an input's own, or the operation repeated on fakes."""
+        """The fake of a recorded tensor: the fake of an input, or the result of the operation repeated on fakes."""
         inputs = self.inputs
         if tensor not in self.values and inputs.guard(tensor).path not in self.dims:
             return None
@@ -189,7 +189,7 @@ class ShapeTracker:
             if node in self._fakes or node in order:
                 continue
             if "magpy_keeps_state" in node.meta:
-                raise Unsupported("MP109", f"{HERE} gives a size from a call that keeps something of its own.")
+                raise Unsupported("MP109", f"{HERE} reads a size from a call that keeps state.")
             missing = [n for n in node.all_input_nodes if n not in self._fakes]
             if missing:
                 stack.append(node)
@@ -220,9 +220,9 @@ class ShapeTracker:
                 return getattr(args[0], target)(*args[1:], **kwargs)
             if isinstance(target, types.BuiltinFunctionType):
                 return target(*args, **kwargs)
-            with RealLeftAlone() as above:  # a custom function, a script: it may change what it was not given
+            with RealLeftAlone() as above:  # a custom function or a script: it may change tensors that are not its arguments
                 try:
                     return target(*args, **kwargs)
                 finally:
-                    if above.stopped:  # whatever that code has made of it
-                        raise Unsupported("MP109", f"{HERE} gives a size from a call that changes a tensor of its own.")
+                    if above.stopped:  # even if that code has caught the error
+                        raise Unsupported("MP109", f"{HERE} reads a size from a call that changes its own tensors.")

@@ -34,12 +34,12 @@ def tensors_in(*trees: Any) -> list[torch.Tensor]:
 
 
 class Values:
-    """Tensors of one graph. They are kept alive, so that no other object gets their identity."""
+    """The tensors of one graph. They are kept alive so that their ids are not reused."""
 
     def __init__(self, graph: torch.fx.Graph) -> None:
         self.graph = graph
         self.reshaped_leaf = False
-        """Whether a tensor that requires a gradient has just been given memory of another shape."""
+        """Whether ``.data`` of a tensor that requires a gradient has just been replaced by one of another shape."""
         self._known: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}
         self._shaped_by_data: set[int] = set()
         self._containers: list[Any] = []
@@ -66,18 +66,18 @@ class Values:
         return any(id(t) in self._shaped_by_data for t in tensors)
 
     def bind(self, result: Any, node: torch.fx.Node, outside: Container[int], from_data: bool = False) -> None:
-        """``result`` is what ``node`` computes; ``outside``: ids of tensors that keep the node they have. Raises Unsupported
-        for what can't be part of a graph."""
+        """Bind ``result`` to ``node``, which computes it. ``outside``: ids of tensors that keep their node. Raises
+        Unsupported for a result that can't be part of a graph."""
         if is_a(result, torch.Tensor):
             if kinds.kind_of(result) == kinds.TENSOR and type(result) not in (torch.Tensor, torch.nn.Parameter):
                 raise Unsupported("MP106", f"An operation returns a {type(result).__name__}, a tensor subclass.")
-            if id(result) not in outside:  # an operation that returns its own input leaves the input's node in force
+            if id(result) not in outside:  # an input that an operation returns keeps its node
                 self.add(result, node)
             if from_data:
                 self.mark_shaped_by_data(result)
         elif is_a(result, (tuple, list)):
             if result and not any(is_a(r, _PARTS) for r in result):
-                raise Unsupported("MP102", "An operation gives Python values that depend on tensor data.")
+                raise Unsupported("MP102", "An operation returns Python values that depend on tensor data.")
             self._bind_parts(enumerate(result), node, outside, from_data)
             self._containers.append(result)
         elif type(result) is dict and all(is_a(r, _PARTS) for r in result.values()):
@@ -101,10 +101,9 @@ class Values:
         self._unsearched += _bytes_of(result)
 
     def release_unreachable(self, outside: Container[int]) -> None:
-        """Free the memory of values that the program no longer has, once enough has been made. Eager would have freed it,
-        and a model that fits would not fit while it is recorded. What only this table refers to can't be seen again: its
-        storage is emptied, and the tensor stays, so that no other object gets its identity. ``outside``: ids to leave alone.
-        """
+        """Free the memory of values that the program no longer refers to, after every `_EVERY` bytes of results: eager would
+        have freed it, and recording must not need more memory than eager. The storage of a tensor that only this table
+        refers to is emptied; the tensor stays, so that its id is not reused. ``outside``: ids of tensors to keep."""
         if self._unsearched <= _EVERY and not self.reshaped_leaf:
             return
         unseen = {key for key, count in _references(self._known).items() if count == _OURS and key not in outside}
@@ -128,7 +127,7 @@ class Values:
         self._containers.clear()
 
 
-#: Bytes that operations may make before the next search for unreachable values.
+#: Bytes of results before the next search for unreachable values.
 _EVERY = 32 * 2**20
 
 
@@ -136,11 +135,11 @@ def _references(values: Mapping[int, tuple[torch.Tensor, Any]]) -> dict[int, int
     return {key: sys.getrefcount(tensor) for key, (tensor, _) in values.items()}
 
 
-_OURS = _references({0: (torch.empty(0), None)})[0]  # of a tensor that is only in such a table
+_OURS = _references({0: (torch.empty(0), None)})[0]  # the count for a tensor that only such a table refers to
 
 
 def _bytes_of(result: Any) -> int:
-    """Bytes of an operation's result. Views count too: at worst, a search comes too early."""
+    """Bytes of an operation's result. Views count too: at worst, the next search starts early."""
     if type(result) is torch.Tensor:
         return result.nbytes if result.layout is torch.strided else 0
     return sum(map(_bytes_of, result)) if type(result) in (tuple, list) else 0

@@ -1,4 +1,4 @@
-"""Writes: what operations change in place, and through which graph inputs the program sees it. Key type: Writes."""
+"""Writes: what operations change in place, and which graph inputs share the changed memory. Key type: Writes."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class Writes:
         return storage_key(tensor) in self._memory
 
     def prepare(self, tensors: list[torch.Tensor]) -> None:
-        """An operation is about to write in place; inference tensors among those that it takes count no changes."""
+        """Prepare for an in-place operation: inference tensors among its arguments don't count versions."""
         uncounted = [t for t in tensors if t.is_inference()]
         if any(id(t) in self.inputs.guarded or is_view(t) for t in uncounted):
-            raise Unsupported("MP106", f"{HERE} changes an inference tensor from outside, of which no guard can tell.")
+            raise Unsupported("MP106", f"{HERE} changes an inference tensor from outside, which no guard can detect.")
         self._memory.update(map(storage_key, uncounted))
 
     def guard_history(self, written: list[Any]) -> bool:
-        """Autograd forbids writes to leaves and to some views: whether these tensors from outside are any is guarded.
-        Returns whether a view is written, made by some operation or of a leaf: then the write may raise."""
+        """Guard on whether the written tensors from outside are leaves or views: autograd forbids writes to leaves and to
+        some views. Returns whether a view is written, so that the write may raise."""
         memory = {storage_key(t) for t in tensors_in(written) if t.requires_grad}
         of_view = False
         for t, source in list(self.inputs.guarded.values()) if memory else ():
@@ -61,19 +61,19 @@ class Writes:
         for t, source in list(self.inputs.guarded.values()):
             if id(t) in self.mutated:
                 if t is tensor:
-                    self.host.tensor_written(t, source)  # again: for the finding at this line
+                    self.host.tensor_written(t, source)  # report it again, for the finding at this line
             elif t is tensor or (memory and storage_key(t) == memory):
                 self.mutated[id(t)] = (t, source)
                 self.first = self.first or node
                 self.host.tensor_written(t, source)
 
     def check_layout(self, name: str, written: torch.Tensor, tensors: list[torch.Tensor]) -> None:
-        """Refuse a write after which compiled code would go on with other strides: a compiler makes a new tensor of each
-        write, and everything computed from one with other strides has others too, and draws go to other elements."""
+        """Refuse a write after which compiled code would continue with other strides: a compiler turns each write into a new
+        tensor, whose strides spread to all later results, so that random numbers go to other elements."""
         if written.layout is not torch.strided or written.is_contiguous():
             return
         plain = name.removeprefix("_foreach_").strip("_")
         masked = plain in ("setitem", "index_put") and any(t.dtype is torch.bool for t in tensors if t is not written)
         if plain not in _KEEPS_LAYOUT or masked:
-            text = f"{HERE} writes a tensor that isn't contiguous: compiled, what follows would be laid out otherwise."
+            text = f"{HERE} writes a tensor that isn't contiguous, so compiled code would give later results other strides."
             self.host.refuse("MP902", text, site=self.host.site)

@@ -20,7 +20,7 @@ def step_report(steps: Steps, regions: Sequence[RegionView]) -> StepReport:
         plain=steps.plain_count,
         compiled=steps.compiled_count,
         wait_s=round(sum(seconds for _, seconds in steps.waited), 3),
-        compile_s=round(sum(c.beside_seconds for r in regions for c in [*r.captures, *r.times.retired]), 3),
+        compile_s=round(sum(c.background_seconds for r in regions for c in [*r.captures, *r.times.retired]), 3),
         seconds=round(steps.seconds, 3),
         timeline=list(steps.timeline),
     )

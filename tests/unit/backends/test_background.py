@@ -174,18 +174,18 @@ def test_the_queue_starts_what_saves_most_first(tmp_path: Path) -> None:
         while not go_on.exists():
             time.sleep(0.02)
 
-    assert not queue.ask(first, work) and first.state == "running"
+    assert not queue.poll(first, work) and first.state == "running"
     small.seconds, large.seconds = 1.0, 2.0
-    assert not queue.ask(small, work) and not queue.ask(large, work)
+    assert not queue.poll(small, work) and not queue.ask(large, work)
     assert small.state == large.state == "waiting" and queue.running() == 1
     go_on.touch()
     until(first.ended)
-    queue.ask(small, work)
+    queue.poll(small, work)
     assert small.state == "waiting"  # the other one has asked just now
-    queue.ask(large, work)
+    queue.poll(large, work)
     assert large.state != "waiting"
-    until(lambda: queue.ask(large, work))
-    until(lambda: queue.ask(small, work))
+    until(lambda: queue.poll(large, work))
+    until(lambda: queue.poll(small, work))
 
 
 def test_who_asks_no_more_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,5 +194,5 @@ def test_who_asks_no_more_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> No
     gone, one = queue.add(), queue.add()
     gone.seconds = 100.0
     time.sleep(0.1)
-    until(lambda: queue.ask(one, lambda: None))
+    until(lambda: queue.poll(one, lambda: None))
     assert gone.state == "waiting"
