@@ -53,7 +53,7 @@ def __getattr__(name: str) -> Any:
         value = findings.Finding
     else:
         raise AttributeError(f"module 'magpy_core' has no attribute {name!r}")
-    if name != "monitor":  # its property asks again
+    if name != "monitor":  # a property, see _Package
         globals()[name] = value
     return value
 

@@ -57,14 +57,14 @@ class AotBackend:
         def compile_one(graph: torch.fx.GraphModule, fakes: Sequence[Any]) -> compat.Compiled:
             if inductor:
                 options = tuning.for_inductor()
-                made = compat.inductor_compile(graph, fakes, mode, fallback_random=same_random, options=options)
+                compiled = compat.inductor_compile(graph, fakes, mode, fallback_random=same_random, options=options)
             else:
-                made = compat.aot_eager_compile(graph, fakes, mode)
-            fn, boxed, sources = made
+                compiled = compat.aot_eager_compile(graph, fakes, mode)
+            fn, boxed, sources = compiled
             called = boxed or (lambda inputs: fn(*inputs))
             with preserve_torch_state():
                 kept = keep_undefined(graph, fakes, mode, called)
-            return made if kept is called else ((lambda *inputs: kept(list(inputs))), kept, sources)
+            return compiled if kept is called else ((lambda *inputs: kept(list(inputs))), kept, sources)
 
         with preserve_torch_state(), no_warnings(COMPILERS), fake_compat.no_meta_logs(), ExitStack() as context:
             graph = prepare(gm, fakes, device)
@@ -83,11 +83,11 @@ class AotBackend:
                 with preserve_torch_state():
                     saved = saved_and_written(graph, lower_fakes, mode)
                 if saved is not None:
-                    text = f"Autograd saves `{saved}`, which the region writes: its backward pass depends on later calls."
+                    text = f"Autograd saves `{saved}`, which the region writes, so its backward pass depends on later calls."
                     raise Unsupported("MP902", text)
             with cache.kept() if inductor else nullcontext():
-                compiled = None if tuning.whole else compile_blocks(graph, lower_fakes, mode, compile_one)
-                fn, boxed, sources = compiled or compile_one(graph, lower_fakes)
+                joined = None if tuning.as_one_graph else compile_blocks(graph, lower_fakes, mode, compile_one)
+                fn, boxed, sources = joined or compile_one(graph, lower_fakes)
             guards = fake_compat.shape_guards(mode.shape_env, fakes, [f"L[{i}]" for i in range(len(fakes))])
         if differentiated is not None:
             fn, boxed = call_without_autograd(fn, boxed, differentiated.freed)

@@ -1,10 +1,10 @@
-"""Compiles beside the program: a forked process fills the compilers' caches on disk, and the program compiles from these.
+"""Compiles in the background: a forked process fills the compilers' caches on disk, from which the program then compiles.
 
-The process is a copy of the program, so that the graph, its inputs and the program's own operators are there, and nothing
-has to be sent. It runs in idle time only, has no descriptor of the program's, runs no code of it, and ends with it.
-What the two share is one page of memory; the program never waits for it, and no child of the program's is left to wait for.
+The process is a copy of the program: it has the graph, its inputs and the program's own operators, so nothing has to be
+sent. It runs only in idle time, closes the program's file descriptors, runs none of the program's code, and ends with the
+program. The two share one page of memory. The program never waits for the process, which isn't its child.
 
-No process is forked where an accelerator is in use (it does not survive a fork): there, graphs are compiled in place.
+If an accelerator is in use, no process is forked (its state does not survive a fork): graphs are compiled in the foreground.
 Key types: Compilation, Queue.
 """
 
@@ -35,18 +35,18 @@ from magpy_core.findings import Unsupported
 State = Literal["waiting", "running", "done", "failed"]
 
 _PAGE = 8192
-_STATE, _CANCELLED, _BEAT, _TEXT = 0, 1, slice(8, 16), 16  # where they are in the page
+_STATE, _CANCELLED, _BEAT, _TEXT = 0, 1, slice(8, 16), 16  # their positions in the page
 _RUNNING, _DONE, _FAILED = 1, 2, 3
-_WATCH_S = 0.2  # how often the process looks whether it is still wanted
-_SILENT_S = 120.0  # after so long without a sign the process has died
+_WATCH_S = 0.2  # how often the process checks whether it is still needed
+_SILENT_S = 120.0  # after so long without a heartbeat the process counts as dead
 _LONGEST_S = 1800.0
-_FORGOTTEN_S = 10.0  # who has not asked for so long does not hold up others
+_FORGOTTEN_S = 10.0  # a compilation that was not polled for so long doesn't delay others
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a process reports: the seconds it took, or what the compiler refused. ``load_seconds``: of the processor, to do
-    the same work again from the caches; ``import_seconds``: to import the compiler, if the program had not done so."""
+    """What a process reports: the seconds it took, or why the compiler refused. ``load_seconds``: CPU time to do the same
+    work again from the caches; ``import_seconds``: CPU time to import the compiler, if the program has not imported it."""
 
     seconds: float
     code: str = ""
@@ -56,12 +56,12 @@ class Result:
 
     @property
     def to_load(self) -> float:
-        """Processor seconds that the program needs now to have the compiled code."""
+        """CPU seconds that the program needs to load the compiled code now."""
         return self.load_seconds + (0.0 if inductor_is_imported() else self.import_seconds)
 
 
 def waits_by_default() -> bool:
-    """Whether the environment says that a program waits for what is compiled (tests and benchmarks do)."""
+    """Whether the environment says that programs wait for compilation, as in tests and benchmarks."""
     return os.environ.get("MAGPY_COMPILE") == "foreground"
 
 
@@ -73,13 +73,13 @@ def available() -> bool:
 
 
 class Compilation:
-    """One piece of work in a process of its own. ``seconds``: time of the program's that it could save, so far."""
+    """One piece of work in a separate process. ``seconds``: the program's time that it could have saved so far."""
 
     def __init__(self) -> None:
         self._page: mmap.mmap | None = None
         self._result: Result | None = None
         self.seconds = 0.0
-        self.asked = time.monotonic()
+        self.last_poll = time.monotonic()
 
     @property
     def state(self) -> State:
@@ -93,7 +93,7 @@ class Compilation:
         return self._result
 
     def start(self, work: Callable[[], object]) -> None:
-        """Forks. The work is done there."""
+        """Forks a process that does the work."""
         assert self._page is None
         page = self._page = mmap.mmap(-1, _PAGE)
         _beat(page)
@@ -101,14 +101,14 @@ class Compilation:
         me = Path(f"/proc/{os.getpid()}/stat")
         born = _born(me)
         try:
-            with no_warnings():  # of a fork while other threads run: it needs none of them
+            with no_warnings():  # about a fork while other threads run: the process needs none of them
                 between = os.fork()
         except OSError as error:
-            self._page, self._result = None, Result(0.0, "MP902", f"No process could be started to compile in: {error}.")
+            self._page, self._result = None, Result(0.0, "MP902", f"The compiling process can't start: {error}.")
             return
         if between == 0:
             _leave(page, work, me, born)
-        with suppress(ChildProcessError):  # reaped by a handler of the program's
+        with suppress(ChildProcessError):  # one of the program's signal handlers has reaped it
             os.waitpid(between, 0)
 
     def ended(self) -> bool:
@@ -124,14 +124,14 @@ class Compilation:
         return self._result is not None
 
     def cancel(self) -> None:
-        """Nobody needs it any more."""
+        """End it: the result is no longer needed."""
         if self._page is not None:
             self._page[_CANCELLED] = 1
             self._page, self._result = None, Result(0.0, "MP902", "The compilation was cancelled.")
 
 
 class Queue:
-    """Which compilations run: as many at once as there are cores to spare, what could save most first."""
+    """Decides which compilations run: as many at once as there are spare cores, those that could save most time first."""
 
     def __init__(self, most: int = 0) -> None:
         self._most = most or max(1, len(os.sched_getaffinity(0)) - 1)
@@ -139,13 +139,14 @@ class Queue:
         self._lock = threading.Lock()
 
     def add(self) -> Compilation:
-        made = Compilation()
-        self._all.add(made)
-        return made
+        compilation = Compilation()
+        self._all.add(compilation)
+        return compilation
 
-    def ask(self, one: Compilation, work: Callable[[], object]) -> bool:
-        """Whether ``one`` has ended. If it waits and it is its turn, it is started with ``work``, which is not kept."""
-        one.asked = time.monotonic()
+    def poll(self, one: Compilation, work: Callable[[], object]) -> bool:
+        """Whether ``one`` has ended. If it waits and is the next in the queue, it is started with ``work``, which is not
+        kept."""
+        one.last_poll = time.monotonic()
         if one.state == "waiting" and self._lock.acquire(blocking=False):
             try:
                 if self._is_next(one):
@@ -157,7 +158,7 @@ class Queue:
     def _is_next(self, one: Compilation) -> bool:
         others = [other for other in self._all if other is not one]
         running = sum(1 for other in others if other.state == "running" and not other.ended())
-        waiting = [other for other in others if other.state == "waiting" and one.asked - other.asked < _FORGOTTEN_S]
+        waiting = [other for other in others if other.state == "waiting" and one.last_poll - other.last_poll < _FORGOTTEN_S]
         return running < self._most and all(other.seconds <= one.seconds for other in waiting)
 
     def running(self) -> int:
@@ -183,14 +184,14 @@ def _write(page: mmap.mmap, result: Result) -> None:
     while len(text := json.dumps(fields).encode()) > _PAGE - _TEXT - 1:
         fields["message"] = fields["message"][: len(fields["message"]) // 2]
     page[_TEXT : _TEXT + len(text)] = text
-    page[_STATE] = _FAILED if result.code else _DONE  # last: now it may be read
+    page[_STATE] = _FAILED if result.code else _DONE  # written last: now the program may read the page
 
 
 # -- the process ---------------------------------------------------------------------------------------------------------
 
 
 def _born(stat: Path) -> str:
-    """When a process started, which tells it from a later one of the same number; empty if it has ended."""
+    """When a process started, which distinguishes it from a later one with the same id; empty if it has ended."""
     try:
         return stat.read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
@@ -198,23 +199,23 @@ def _born(stat: Path) -> str:
 
 
 def _leave(page: mmap.mmap, work: Callable[[], object], parent: Path, born: str) -> Any:
-    """Does the work in a process that is nobody's child, and ends it; never returns."""
+    """Does the work in a process that is not the program's child, and exits; never returns."""
     try:
         if os.fork() == 0:
-            _alone()
+            _detach()
             threading.Thread(target=_watch, args=(page, parent, born), daemon=True).start()
             _write(page, _done(work))
     except BaseException as error:
-        _write(page, Result(0.0, "MP902", f"Compiling beside the program failed: {type(error).__name__}: {error}"))
+        _write(page, Result(0.0, "MP902", f"Compiling in the background failed: {type(error).__name__}: {error}"))
     finally:
         os._exit(0)
 
 
-def _alone() -> None:
-    """Part from all that is the program's: process group, descriptors, priority, handlers, garbage that has finalisers."""
-    # Not a session of its own: Linux shares the processors out among sessions first (autogroup), where no priority counts.
+def _detach() -> None:
+    """Detach from the program: process group, file descriptors, priority, signal handlers, garbage with finalizers."""
+    # No new session: Linux first divides CPU time among sessions (autogroup), whatever their priority.
     os.setpgid(0, 0)
-    _give_way()
+    _lower_priority()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -228,16 +229,16 @@ def _alone() -> None:
     gc.freeze()
 
 
-def _give_way() -> None:
-    """Below the lowest priority: only so does whatever wakes in the program take over the core at once. With a mere nice
-    value its parallel loops, each of which waits for all its threads, waited for the end of our time slices."""
+def _lower_priority() -> None:
+    """Run in idle time only, so that any thread of the program that wakes up gets the core at once. With a nice value alone,
+    its parallel loops, which wait for all their threads, would wait for the end of our time slices."""
     with suppress(OSError):
         os.nice(19)
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def _watch(page: mmap.mmap, parent: Path, born: str) -> None:
-    """Ends the process and what it has started when the program has ended, or the work is not wanted any more."""
+    """Ends the process and its children when the program has ended, or the work is no longer needed."""
     start = time.monotonic()
     while not page[_CANCELLED] and _born(parent) == born and time.monotonic() - start < _LONGEST_S:
         _beat(page)
@@ -248,10 +249,10 @@ def _watch(page: mmap.mmap, parent: Path, born: str) -> None:
 def _done(work: Callable[[], object]) -> Result:
     start = time.perf_counter()
     try:
-        imported = 0.0 if inductor_is_imported() else _processor_seconds(import_inductor)
+        imported = 0.0 if inductor_is_imported() else _cpu_seconds(import_inductor)
         work()
         seconds = time.perf_counter() - start
-        return Result(seconds, load_seconds=_processor_seconds(work), import_seconds=imported)
+        return Result(seconds, load_seconds=_cpu_seconds(work), import_seconds=imported)
     except Unsupported as error:
         return Result(time.perf_counter() - start, error.code, error.message)
     except Exception as error:
@@ -259,7 +260,7 @@ def _done(work: Callable[[], object]) -> Result:
         return Result(time.perf_counter() - start, getattr(error, "code", "MP902"), getattr(error, "message", message))
 
 
-def _processor_seconds(work: Callable[[], object]) -> float:
+def _cpu_seconds(work: Callable[[], object]) -> float:
     start = time.process_time()
     work()
     return time.process_time() - start

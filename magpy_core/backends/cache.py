@@ -1,4 +1,4 @@
-"""What Inductor has compiled is kept from run to run, in a folder of MagPy's. Key function: kept."""
+"""Keeps the code that Inductor has compiled from run to run, in MagPy's folder. Key function: kept."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ _thread = threading.local()
 
 
 def _cache() -> code_cache.CodeCache | None:
-    """The folder, free of incomplete files; None where torch's is used: the user has set one, or ours can't be trusted."""
+    """The folder, without incomplete files; None if torch's is used: because the user has set one, or ours can't be
+    trusted."""
     if has_own_folder():
         return None
     cache = code_cache.CodeCache(code_cache.usual_folder())
     if cache.refusal():
-        return None  # `magpy-lsp cache info` says why; the program's own logging is not ours to write to
+        return None  # `magpy-lsp cache info` says why; MagPy doesn't write to the program's log
     with _lock:
         if not _loads() and str(cache.folder) not in _checked:
             _checked.add(str(cache.folder))
@@ -34,8 +35,8 @@ def _loads() -> bool:
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """What another process has just compiled is loaded in the block: that process has looked through the folder, which takes
-    seconds where it is large, and the program waits."""
+    """In the block, the program loads what another process has just compiled. That process has already cleaned up the
+    folder, which takes seconds if it is large, so the program doesn't."""
     before, _thread.loads = _loads(), True
     try:
         yield
@@ -45,7 +46,7 @@ def loading() -> Iterator[None]:
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Inductor's compilations in the block find what was compiled before, and what they compile is found by the next."""
+    """Inductor's compilations in the block use what was compiled before, and keep what they compile."""
     cache = _cache()
     if cache is None:
         yield

@@ -1,7 +1,7 @@
 """Thin functions around compiled graphs.
 
-`adapt` converts between Python numbers and the 0-d tensors of a lowered graph. `keep_versions` hides writes from autograd
-that eager doesn't count either.
+`adapt` converts between Python numbers and the 0-d tensors of a lowered graph. `keep_versions` restores version counters for
+writes that eager doesn't count.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def adapt(lowered: Lowered, arity: int, fn: Direct, boxed: Boxed | None) -> Dire
 def keep_versions(fn: Direct, boxed: Boxed | None, positions: Sequence[int]) -> tuple[Direct, Boxed | None]:
     """``fn`` and ``boxed``, whose writes to the inputs at ``positions`` leave the version counters as they are.
 
-    Batch normalisation updates its running statistics this way, so that a module can be called several times before a
-    backward pass. A compiled graph copies them back, which counts: tensors that an eager call has saved for its backward
-    pass would seem modified.
+    In eager mode, batch normalization updates its running statistics this way, so that a module can be called several times
+    before a backward pass. A compiled graph copies them back, which increments the version: tensors that an eager call has
+    saved for its backward pass would appear to be modified.
     """
 
     def with_versions(inputs: Sequence[Any], call: Direct, *args: Any) -> Sequence[Any]:

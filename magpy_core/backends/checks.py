@@ -62,7 +62,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _bounded(graph: torch.fx.Graph, node: torch.fx.Node, key: str, position: int, table: Any, dim: Any) -> None:
-    """Replaces negative indices into a dimension of ``table`` by one that is too large."""
+    """Replaces negative indices into a dimension of ``table`` with one that is too large."""
     index = argument(node, key, position)
     if _is_tensor(index):
         with graph.inserting_before(node):
@@ -72,7 +72,7 @@ def _bounded(graph: torch.fx.Graph, node: torch.fx.Node, key: str, position: int
 
 
 def _checked(graph: torch.fx.Graph, node: torch.fx.Node, key: str, position: int, good: Check) -> None:
-    """Adds a zero to the argument that is read out of bounds unless the whole argument is ``good``."""
+    """Adds a zero to the argument; reading that zero is out of bounds unless the whole argument is ``good``."""
     value = argument(node, key, position)
     if not _is_tensor(value):
         return
@@ -93,4 +93,4 @@ def _divided(graph: torch.fx.Graph, node: torch.fx.Node, position: int) -> None:
     if _is_tensor(divisor):
         _checked(graph, node, "other", position, lambda x: graph.call_function(torch.ne, (x, 0)))
     elif isinstance(divisor, torch.fx.Node) or divisor == 0:
-        raise Unsupported("MP902", "the integer division may divide by zero, which would kill the process in compiled code")
+        raise Unsupported("MP902", "The integer division may divide by zero, which would kill the process in compiled code.")

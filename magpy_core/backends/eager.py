@@ -13,7 +13,7 @@ from magpy_core.opgraph.segments import with_checkpoints
 
 
 class EagerBackend:
-    """Runs the graph operator by operator on the real tensors; nothing is specialised, so there are no guards."""
+    """Runs the graph operator by operator on the real tensors; nothing is specialized, so there are no guards."""
 
     name = "eager"
 

@@ -79,13 +79,13 @@ class Emitter:
         return node
 
     def assume(self, op: str, target: Any, args: Any, kwargs: Any, meta: dict[str, Any], fake: Any) -> torch.fx.Node:
-        """A node that is not run: ``fake`` is what it gives."""
+        """A node that is not run; ``fake`` is its value."""
         node = self.create(op, target, args, kwargs, meta, run=False)
         self._fakes[node] = fake
         return node
 
     def execute(self, op: str, target: Any, args: Any, kwargs: Any) -> Any:
-        """What an operation gives on the fakes of nodes, and on 1 for numbers that vary."""
+        """The result of an operation on the fakes of nodes, with 1 for each varying number."""
 
         def value_of(leaf: Any) -> Any:
             return leaf.type(1) if isinstance(leaf, Scalar) else self.fake(leaf)
@@ -97,7 +97,7 @@ class Emitter:
             return target(*args, **kwargs)
 
     def fake(self, value: Any) -> Any:
-        """The value of a node for fake inputs; anything else is itself."""
+        """The value of a node for fake inputs; any other value is returned unchanged."""
         return self._fakes[value] if isinstance(value, torch.fx.Node) else value
 
     def is_tensor(self, value: Any) -> bool:

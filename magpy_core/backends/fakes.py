@@ -27,9 +27,9 @@ class FakeInputs(NamedTuple):
 def make_fake_inputs(values: Sequence[Any], dynamic_dims: Mapping[int, set[int]] | None = None) -> FakeInputs:
     """Fakes of a graph's inputs; ``dynamic_dims`` maps the index of an input to the dimensions that vary.
 
-    The fakes of tensors that share a storage share it as well. A view whose storage no other input shares has its own sizes
-    and strides, at offset 0: a slice of a data set must not make the capture depend on the data set's size or on the offset.
-    """
+    The fakes of tensors that share a storage share it as well. The fake of a view whose storage no other input shares has
+    the view's sizes and strides, at offset 0: for a slice of a data set, the capture must not depend on the data set's size
+    or on the offset."""
     dynamic_dims = dynamic_dims or {}
     ints_vary = any(type(v) is int for v in values)
     with preserve_torch_state():

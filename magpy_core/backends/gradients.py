@@ -1,9 +1,9 @@
-"""Graphs with a backward pass inside, for compilers that know autograd only around a graph.
+"""Graphs with a backward pass inside, for compilers that support autograd only around a graph.
 
-Such a graph is run once on fakes under autograd, and what runs, forward and backward, is a graph of ATen operations without
-any autograd: the compiler sees an inference graph, which is called without gradients. A result that takes part in autograd
-has, in eager mode, a history that the pass inside has freed; the result of the compiled graph raises the same error when it
-is differentiated. Any other history can't be given to a result, and is refused.
+Such a graph is run once on fakes under autograd and traced into a graph of ATen operations, forward and backward, without
+autograd: the compiler sees an inference graph, which is called with gradients disabled. In eager mode, the backward pass has
+freed the history of a result that requires a gradient; the result of the compiled graph raises the same error when it is
+differentiated. A result with any other history is refused.
 
 Key functions: without_autograd, call_without_autograd.
 """
@@ -36,8 +36,8 @@ class Differentiated:
 
 
 def without_autograd(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> Differentiated | None:
-    """``gm`` without autograd; None if it runs no backward pass, or if AOTAutograd has to go through it because its results
-    are differentiated: it can where the program has called ``torch.autograd.grad`` itself. Raises Unsupported."""
+    """``gm`` without autograd; None if it runs no backward pass, or if AOTAutograd has to trace it because its results can
+    be differentiated, which it can do if the program has called ``torch.autograd.grad`` itself. Raises Unsupported."""
     passes = [node for node in gm.graph.nodes if node.target is torch.autograd.grad]
     if not passes:
         return None
@@ -52,7 +52,7 @@ def without_autograd(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) 
 def differentiate(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> Differentiated:
     """``gm`` without autograd. Raises Unsupported."""
     if any(isinstance(fake, torch.Tensor) and fake.requires_grad and not fake.is_leaf for fake in fakes):
-        raise Unsupported("MP902", "A backward pass inside a region may go on through a tensor from outside its graph.")
+        raise Unsupported("MP902", "A backward pass inside the region may continue through a tensor from outside its graph.")
     inputs = [_leaf(fake) for fake in fakes]
     outputs: list[Any] = []
 
@@ -66,16 +66,16 @@ def differentiate(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> 
             raise Unsupported(
                 "MP902", "A region with a backward pass changes the autograd history of a tensor from outside."
             )
-    given = {id(value) for value in inputs}
-    learned = [i for i, out in enumerate(outputs) if _has_history(out) and id(out) not in given]
-    if any(not is_freed([outputs[i]]) for i in learned):
-        text = "A result of a region with a backward pass can be differentiated, but its history is inside the graph."
+    passed = {id(value) for value in inputs}
+    with_history = [i for i, out in enumerate(outputs) if _has_history(out) and id(out) not in passed]
+    if any(not is_freed([outputs[i]]) for i in with_history):
+        text = "A result of a region with a backward pass can be differentiated, which a compiled graph can't support."
         raise Unsupported("MP902", text)
-    return Differentiated(graph, [f.detach() if isinstance(f, torch.Tensor) else f for f in fakes], learned)
+    return Differentiated(graph, [f.detach() if isinstance(f, torch.Tensor) else f for f in fakes], with_history)
 
 
 def call_without_autograd(fn: Direct, boxed: Boxed | None, freed: Sequence[int]) -> tuple[Direct, Boxed | None]:
-    """``fn`` and ``boxed`` without gradients, and with the outputs that have had some."""
+    """``fn`` and ``boxed``, run with gradients disabled; the ``freed`` outputs raise when they are differentiated."""
 
     def finished(outputs: Sequence[Any]) -> Sequence[Any]:
         if not freed:
@@ -101,7 +101,7 @@ def call_without_autograd(fn: Direct, boxed: Boxed | None, freed: Sequence[int])
 
 
 def _leaf(fake: Any) -> Any:
-    """A fake like ``fake``, in the same memory: the run writes it and differentiates by it."""
+    """A leaf like ``fake``, in the same memory, for the run to write and to differentiate."""
     return fake.detach().requires_grad_(fake.requires_grad) if isinstance(fake, torch.Tensor) else fake
 
 
@@ -116,9 +116,9 @@ def _anchor() -> torch.Tensor:
 
 @functools.cache
 def _error() -> str:
-    """What torch says of a graph that has been freed."""
+    """Torch's error for a graph that has been freed."""
     leaf = torch.ones((), requires_grad=True)
-    with torch.enable_grad():  # a backward pass, which asks for it, has none
+    with torch.enable_grad():  # they are disabled in the backward pass that calls this
         square = leaf * leaf
     torch.autograd.grad(square, leaf)
     try:

@@ -1,14 +1,14 @@
 """Scalar lowering: varying Python numbers become 0-d tensors in the graph, so they cause no recompiles.
 
-Input is the recorded torch-level graph: scalar placeholders (``meta["magpy_scalar"]`` is the Python type), ``x.item()``
-nodes, `operator`/`math` nodes on numbers, tensor operations that take them. Output is a graph that AOTAutograd takes as it
-is, and how to call it. A float becomes a 0-d float64 CPU tensor and stays one through Python's arithmetic (bit-equal); where
-a tensor operation takes it, it is rounded to the dtype the kernel computes in. An int becomes a SymInt where a shape needs
-it and an int64 tensor where a value does. Every operation is run on fakes in its original and its lowered form; if dtype,
-shape or strides differ, the graph is refused. Key types: Lowering, Lowered.
+The input is the recorded torch-level graph: scalar placeholders (``meta["magpy_scalar"]`` is the Python type), ``x.item()``
+nodes, `operator`/`math` nodes on numbers, tensor operations that take them. The output is a graph that AOTAutograd accepts,
+and its calling convention. A float becomes a 0-d float64 CPU tensor and stays one through Python's arithmetic (bit-equal);
+where a tensor operation takes it, it is rounded to the dtype that the kernel computes in. An int becomes a SymInt where a
+shape needs it and an int64 tensor where a value does. Every operation is run on fakes in its original and its lowered form;
+if dtype, shape or strides differ, the graph is refused. Key types: Lowering, Lowered.
 
-Symbolic floats are no way out: Inductor has no kernel argument for a float input, and passes one that comes from ``.item()``
-as float32.
+Symbolic floats are not an alternative: Inductor has no kernel argument for a float input, and passes one that comes from
+``.item()`` as float32.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from magpy_core.findings import Unsupported
 from magpy_core.knowledge.operators import Fact, named
 from magpy_core.opgraph.functions import node_name, operator_name
 
-#: The type of the number that is read from one tensor, by operator or builtin; None: its dtype's. No tensor stands for a
-#: complex one.
+#: The type of the number that is read from a tensor, by operator or builtin; None: as its dtype says. Complex numbers are
+#: not lowered.
 _READS: dict[Any, ScalarType | None] = {
     name: kind
     for facts, kind in ((Fact.READS_ITEM, None), (Fact.READS_FLOAT, float), (Fact.READS_INT, int), (Fact.READS_BOOL, bool))
@@ -46,7 +46,7 @@ _ON_SYMBOLS: dict[Any, Any] = {
 
 
 def _read_by(node: torch.fx.Node) -> Any:
-    """The key of _READS that a node may be."""
+    """The key of a node in _READS, if it is a read."""
     return node.target if node.target in _READS else node_name(node)
 
 
@@ -114,12 +114,12 @@ class Lowering:
 
     def _scalar_input(self, index: int, name: str, fake: Any, kind: ScalarType) -> Scalar:
         if kind not in DTYPE:
-            raise Unsupported("MP902", f"Input {index} is a varying {kind.__name__}; only float, int and bool can vary")
+            raise Unsupported("MP902", f"Input {index} is a varying {kind.__name__}; only float, int and bool can vary.")
 
         def tensor() -> torch.fx.Node:
             with self.mode:
-                made = torch.empty((), dtype=DTYPE[kind], device="cpu")
-            return self._input(index, f"{name}_tensor", made, DTYPE[kind], {})
+                wrapped = torch.empty((), dtype=DTYPE[kind], device="cpu")
+            return self._input(index, f"{name}_tensor", wrapped, DTYPE[kind], {})
 
         is_symbol = isinstance(fake, torch.SymInt)
         return Scalar(self.emit, kind, tensor, (lambda: self._input(index, name, fake, None, {})) if is_symbol else None)
@@ -154,7 +154,8 @@ class Lowering:
         return self.emit.create(node.op, target, args, kwargs, node.meta)
 
     def _gradients(self, node: torch.fx.Node, args: Any, kwargs: Any) -> torch.fx.Node:
-        """A backward pass, which nothing here can run: the fakes have no history. A gradient is like its leaf."""
+        """A backward pass can't be run here, because the fakes have no history; each gradient is assumed to be like its
+        leaf."""
         leaves = find(args[1] if len(args) > 1 else kwargs["inputs"], torch.fx.Node)
         gradients = tuple(self.emit.execute("call_function", torch.empty_like, (leaf,), {}) for leaf in leaves)
         return self.emit.assume(node.op, node.target, args, kwargs, node.meta, gradients)
@@ -166,9 +167,9 @@ class Lowering:
         own: ScalarType = float if fake.is_floating_point() else bool if fake.dtype is torch.bool else int
         kind = _READS[key] or own
         if fake.is_complex() or (own is float and kind is not float):
-            raise Unsupported("MP902", f"Reading a {fake.dtype} tensor as {kind.__name__} can't be part of a compiled graph")
+            raise Unsupported("MP902", f"A compiled graph can't read a {fake.dtype} tensor as {kind.__name__}.")
         value = self.emit.method("reshape", args[0], ()) if fake.dim() else args[0]
-        # A copy, whatever the dtype: the tensor may be changed in place before the number is used.
+        # Always copy: the tensor may be changed in place before the number is used.
         copied = self.emit.call(torch.Tensor.to, self.emit.method("detach", value), DTYPE[kind], copy=True)
         return Scalar(self.emit, kind, lambda: copied)
 
@@ -196,8 +197,8 @@ class Lowering:
             forms = [self.emit.to(o.tensor, DTYPE[kind]) if isinstance(o, Scalar) else kind(o) for o in operands]
             if scalar_math.needs_tensors(node.target):
                 forms = [f if isinstance(f, torch.fx.Node) else self.emit.constant(f, kind) for f in forms]
-            made: torch.fx.Node = scalar_math.tensor_form(self.emit.call, node.target, forms, result, any_float)
-            return made
+            computed: torch.fx.Node = scalar_math.tensor_form(self.emit.call, node.target, forms, result, any_float)
+            return computed
 
         def symbol() -> torch.fx.Node:
             forms = (o.symbol if isinstance(o, Scalar) else o for o in operands)
@@ -207,7 +208,7 @@ class Lowering:
         cheap = result is int and all(not isinstance(o, Scalar) or o.make_symbol for o in operands)
         scalar = Scalar(self.emit, result, tensor, symbol if cheap else None, computed=True)
         if not cheap:
-            _ = scalar.tensor  # now: the operands may no longer be available in a later segment of the graph
+            _ = scalar.tensor  # emit it now: the operands may not be available in a later segment of the graph
         return scalar
 
     def _as_scalar(self, value: Any) -> Any:
@@ -234,7 +235,7 @@ class Lowering:
             if all(s.type is int for s in scalars):
                 return self._with_symbols(node, args, kwargs)
             # Inductor passes a symbolic float to its kernels as float32, so only an int is exact.
-            text = "takes a varying Python float, which the backend can't pass without a recompile"
+            text = "takes a varying Python float, which the backend can't pass without a recompile."
             raise Unsupported("MP902", f"{operator_name(node)} {text}") from None
         self._verify(node, expected, result)
         return result
@@ -256,8 +257,8 @@ class Lowering:
             if not same or not _same_strides(want, fake):
                 raise Unsupported(
                     "MP902",
-                    f"{node.format_node()} would give {fake.dtype} {list(fake.shape)} on {fake.device} instead of "
-                    f"{want.dtype} {list(want.shape)} on {want.device} once its varying number is a tensor",
+                    f"{node.format_node()} would return {fake.dtype} {list(fake.shape)} on {fake.device} instead of "
+                    f"{want.dtype} {list(want.shape)} on {want.device} if its varying number were a tensor.",
                 )
 
     def _output(self, node: torch.fx.Node) -> list[tuple[str, Any]]:
@@ -271,7 +272,7 @@ class Lowering:
                 plan.append(("graph", len(results)))
                 results.append(value)
             elif find(value, (torch.fx.Node, Scalar)):
-                raise Unsupported("MP902", "A graph output must be a tensor or a number, not a container of them")
+                raise Unsupported("MP902", "A graph output must be a tensor or a number, not a container of them.")
             else:
                 plan.append(("constant", value))
         self.emit.graph.output(tuple(results))

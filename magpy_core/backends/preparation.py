@@ -20,7 +20,7 @@ from magpy_core.opgraph.functions import argument, operator_name
 #: Operations that depend on a tensor's offset in its storage, which a capture does not fix (see `fakes.make_fake_inputs`).
 _SEES_OFFSET = {"as_strided": 3, "as_strided_": 3, "as_strided_copy": 3, "as_strided_scatter": 4}
 
-#: The position of the rate in operations with a dropout.
+#: The parameter for the dropout rate, by name and position.
 _RATES = {"scaled_dot_product_attention": ("dropout_p", 4), "multi_head_attention_forward": ("dropout_p", 10)}
 
 #: Known miscompilations of torch's decompositions or functionalization (torch.compile has them as well): wrong values, a
@@ -54,23 +54,23 @@ def _refuse(gm: torch.fx.GraphModule, fakes: Sequence[Any]) -> None:
 
 
 def _compiled_wrongly(node: torch.fx.Node, inputs: dict[torch.fx.Node, Any]) -> str | None:
-    """What compilers do wrong with an operation."""
+    """Why compilers get an operation wrong; None if they don't."""
     name = operator_name(node)
     if (position := _SEES_OFFSET.get(name)) is not None:
         if argument(node, "storage_offset", position) is not None:
-            return f"{name} with a storage offset accesses memory outside its tensor"
+            return f"`{name}` with a storage offset accesses memory outside its tensor."
         if node.args[0] in inputs:
-            return f"{name} of a tensor from outside may access memory outside its elements"
+            return f"`{name}` of a tensor from outside may access memory outside its elements."
     if name == "detach_" and node.args[0] in inputs:  # raises for views, and no guard distinguishes these
-        return "detach_ detaches an external tensor from autograd, which no compiled graph can do"
+        return "`detach_` detaches a tensor from outside from autograd, which no compiled graph can do."
     if name in _WRONG or (name in _WRONG_OUT and "out" in node.kwargs) or "lu" in name.split("_"):
-        return f"torch compiles {name} incorrectly"
+        return f"torch compiles `{name}` incorrectly."
     if _drops_all(node, name):
-        return f"{name} has the rate 1: compiled code draws random numbers, and plain Python draws none"
+        return f"`{name}` has the rate 1: compiled code draws random numbers, but plain Python draws none."
     if name.startswith("_foreach_") and name.endswith("_"):
         given = [inputs.get(n) for n in node.all_input_nodes]
         if _has_repeated_tensor(node) or may_overlap([t for t in given if isinstance(t, torch.Tensor)]):
-            return f"the tensors of {name} may overlap: eager mode changes one after the other"
+            return f"The tensors of `{name}` may overlap, and eager mode changes one after the other."
     return wrong_here(name)
 
 

@@ -53,7 +53,7 @@ def plain(target: Any) -> Any:
 def needs_tensors(target: Any) -> bool:
     """Whether a constant operand must be a tensor too.
 
-    Most of these torch functions accept no Python number on the left. And pow with a number as exponent uses shortcuts
+    Most of these torch functions accept no Python number on the left. Also, pow with a number as exponent uses shortcuts
     (sqrt for 0.5) whose last bit differs from C's pow, which Python calls.
     """
     return plain(target) not in {operator.add, operator.sub, operator.mul}
@@ -90,7 +90,7 @@ def tensor_form(call: Callable[..., Any], target: Any, operands: Sequence[Any], 
         return call(torch.Tensor.to, whole, torch.int64)
     if target in (builtins.float, builtins.bool):
         return call(torch.Tensor.to, operands[0], DTYPE[result])
-    # Of max() and min() Python keeps the first of equal and of incomparable values; maximum() would propagate NaN instead.
+    # Python's max() and min() keep the first of equal or incomparable values; torch.maximum() would propagate NaN instead.
     best = operands[0]
     for other in operands[1:]:
         better = call(torch.gt if target is builtins.max else torch.lt, other, best)

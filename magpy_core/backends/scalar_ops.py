@@ -1,4 +1,4 @@
-"""Tensor operations that take a Python number, rewritten to take a 0-d tensor with the number's meaning.
+"""Tensor operations that take a Python number, rewritten to take an equivalent 0-d tensor.
 
 A 0-d tensor differs from a Python number: it takes part in type promotion, and half-precision kernels would round it first.
 So every operand is converted to the dtype that the kernel computes in (float32 for half types), and the result to the dtype
@@ -165,7 +165,7 @@ def _masked_fill(o: _Operation) -> torch.fx.Node:
     value, mask, number = o.take("self", "mask", "value")
     if not isinstance(number, Scalar):
         raise NotLowered
-    # Without arithmetic, float32 has no benefit: the number is rounded to the tensor's own dtype.
+    # There is no arithmetic, so the number is rounded directly to the tensor's dtype.
     return o.emit.call(torch.masked_fill, value, mask, o.emit.cast(number, o.expected.dtype))
 
 

@@ -1,13 +1,14 @@
 """What the operations of a graph write and view, and where compilers would separate memory that eager mode shares.
 
 AOTAutograd recreates outputs that are views of an input, outside the compiled graph. It does not do so for several views
-that one operation creates of an input that is written in the graph and takes part in autograd, and it gets their strides
-wrong if the input shares its storage with another one. It runs the writes of a checkpointed part only once: its backward
-graph recomputes values, but does not repeat writes.
+that one operation creates of an input that is written in the graph and requires a gradient, and it gets their strides wrong
+if the input shares its storage with another one. It runs the writes of a checkpointed part only once: its backward graph
+recomputes values, but does not repeat writes.
 
-Eager saves inputs themselves for the backward pass: that raises if one was written since then, by this call or by the next
-one, and takes the new values where the write isn't counted (running statistics, `.data`). A compiled graph saves the values
-as they were. Results of earlier operations that take part in autograd are left out: they are new at each call.
+Eager saves the inputs themselves for the backward pass, which raises if one was written since then, by this call or by the
+next one, and uses the new values if the write doesn't increment the version (running statistics, `.data`). A compiled graph
+saves the old values. Inputs that are results of earlier operations under autograd are not checked: they are new at each
+call.
 
 Key functions: `may_overlap`, `split_views`, `repeated_write`, `saved_and_written`.
 """
@@ -44,7 +45,7 @@ def may_overlap(tensors: Sequence[torch.Tensor]) -> bool:
 
 
 def changed(node: torch.fx.Node) -> list[torch.fx.Node]:
-    """What an operation writes by its name or its arguments; the first is what its result is."""
+    """What an operation writes according to its name or its arguments; its result is the first of these."""
     name = operator_name(node)
     in_place = f"__{name}__" in IN_PLACE or name in ("setitem", "set")  # the latter: `x.real = y`
     if not (in_place or "out" in node.kwargs or (name.endswith("_") and not name.endswith("__"))):
@@ -94,9 +95,9 @@ def split_views(graph: torch.fx.Graph, inputs: dict[torch.fx.Node, Any]) -> str 
         if not isinstance(given, torch.Tensor) or len(chain) == 1:
             continue
         if learning and any(_stem(n) in views(many=True) for n in chain[:-1]):
-            return "several views of a tensor from outside that is written leave the graph"
+            return "The graph returns several views of a tensor from outside that it writes."
         if storages.count(given.untyped_storage()._cdata) > 1:
-            return "a view of a tensor from outside leaves the graph, which writes another one that shares its memory"
+            return "The graph returns a view of a tensor from outside and writes another tensor that shares its memory."
     return None
 
 
@@ -107,16 +108,15 @@ def repeated_write(graph: torch.fx.Graph) -> str | None:
         for target in written(node) if number is not None else ():
             if any(n.meta.get(CHECKPOINT) != number for n in (target, *viewed(target))):
                 what = operator_name(node)
-                return f"{what} is checkpointed and writes to external state, and the backward pass repeats the write"
+                return f"`{what}` is checkpointed and writes a tensor from outside; the backward pass repeats the write."
     return None
 
 
 def saved_and_written(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> str | None:
     """The name of an input that ``gm`` writes and whose memory autograd saves for the backward pass; None if there is none.
 
-    What autograd saves is found by a run on fakes with hooks for saved tensors, which graphs that use such an input for
-    nothing but the write don't need. Raises whatever that run raises.
-    """
+    A run on fakes with hooks for saved tensors finds what autograd saves; it is skipped if the graph only writes such
+    inputs. Raises whatever that run raises."""
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     lasting = {n for n, fake in zip(placeholders, fakes, strict=True) if isinstance(fake, torch.Tensor) and fake.is_leaf}
     doubtful = lasting & _written(gm.graph) & _used(gm.graph)
@@ -132,27 +132,27 @@ def saved_and_written(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any)
 
 
 class _Run(torch.fx.Interpreter):
-    """Runs a graph and keeps the memory of what autograd saves, except by normalisations that write it: their backward
+    """Runs a graph and keeps the storage keys of what autograd saves, except in normalizations that write it: their backward
     pass in training mode uses the statistics of the batch."""
 
-    _normalises = False
+    _normalizes = False
 
     def __init__(self, gm: torch.fx.GraphModule) -> None:
         super().__init__(gm, garbage_collect_values=False)
         self.saved: set[Any] = set()
 
     def run_node(self, n: torch.fx.Node) -> Any:
-        self._normalises = n.op == "call_function" and bool(silently_written(n.target, n.args, n.kwargs))
+        self._normalizes = n.op == "call_function" and bool(silently_written(n.target, n.args, n.kwargs))
         return super().run_node(n)
 
     def pack(self, tensor: torch.Tensor) -> torch.Tensor:
-        if not self._normalises:
+        if not self._normalizes:
             self.saved.add(storage_key(tensor))
         return tensor
 
 
 def copied(fake: Any) -> Any:
-    """A fake like ``fake`` with memory of its own: the run writes it."""
+    """A fake like ``fake`` in new memory, which the run may write."""
     if not isinstance(fake, torch.Tensor) or fake.layout is not torch.strided:
         return fake
     copy = torch.empty_strided(fake.shape, fake.stride(), dtype=fake.dtype, device=fake.device)
@@ -163,12 +163,12 @@ def copied(fake: Any) -> Any:
 
 
 def _written(graph: torch.fx.Graph) -> set[torch.fx.Node]:
-    """The inputs that operations write, through views too."""
+    """The inputs that operations write, directly or through views."""
     return {target for node in graph.nodes for target in map(_root, written(node)) if target.op == "placeholder"}
 
 
 def _used(graph: torch.fx.Graph) -> set[torch.fx.Node]:
-    """The inputs whose values operations read other than to write them; a view reads nothing."""
+    """The inputs whose values operations read; creating a view or writing to it is not a read."""
     found = set()
     for node in graph.nodes:
         if node.op in ("call_function", "call_method") and (changed(node) or next(viewed(node), None) is None):

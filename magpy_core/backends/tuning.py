@@ -1,4 +1,4 @@
-"""Tuning: how much work a compiler puts into a graph, and options of its own. Key type: Tuning. Key function: tuned."""
+"""Tuning: how much work a compiler puts into a graph, and Inductor's options. Key type: Tuning. Key function: tuned."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MODES = ("default", "max", "quick")
 @dataclass(frozen=True)
 class Tuning:
     """``mode``: ``default``, or ``max``, which tries several kernels and takes longer. ``options``: names and values of
-    ``torch._inductor.config``, which win over the mode's. They are part of the key of torch's caches."""
+    ``torch._inductor.config``, which override the mode's. They are part of the key of torch's caches."""
 
     mode: str = "default"
     options: tuple[tuple[str, Any], ...] = ()
 
     @property
-    def whole(self) -> bool:
-        """Whether a graph is compiled as one, however often its blocks are repeated."""
+    def as_one_graph(self) -> bool:
+        """Whether a graph is compiled as one even if it has repeated blocks."""
         return self.mode == "max"
 
     def for_inductor(self) -> dict[str, Any]:
@@ -34,17 +34,17 @@ DEFAULT = Tuning()
 
 
 def tuned(backend: str, mode: str, options: Mapping[str, Any] | None = None) -> tuple[str, Tuning]:
-    """The backend and the tuning that a user means. ``quick`` is the recorded graph itself, operator by operator: all that
-    makes Inductor's compilations shorter makes its code slower than that (docs/performance.md has the figures).
+    """The backend and the tuning for a user's settings. ``quick`` runs the recorded graph itself, operator by operator:
+    every option that shortens Inductor's compilation makes its code slower than that (docs/performance.md has the figures).
 
-    Raises ValueError for a mode or a name that there is not, TypeError for a value of the wrong type."""
+    Raises ValueError for an unknown mode or name, TypeError for a value of the wrong type."""
     if mode not in MODES:
         close = difflib.get_close_matches(str(mode), MODES, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise ValueError(f"{mode!r} is not a mode; known modes: {', '.join(MODES)}.{hint}")
     without = "mode='quick'" if mode == "quick" else f"backend={backend!r}" if backend != "inductor" else ""
     if without and options:
-        raise ValueError(f"options are Inductor's, which {without} does not use.")
+        raise ValueError(f"options apply to Inductor, which {without} does not use.")
     if without:
         return "eager" if backend == "inductor" else backend, DEFAULT
     return backend, Tuning(mode, tuple(inductor_options.checked(options).items()) if options else ())

@@ -1,10 +1,10 @@
-"""Gradients that are None in eager mode and would be zeros compiled.
+"""Gradients that are None in eager mode and would be zeros in compiled code.
 
-AOTAutograd has one backward graph for all outputs: where a loss uses only some of them, it takes zeros for the gradients of
-the others, so that parameters which the loss does not depend on get gradients of zeros, and an optimizer changes them (by
-weight decay, by momentum). In eager mode they get none. Which inputs each output depends on is found by a run on fakes; a
-hook of the compiled graph's autograd node then takes back what no used output depends on. Where a parameter has hooks, zeros
-stay: autograd would call them with None. Key function: `keep_undefined`.
+AOTAutograd has one backward graph for all outputs: if a loss uses only some of them, it takes zeros for the gradients of the
+others, so that parameters that the loss does not depend on get zero gradients, and an optimizer changes them (by weight
+decay or momentum). In eager mode they get none. A run on fakes finds out which inputs each output depends on; a hook of the
+compiled graph's autograd node then removes the gradients of inputs that no used output depends on. If a parameter has hooks,
+its zeros stay: autograd would call the hooks with None. Key function: `keep_undefined`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Boxed = Callable[[list[Any]], Sequence[Any]]
 
 
 def keep_undefined(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, boxed: Boxed) -> Boxed:
-    """``boxed``, the compiled ``gm``, with the gradients of eager mode where a loss uses some of its outputs. Raises what a
-    run of ``gm`` on fakes raises."""
+    """``boxed``, the compiled ``gm``, with eager's gradients if a loss uses only some of its outputs. Raises whatever a run
+    of ``gm`` on fakes raises."""
     reached = _reached(gm, fakes, mode)
     differentiable = [inputs for inputs in reached if inputs is not None]
     if all(inputs == differentiable[0] for inputs in differentiable):
@@ -32,7 +32,7 @@ def keep_undefined(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, bo
 
 
 def _reached(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any) -> list[frozenset[int] | None]:
-    """For each output the positions of the inputs that its gradient goes to; None if it takes no part in autograd."""
+    """For each output, the positions of the inputs that its gradient flows to; None if it does not require a gradient."""
     returned: Any = gm.graph.output_node().args[0]
     if len(returned) < 2 or not torch.is_grad_enabled():
         return []
@@ -63,11 +63,11 @@ def _from(result: Any, positions: dict[tuple[Any, int], list[int]]) -> frozenset
 
 
 class _WithUndefined:
-    """``reached``: for each output the inputs that its gradient goes to."""
+    """``reached``: for each output, the inputs that its gradient flows to."""
 
     def __init__(self, boxed: Boxed, reached: Sequence[frozenset[int] | None]) -> None:
         self._boxed, self._reached = boxed, reached
-        self._needs: list[frozenset[int]] | None = None  # by the node's input: its outputs whose gradients go there
+        self._needs: list[frozenset[int]] | None = None  # for each input of the node: the outputs whose gradients flow there
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
         given = list(inputs) if self._needs is None and torch.is_grad_enabled() else ()
@@ -77,7 +77,7 @@ class _WithUndefined:
             if node is not None:
                 if self._needs is None:
                     self._needs = self._found(node, given, results)
-                on_gradients(node, self._take_back)
+                on_gradients(node, self._drop_unneeded)
         return results
 
     def _found(self, node: Any, given: Sequence[Any], results: Sequence[Any]) -> list[frozenset[int]]:
@@ -92,7 +92,7 @@ class _WithUndefined:
                 numbers.setdefault(input_edge(tensor), set()).update(outputs.get(position, ()))
         return [frozenset(numbers.get(edge, ())) for edge in node.next_functions]
 
-    def _take_back(self, edges: Sequence[Any], gradients: Sequence[Any], given: Sequence[Any]) -> tuple[Any, ...] | None:
+    def _drop_unneeded(self, edges: Sequence[Any], gradients: Sequence[Any], given: Sequence[Any]) -> tuple[Any, ...] | None:
         undefined = {i for i, gradient in enumerate(given) if gradient is None}
         if not undefined or self._needs is None:
             return None

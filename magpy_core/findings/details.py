@@ -84,7 +84,7 @@ class CaptureDetail:
 
 @dataclass
 class RegionDetail:
-    """The captures of one region, newest first."""
+    """The captures of one region, from newest to oldest."""
 
     region: str
     captures: list[CaptureDetail] = field(default_factory=list)

@@ -47,8 +47,8 @@ class Finding:
     """One diagnostic.
 
     ``path`` is the call path from the region down to ``location`` (outermost first).
-    ``count`` is how often one run found it, ``steps`` in how many of the program's steps it held (0: not counted).
-    ``cost_ms``, if measured: of a recompile, per occurrence; of anything else, per step of the program.
+    ``count``: how often one run found it; ``steps``: in how many of the program's steps it occurred (0: not counted).
+    ``cost_ms``, if measured: per occurrence for a recompile, per step of the program for any other finding.
     ``ranks``: the ranks of a distributed run that report it; empty: all.
     """
 
@@ -107,7 +107,7 @@ class Finding:
 
 
 HERE = "{here}"
-"""Stands in the message of Unsupported for the user's current expression, which the raising stage does not know."""
+"""A placeholder in the message of Unsupported for the user's current expression, which the raising stage does not know."""
 
 
 @dataclass(eq=False, repr=False)

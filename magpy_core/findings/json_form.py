@@ -1,4 +1,4 @@
-"""Dataclasses from the JSON that ``dataclasses.asdict`` makes of them. Key function: build."""
+"""Builds dataclasses from JSON, the reverse of ``dataclasses.asdict``. Key function: build."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def build(kind: Callable[..., T], data: dict[str, Any]) -> T:
-    """An instance of the dataclass ``kind`` from what ``data`` has for its fields."""
+    """An instance of the dataclass ``kind``; fields that ``data`` lacks have their defaults."""
     return kind(**{name: read(data[name]) for name, read in _readers(kind).items() if name in data})
 
 
@@ -21,7 +21,7 @@ def _readers(kind: Any) -> dict[str, Callable[[Any], Any]]:
 
 
 def _reader(hint: Any) -> Callable[[Any], Any]:
-    """For a field: a dataclass (by its ``from_json`` if it has one), a list or tuple of them, or anything else as it is."""
+    """Reads a field's value: a dataclass (by its ``from_json`` if it has one), a list or tuple of them, or a plain value."""
     container, parts = get_origin(hint), get_args(hint)
     if container in (list, tuple):
         read = _reader(parts[0])

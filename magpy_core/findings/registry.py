@@ -16,7 +16,7 @@ FAMILIES = {
 }  # fmt: skip
 
 _QUICK_FIX = "Some cases have a quick fix in the editor."
-#: What a page consists of, in this order: how it is called in an error, and its form.
+#: The parts of a page in order: the name for error messages, and a regular expression.
 _PARTS = {
     "the title `# CODE: ...`": r"# (?P<code>MP\w+): (?P<title>.+)\n\n",
     "the line of name, family and severity": (
@@ -79,7 +79,7 @@ class Code:
 
 
 def read(file: Path) -> Code:
-    """The code that ``file`` describes; raises ValueError, naming the place, if it does not have the form of a page."""
+    """The code that ``file`` describes; raises ValueError with the line if the page is malformed."""
     page = file.read_text(encoding="utf-8")
     found: dict[str, str] = {}
     at = 0
@@ -99,7 +99,7 @@ def read(file: Path) -> Code:
 #: The folder with a page for each code: ``MP101.md``.
 PAGES = Path(__file__).with_name("codes")
 
-# Read here and not at first use, which may be inside a recorded call.
+# Read at import: the first use may be inside a recorded call.
 REGISTRY: dict[str, Code] = {file.stem: read(file) for file in sorted(PAGES.glob("*.md"))}
 
 

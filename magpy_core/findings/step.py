@@ -1,7 +1,7 @@
-"""The training step in figures: what plain Python and the compiled program take for it. Key types: StepReport, StepPart.
+"""Timings of the training step, as plain Python and compiled. Key types: StepReport, StepPart.
 
 A step is everything from the end of one ``Optimizer.step`` to the end of the next; in a program without optimizers, one
-outermost call of a region and what leads to it.
+outermost call of a region and everything since the previous one.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 STEP_KINDS = ("plain", "compiled", "mixed", "waited")
-"""How a step ran: as plain Python; with everything compiled that could be; some of either; or the program waited in it for
-a recording or for compiled code."""
+"""How a step ran: as plain Python; with all the compiled code that was available; partly compiled; or it waited for a
+recording or for compilation."""
 
 
 @dataclass
 class StepPart:
-    """What a region takes of one step: milliseconds, medians; None when not measured. Without a ``region`` (its id): the
-    rest, which is data loading, Python, host reads, and the backward pass of what is in no region."""
+    """A region's time in one step: median milliseconds; None when not measured. If ``region`` (its id) is empty: the rest of
+    the step, such as data loading, Python, host reads, and the backward pass of code outside regions."""
 
     name: str
     region: str = ""
@@ -38,12 +38,13 @@ class StepSample:
 
 @dataclass
 class StepReport:
-    """``count`` steps, of which ``plain`` ran as plain Python and ``compiled`` with all compiled code there was. Times are
-    medians of whole steps, timed by turns; None when not measured. ``speedup_low`` and ``speedup_high``: 95 % interval.
+    """``count`` steps, of which ``plain`` ran as plain Python and ``compiled`` with all the compiled code that was
+    available. Times are medians of whole steps, which alternate between the two; None when not measured. ``speedup_low`` and
+    ``speedup_high``: 95 % interval.
 
-    ``saved_s``: seconds that the run has saved against plain Python up to its end, ``wait_s`` subtracted; negative: lost.
-    ``wait_s``: seconds that the program waited for recordings, and for compiling or loading code. ``compile_s``: seconds of
-    compiling beside it. ``break_even``: the step from which on it has saved more than it has waited; None: not reached.
+    ``saved_s``: seconds that the run saved compared with plain Python, minus ``wait_s``; negative: lost. ``wait_s``: seconds
+    that the program waited for recordings, and for compiling or loading code. ``compile_s``: seconds of compiling in the
+    background. ``break_even``: the step from which on it had saved more than it had waited; None: not reached.
     """
 
     count: int = 0

@@ -1,7 +1,7 @@
 """The first code in the user's interpreter, passed with ``-c``. Key names: SOURCE, command.
 
-Written for any Python back to 2.7, because its job includes saying "this Python is too old" in one sentence. It runs in a
-namespace of its own, so that ``__main__`` stays as clean as Python made it.
+It runs on any Python back to 2.7, because it has to report in one sentence that a Python is too old. It runs in a separate
+namespace, so that it leaves ``__main__`` unchanged.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ main(request, commands, out)
 
 
 def command(python: str, commands: str, out: str) -> list[str]:
-    """The command line of a program. The request itself is sent through ``commands``: no quoting, no length limit.
+    """The command line of a program. The request itself is sent through ``commands``, without quoting or a length limit.
 
-    Both are descriptors that it inherits or, without the rank at the end, paths of named pipes.
+    ``commands`` and ``out`` are descriptors that it inherits or paths of named pipes, to which the rank is appended.
     """
     return [python, "-c", f"exec({SOURCE!r}, {{'__name__': 'magpy_bootstrap'}})", commands, out]

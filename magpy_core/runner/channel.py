@@ -96,7 +96,7 @@ class Forwarder:
         self._known: set[Hashable] = set()
         self._waiting: dict[Hashable, Callable[[], Message]] = {}
         self._progress: dict[str, list[str]] = {}
-        self._asked = 0.0
+        self._last_progress = 0.0
 
     def finding(self, finding: Finding) -> None:
         self._offer(("finding", finding.key), lambda: {"type": "finding", "finding": finding.to_json()})
@@ -105,12 +105,12 @@ class Forwarder:
         """``summary`` is called when the message is sent, so that it contains the latest counts."""
         self._offer(("region", identity), lambda: {"type": "region", "region": summary().to_json()})
 
-    def progress(self, ask: Callable[[], dict[str, list[str]]]) -> None:
+    def progress(self, current: Callable[[], dict[str, list[str]]]) -> None:
         """Sends what is being compiled, if that has changed."""
         now = time.monotonic()
-        if now - self._asked >= self._interval:
-            self._asked = now
-            if (found := ask()) != self._progress and found:
+        if now - self._last_progress >= self._interval:
+            self._last_progress = now
+            if (found := current()) != self._progress and found:
                 self._progress = found
                 self._send({"type": "compiling", **found})  # type: ignore[arg-type]
 

@@ -104,7 +104,7 @@ class _Program:
         self._discovery = Discovery(self.monitoring)
         atexit.register(self._close)  # registered first, so called last: the program's own atexit functions count
         os.register_at_fork(after_in_child=self._forked)
-        # Every thread's stack, to the parent on the supervisor's signal, even while C code hangs.
+        # On the supervisor's signal, writes every thread's stack to the parent, even while C code hangs.
         faulthandler.register(supervise.where_signal(), file=self._channel.fd, all_threads=True)
         self._plain_thread_hook = threading.excepthook
         threading.excepthook = self._thread_failed
@@ -131,7 +131,7 @@ class _Program:
         self._send_failure(exc)
         tracebacks.display(exc)
         hook = sys.excepthook
-        import magpy_core.findings  # noqa: F401  # now: `exec`, in dataclasses, makes the interpreter forget the interrupt
+        import magpy_core.findings  # noqa: F401  # now: `exec` in dataclasses clears the interrupt
 
         def shown_already(*_: object) -> None:
             sys.excepthook = hook

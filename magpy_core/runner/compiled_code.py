@@ -1,6 +1,6 @@
-"""The folder of compiled code, for the command line: where it is and what it holds. Key functions: info, clear.
+"""The folder of compiled code, for the command line: its path and its contents. Key functions: info, clear.
 
-Imports nothing of torch."""
+Does not import torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from magpy_core._compat.code_cache import CodeCache, limit, usual_folder
 
 @dataclass(frozen=True)
 class Info:
-    """``problem``: why nothing is kept there; empty if all is well."""
+    """``problem``: why no code is kept there; empty if there is none."""
 
     folder: str
     size: int
@@ -30,5 +30,5 @@ def info() -> Info:
 
 
 def clear() -> int:
-    """Removes everything; how many bytes that were."""
+    """Removes everything; returns the number of bytes removed."""
     return CodeCache(usual_folder()).clear()

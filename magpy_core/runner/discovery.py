@@ -62,7 +62,7 @@ class ImportHook:
 class _Instances:
     """Regions of one kind, one per object, without keeping the object alive.
 
-    When an object has died, its region passes to the next object of its class that is called from the same location. Objects
+    When an object has died, the next object of its class that is called from the same location gets its region. Objects
     created for each call (a loss module inside the step) share the region of their location from the start, because the
     engine may keep the first one alive.
     """
@@ -152,7 +152,7 @@ class Discovery:
     # -- torch
 
     def install(self) -> None:
-        """Patch torch. Never raises: an import of the program's is waiting for it."""
+        """Patch torch. Never raises: it runs inside the program's ``import torch``."""
         try:
             self._install()
         except Exception as exc:
@@ -191,7 +191,7 @@ class Discovery:
                 return self._uncaptured(original, module, args, kwargs)
             if is_disabled(module):
                 return self._uncaptured(original, module, args, kwargs)
-            region = installed(module) or get(module)  # the program's own ``magpy_core.compile`` decides
+            region = installed(module) or get(module)  # the program's own ``magpy_core.compile`` has precedence
             if region is None:
                 if isinstance(module, DistributedDataParallel):
                     return original(module, *args, **kwargs)  # the module inside is the region
@@ -205,11 +205,11 @@ class Discovery:
 
         __call__.__name__, __call__.__qualname__ = original.__name__, original.__qualname__
         __call__.__annotations__ = dict(original.__annotations__)
-        __call__.magpy_original = original  # type: ignore[attr-defined]  # no foreign replacement: see _compat/torch/surroundings.py
+        __call__.magpy_original = original  # type: ignore[attr-defined]  # marks our replacement: see _compat/torch/surroundings.py
         base.__call__ = __call__
 
     def _uncaptured(self, original: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The engine is out of service: a plain call, but the program still ends after its steps."""
+        """A plain call, because the engine is not available; the program still ends after its steps."""
         if getattr(self._local, "in_module", False):
             return original(module, *args, **kwargs)
         self._local.in_module = True

@@ -1,7 +1,7 @@
 """Runs several processes under ``torch.distributed.run`` as one run. Key name: RanksHandle.
 
-Each rank is a program like that of any run, with named pipes in place of inherited ones. What the ranks found is merged: a
-finding that not every rank has says which ones have it.
+Each rank is a program like that of any run, with named pipes instead of inherited ones. The ranks' reports are merged: a
+finding that not every rank has lists the ranks that have it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ORDER: tuple[Kind, ...] = ("tool-error", "bad-entrypoint", "failed", "killed", 
 
 
 class RanksHandle(RunHandle):
-    """The messages are those of rank 0, and the other ranks' findings; ``interrupt`` ends the run."""
+    """A run of several ranks. Its messages are those of rank 0 and the other ranks' findings; ``interrupt`` ends the run."""
 
     def __init__(self, request: RunRequest, nproc: int) -> None:
         self._nproc = nproc
@@ -36,10 +36,10 @@ class RanksHandle(RunHandle):
         for rank in range(self._nproc):
             for pipe in pipes:
                 os.mkfifo(f"{pipe}{rank}")
-            # For both directions: nothing waits for the other end, and no end of file before a rank has begun.
+            # Opened for both directions, so that opening doesn't wait, and there is no end of file before a rank has begun.
             self._programs.append(Program(self.request, *(os.open(f"{pipe}{rank}", os.O_RDWR) for pipe in pipes)))
         launcher = ["-m", "torch.distributed.run", "--standalone", "--max-restarts=0", f"--nproc-per-node={self._nproc}"]
-        # What fails is named in the launcher's summary: `env`, and not the text after `python -c`.
+        # Run through `env`: the launcher's summary names the failed command, which should not be the text after `python -c`.
         return [python, *launcher, "--no-python", "/usr/bin/env", *bootstrap.command(python, *pipes)], ()
 
     def _passes_on(self, program: Program, message: Message) -> bool:
@@ -51,7 +51,7 @@ class RanksHandle(RunHandle):
             return
         outcomes: dict[int, Outcome] = {}
         for number, program in enumerate(self._programs):
-            if program.collector.heard:
+            if program.collector.has_begun:
                 owed, outcomes[number] = program.finish(self._t0)
                 yield from (message for message in owed if message["type"] == "finding")
         self._outcome = self._merged(outcomes)
@@ -61,7 +61,7 @@ class RanksHandle(RunHandle):
             report = Report(self.request.entrypoint)
             if self._ended == "cancelled":
                 return Outcome("cancelled", None, None, "", report)
-            text = "torch.distributed.run ended before any process of the program began: see what it wrote."
+            text = "torch.distributed.run ended before any process of the program began: see its output."
             return Outcome("tool-error", None, None, text, report)
         report = merge_ranks({number: outcome.report for number, outcome in outcomes.items()}, self._nproc)
         number, worst = min(outcomes.items(), key=lambda item: (_ORDER.index(item[1].kind), item[0]))

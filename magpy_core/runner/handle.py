@@ -67,7 +67,7 @@ class Program:
             except BrokenPipeError:
                 return
 
-    def ask_for_stacks(self) -> None:
+    def request_stacks(self) -> None:
         if self._commands is not None:
             with suppress(OSError):  # it has just ended
                 os.write(self._commands, WHERE)
@@ -220,7 +220,7 @@ class RunHandle:
         return True
 
     def _on_deadline(self) -> float | None:
-        """At the deadline requests the stacks, shortly afterwards ends the run. Returns the next deadline."""
+        """Requests the stacks at the deadline, and ends the run shortly afterwards. Returns the next deadline."""
         if self._ended != "itself":
             self._end(self._ended)
             return None
@@ -228,7 +228,7 @@ class RunHandle:
             self._ended = "timeout"
             for program in self._programs:
                 program.collector.ending("timeout")
-                program.ask_for_stacks()
+                program.request_stacks()
         return time.monotonic() + _STACKS_WITHIN
 
     def _finish(self) -> Iterator[Message]:

@@ -1,6 +1,6 @@
 """The engine's session in a running program, created at the first region call. Key type: Monitoring.
 
-Whatever goes wrong in here ends in one MP901 finding and a program that goes on in plain Python.
+Any error in here becomes one MP901 finding, and the program continues in plain Python.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Monitoring:
                 try:
                     self._session = self._make()
                 except Exception as exc:
-                    if type(exc).__name__ == "UnknownBackend":  # refused only here: the names can't be checked without torch
+                    if type(exc).__name__ == "UnknownBackend":  # checking names needs torch
                         self._channel.send(error_message("MP910", str(exc)))
                         os._exit(2)
                     self.failed("MagPy could not start monitoring", exc)

@@ -1,10 +1,10 @@
 """Regions named in ``[tool.magpy] regions``. Key type: NamedRegions.
 
-A named function is wrapped the moment its ``def`` has run, so that whatever the module does with it next (calls it, stores
-it, passes it on) sees the wrapper. This is done by adding an outermost decorator to the parsed source of the module, at
-the position the definition already has: line numbers, ``inspect.getsource`` and the module's names stay what they were. The
-decorator is a constant of the compiled code (put there after compiling), so no name is added to the module or to builtins.
-Plain ``name = value`` statements are wrapped the same way.
+A named function is wrapped as soon as its ``def`` has run, so that whatever the module does with it next (calls it, stores
+it, passes it on) sees the wrapper. For this, an outermost decorator is added to the parsed source of the module, at the
+position of the definition: line numbers, ``inspect.getsource`` and the module's names do not change. The decorator is a
+constant of the compiled code (inserted after compiling), so no name is added to the module or to builtins. Plain
+``name = value`` statements are wrapped the same way.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class NamedRegions:
 
     def _instrument(self, loader: SourceFileLoader) -> None:
         def get_code(name: str) -> CodeType:
-            del loader.get_code  # the instance's only: the class's is back
+            del loader.get_code  # removes the instance's attribute: the class's method is used again
             # Called by runpy, to run as ``__main__`` and not to be imported under its own name?
             runs = name in self._aliases and sys._getframe(1).f_globals.get("__name__") == "runpy"
             return self.compile(loader.get_data(loader.path), loader.path, "__main__" if runs else name)

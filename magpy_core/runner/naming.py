@@ -50,7 +50,7 @@ def variable_of(value: object, caller: FrameType | None, *, method: bool = False
 def created_for_this_call(caller: FrameType | None) -> bool:
     """Whether the code that calls a module also creates it: ``nn.MSELoss()(a, b)``, or ``f = nn.MSELoss(); f(a, b)``.
 
-    Such a module is another one each time the code runs, and all of them are one to the reader.
+    Such code creates a new module each time it runs, but a reader sees them as one.
     """
     if caller is None or (function := _called(caller)) is None:
         return False
@@ -68,7 +68,7 @@ def created_for_this_call(caller: FrameType | None) -> bool:
 
 def _called(frame: FrameType) -> ast.expr | None:
     """The callee expression at the current instruction of ``frame``."""
-    from magpy_core.monitor.positions import frame_location, text_at  # torch, which the program has imported by now
+    from magpy_core.monitor.positions import frame_location, text_at  # imports torch, which the program has imported by now
 
     try:
         call = ast.parse(f"({text_at(frame_location(frame), sys.maxsize)})", mode="eval").body

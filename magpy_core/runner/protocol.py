@@ -1,7 +1,7 @@
 """Messages from a run to its starter: JSON objects, one per line, UTF-8. Key types: Message, Decoder.
 
 The reader trusts nothing: a program may be killed in the middle of a line, or may write to a descriptor it does not own.
-What does not decode to a known, well-typed message is set aside as noise, never an error.
+A line that does not decode to a known, well-typed message is kept as noise, never an error.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RegionMessage(TypedDict):
 
 
 class Compiling(TypedDict):
-    """What is compiled beside the program has changed: names of regions that are being compiled, wait for their turn, or run
+    """The state of background compilation has changed: names of regions that are being compiled, wait in the queue, or run
     compiled code."""
 
     type: Literal["compiling"]
@@ -76,13 +76,13 @@ class Done(TypedDict):
 class Exit(TypedDict):
     """From the supervisor, after the program's process has ended. Consumed by the parent, never passed on.
 
-    ``asked``: the supervisor ended the program because it was told to.
+    ``requested``: the supervisor ended the program on request.
     """
 
     type: Literal["exit"]
     code: int | None
     signal: int | None
-    asked: bool
+    requested: bool
 
 
 Message: TypeAlias = Hello | Phase | Step | FindingMessage | RegionMessage | Compiling | Failed | Done | Exit
@@ -97,7 +97,7 @@ _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "failed": {"code": (str,), "message": (str,), "place": (dict, type(None))},
     "stopping": {},
     "done": {"report": (dict,)},
-    "exit": {"code": (int, type(None)), "signal": (int, type(None)), "asked": (bool,)},
+    "exit": {"code": (int, type(None)), "signal": (int, type(None)), "requested": (bool,)},
 }  # fmt: skip
 
 

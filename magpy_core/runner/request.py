@@ -1,4 +1,4 @@
-"""What to run and how it ended. Key types: RunRequest, Outcome. Pure data; imports nothing but the standard library."""
+"""What to run and how it ended. Key types: RunRequest, Outcome. Pure data; imports only the standard library."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RunRequest:
     ``steps`` 0: run to the end. ``python`` None: this interpreter. ``env``: the complete environment; None: this one.
     ``regions`` and ``call_policy`` come from ``[tool.magpy]``. ``stop_grace``: how long a program may run after its last
     step (``finally`` blocks, ``atexit`` functions) before it is killed. ``details``: the report contains complete captures
-    and a timeline of calls. ``compile``: whether the program waits for Inductor (it does anyway where MAGPY_COMPILE is
+    and a timeline of calls. ``compile``: whether the program waits for Inductor (it always does if MAGPY_COMPILE is
     ``foreground`` in the environment). ``compile_mode``: as ``magpy_core.compile(mode=...)``.
     """
 

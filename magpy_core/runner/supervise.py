@@ -1,10 +1,10 @@
 """Supervises a program and all processes that it starts, and ends them. Standard library only.
 
-The child forks once, before anything of the user's is imported. The forked process becomes the program; the original stays
-as its *supervisor*: a few megabytes that wait for the program, and for the parent to hang up. A watchdog thread inside the
-program would be weaker (user code may hold the interpreter lock, close every descriptor, or stop the process) and would
-change the program (one more thread). The supervisor is a subreaper, so orphans of the program become its children and are
-found; DataLoader workers, daemons and subprocesses go with the rest.
+The child forks once, before any user module is imported. The forked process becomes the program; the original stays as its
+*supervisor*: a process of a few megabytes that waits for the program to end, or for the parent to hang up. A watchdog thread
+inside the program would be weaker (user code may hold the interpreter lock, close every descriptor, or stop the process) and
+would change the program (one more thread). The supervisor is a subreaper, so orphans of the program become its children and
+are found: DataLoader workers, daemons and subprocesses are ended as well.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def where_signal() -> int:
 
 
 def _prctl(option: int, value: int) -> None:
-    # A Python may have no ctypes: the supervisor's own watch suffices, this is a second safeguard.
+    # This is only a second safeguard, so a Python without ctypes does not matter.
     with suppress(ImportError, OSError, AttributeError):
         import ctypes
 
@@ -100,12 +100,12 @@ def _supervise(program: int, commands: int, out: int) -> int:
                 elif WHERE in data:
                     _send(program, where_signal())
         reaper.reap()
-    asked = bool(end_requests)
-    if not asked:
+    requested = bool(end_requests)
+    if not requested:
         _wait_ended(os.getpid(), LEFTOVER_GRACE, reaper)
     end_tree(os.getpid(), reaper=reaper)
     reaper.reap()
-    return _report(out, reaper.status, asked=asked)
+    return _report(out, reaper.status, requested=requested)
 
 
 def _read(fd: int) -> bytes:
@@ -117,8 +117,8 @@ def _read(fd: int) -> bytes:
         return b""
 
 
-def _report(out: int, status: int | None, *, asked: bool) -> int:
-    """Sends how the program ended; returns the exit status that says so to who started the supervisor."""
+def _report(out: int, status: int | None, *, requested: bool) -> int:
+    """Sends how the program ended; returns the supervisor's exit status."""
     from magpy_core.runner.protocol import encode
 
     code = signalled = None
@@ -126,10 +126,10 @@ def _report(out: int, status: int | None, *, asked: bool) -> int:
         value = os.waitstatus_to_exitcode(status)
         code, signalled = (value, None) if value >= 0 else (None, -value)
     # The program may have died in the middle of a line: the newline in front ends it.
-    line = b"\n" + encode({"type": "exit", "code": code, "signal": signalled, "asked": asked})
+    line = b"\n" + encode({"type": "exit", "code": code, "signal": signalled, "requested": requested})
     with suppress(OSError):  # the parent has exited
         os.write(out, line)
-    return 1 if asked or code is None else code
+    return 1 if requested or code is None else code
 
 
 def _send(pid: int, number: int) -> None:

@@ -1,6 +1,6 @@
 """Shows a program's exception exactly as Python does, without MagPy's frames. Key functions: strip, display, place_of.
 
-Our frames sit at the bottom of the stack (the runner) and between the user's (a region's wrapper); plain Python has neither.
+Our frames are at the bottom of the stack (the runner) and between the user's (a region's wrapper); plain Python has neither.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ class Collector:
         self._regions: dict[str, RegionSummary] = {}
 
     @property
-    def heard(self) -> bool:
-        """Whether the program's interpreter has sent anything about itself."""
+    def has_begun(self) -> bool:
+        """Whether the program's interpreter has sent its first message."""
         return self.pid is not None or self._failed is not None
 
     def take(self, message: Message) -> Message | None:
@@ -109,7 +109,7 @@ class Collector:
         failed, wanted = self._failed, self.request.steps
         if failed is not None:
             return _KINDS.get(failed["code"], "failed"), failed["code"], failed["message"], failed["place"]
-        ended_by_others = self._ended == "itself" and self._exit is not None and self._exit["asked"]
+        ended_by_others = self._ended == "itself" and self._exit is not None and self._exit["requested"]
         if self._ended == "cancelled" or ended_by_others:
             return "cancelled", None, "The run was cancelled.", None
         if self._ended == "timeout":

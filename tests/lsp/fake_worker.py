@@ -116,7 +116,7 @@ def end(code=0, number=None):
         send(type="step", n=request["steps"])
         if not seen:
             region(5)
-    send(type="exit", code=code, signal=number, asked=False)
+    send(type="exit", code=code, signal=number, requested=False)
     sys.exit(0)
 
 

@@ -16,7 +16,7 @@ PROGRAM = """
     from magpy_core.backends import background
     from magpy_core.regions import provider
 
-    background._give_way = lambda: None  # other tests may leave no idle time
+    background._lower_priority = lambda: None  # other tests may leave no idle time
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 1))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

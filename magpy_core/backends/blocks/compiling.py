@@ -1,4 +1,4 @@
-"""A graph compiled by its units. Key function: `compile_blocks`."""
+"""Compiles a graph unit by unit. Key function: `compile_blocks`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from magpy_core.backends.blocks.units import Unit, Value, cut, described, key_of
 Compiled = tuple[Callable[..., Any], Boxed | None, list[str]]
 Compile = Callable[[torch.fx.GraphModule, Sequence[Any]], Compiled]
 
-#: The part of a graph's operations that must be spared.
-LEAST_SPARED = 1 / 3
+#: The part of a graph's operations that blocks must save from being compiled.
+LEAST_SAVED = 1 / 3
 
 
 @dataclass(eq=False)
 class _Kind:
-    """Units that are the same: the module of the first, the fakes to compile it for, and what comes of them."""
+    """Units that are the same: the module of the first, the fakes to compile it for, and its results for them."""
 
     module: torch.fx.GraphModule
     fakes: list[Any]
@@ -45,16 +45,16 @@ class _Graph:
         self.outputs: list[Any] = list(returned)
 
     def runs(self) -> list[Run]:
-        """The runs of blocks that repay being compiled apart, as far as operations are counted."""
+        """The runs of blocks that are worth compiling separately, judged by their number of operations."""
         if not may_cut(self.nodes, list(self.fakes.values())) or not all(isinstance(n, torch.fx.Node) for n in self.outputs):
             return []
-        return self.repaying(find_runs(self.nodes, {node: repr(described(fake)) for node, fake in self.fakes.items()}))
+        return self.worthwhile(find_runs(self.nodes, {node: repr(described(fake)) for node, fake in self.fakes.items()}))
 
-    def repaying(self, runs: list[Run]) -> list[Run]:
-        return runs if sum(run.saved for run in runs) >= LEAST_SPARED * len(self.nodes) else []
+    def worthwhile(self, runs: list[Run]) -> list[Run]:
+        return runs if sum(run.saved for run in runs) >= LEAST_SAVED * len(self.nodes) else []
 
     def units(self, runs: Sequence[Run]) -> list[tuple[Unit, _Kind]]:
-        """The units of these blocks, in order; none if the graph can't be cut there without doubt."""
+        """The units of these blocks, in order; empty unless the graph can safely be cut there."""
         units = cut(self.graph, self.nodes, runs, self.grad) if runs else []
         if not units or units[-1].grad_after is not self.grad or not writes_stay_inside(units, self.fakes, self.outputs):
             return []
@@ -82,7 +82,8 @@ class _Graph:
         return None if results is None else _Kind(module, fakes, *results)
 
     def larger(self, runs: Sequence[Run], units: Sequence[tuple[Unit, _Kind]]) -> list[Run]:
-        """These runs with blocks so large that a call of each costs next to nothing; without those that have too few."""
+        """These runs with blocks merged until the call overhead is negligible; without runs that then have too few
+        blocks."""
         kinds = {unit.nodes[0]: kind for unit, kind in units}
         found = []
         for run in runs:
@@ -90,12 +91,12 @@ class _Graph:
             device = kind.fakes[0].device if kind.fakes else torch.device("cpu")
             together = max(1, math.ceil(least_work(device) / max(kind.work, 1))) if run.chained else 1
             found.append(run if together == 1 else run.merged(together))
-        return self.repaying([run for run in found if run is not None])
+        return self.worthwhile([run for run in found if run is not None])
 
 
 def compile_blocks(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, compile_one: Compile) -> Compiled | None:
-    """What ``compile_one(gm, fakes)`` would give, from one compilation per distinct unit; None if ``gm`` has no blocks that
-    repay it, or can't be cut without doubt. ``gm`` is not changed."""
+    """The result of ``compile_one(gm, fakes)``, from one compilation per distinct unit; None if ``gm`` has no blocks that
+    are worth it, or can't safely be cut. ``gm`` is not changed."""
     graph = _Graph(gm, fakes, mode)
     runs = graph.runs()
     units = graph.units(runs)
@@ -105,19 +106,19 @@ def compile_blocks(gm: torch.fx.GraphModule, fakes: Sequence[Any], mode: Any, co
         return None
     try:
         return _compiled(graph, units, compile_one)
-    except Exception:  # a compiler may raise anything: it takes the whole graph, or says of that what it can't do
+    except Exception:  # a compiler may raise anything: try the whole graph, whose error is reported
         return None
 
 
 def _compiled(graph: _Graph, units: Sequence[tuple[Unit, _Kind]], compile_one: Compile) -> Compiled:
-    made: dict[_Kind, Boxed] = {}
+    compiled: dict[_Kind, Boxed] = {}
     sources: list[str] = []
     for _, kind in units:
-        if kind not in made:
+        if kind not in compiled:
             fn, boxed, texts = compile_one(kind.module, kind.fakes)
-            made[kind] = boxed or _boxed(fn)
+            compiled[kind] = boxed or _boxed(fn)
             sources += [text for text in texts if text not in sources]
-    joined = join(graph.inputs, [(unit, made[kind]) for unit, kind in units], graph.outputs)
+    joined = join(graph.inputs, [(unit, compiled[kind]) for unit, kind in units], graph.outputs)
     return (lambda *values: joined(list(values))), joined, sources
 
 

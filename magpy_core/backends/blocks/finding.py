@@ -1,7 +1,7 @@
-"""Repeated blocks of an operator graph: a stretch of operations that comes again and again, one directly after the other.
+"""Finds repeated blocks of an operator graph: the same sequence of operations several times, directly one after another.
 
-Operations are compared by what they call, with which constants and which inputs of the graph. Whether they are given the
-same of each other's results is compared later, when the blocks have been cut out (`units.py`).
+Operations are compared by their target, their constants and the graph inputs that they take. Which of each other's results
+they take is compared later, when the blocks have been cut out (`units.py`).
 Key type: Run; key function: `find_runs`.
 """
 
@@ -19,19 +19,20 @@ import torch.fx
 from magpy_core.backends.blocks.printing import printed
 from magpy_core.backends.sharing import viewed, written
 
-#: Blocks that hand nothing on (the update of one parameter) are merged up to this length: too small for a call of their own.
+#: Blocks without a result for later blocks (updates of one parameter) are merged up to this length: alone, they are too
+#: small.
 MERGED_LENGTH = 32
 
-#: Fewer repeats, or shorter blocks, do not repay what cutting costs.
+#: Fewer repeats, or shorter blocks, save less than cutting costs.
 LEAST_REPEATS, LEAST_LENGTH = 3, 10
 _SEVERAL, _FORBIDDEN = 4, 1000
-_BACK, _PERIODS = 8, 64  # how many earlier occurrences give a candidate for a period, and how many candidates are tried
+_BACK, _PERIODS = 8, 64  # how many earlier occurrences count as candidate periods, and how many candidates are tried
 
 
 @dataclass(frozen=True)
 class Run:
-    """``count`` blocks of ``length`` operations each; the first begins at ``start``. ``chained``: a block uses what an
-    earlier one has made."""
+    """``count`` blocks of ``length`` operations each; the first begins at ``start``. ``chained``: a block uses results of an
+    earlier one."""
 
     start: int
     length: int
@@ -39,7 +40,7 @@ class Run:
     chained: bool = True
 
     def merged(self, least: int) -> Run | None:
-        """Blocks of ``least`` or more neighbours each, so that little must be compiled; None if too few blocks are left."""
+        """The run with at least ``least`` neighboring blocks merged into each; None if too few blocks would be left."""
         options = range(least, self.count // LEAST_REPEATS + 1)
         if not options:
             return None
@@ -48,7 +49,7 @@ class Run:
 
     @property
     def saved(self) -> int:
-        """Operations that need not be compiled."""
+        """How many operations need not be compiled."""
         return (self.count - 1) * self.length
 
     @property
@@ -75,8 +76,8 @@ def find_runs(nodes: Sequence[torch.fx.Node], names: Mapping[torch.fx.Node, str]
 
 
 def _crossing(nodes: Sequence[torch.fx.Node]) -> list[int]:
-    """How many values made before each position are used at or after it; inputs of the graph are everywhere. What may be
-    several values, not yet taken apart, counts as more; no value may be written at or after a position."""
+    """How many values computed before each position are used at or after it; inputs of the graph don't count. A value that
+    may be a tuple counts more, and one that is written at or after a position forbids a cut there."""
     place = {node: i for i, node in enumerate(nodes)}
     steps = [0] * (len(nodes) + 2)
     for i, node in enumerate(nodes):
@@ -97,7 +98,7 @@ def _crossing(nodes: Sequence[torch.fx.Node]) -> list[int]:
 
 
 def _longest(tokens: Sequence[int], start: int, stop: int, crossing: Sequence[int]) -> Run | None:
-    """The run within these bounds that saves most; among equals the shortest block, cut where fewest values cross."""
+    """The run within these bounds that saves most; among equals the one with the shortest blocks."""
     best: Run | None = None
     for period in _periods(tokens, start, stop):
         for begin, end in _stretches(tokens, start, stop, period):
@@ -119,7 +120,7 @@ def _periods(tokens: Sequence[int], start: int, stop: int) -> list[int]:
 
 
 def _stretches(tokens: Sequence[int], start: int, stop: int, period: int) -> Iterator[tuple[int, int]]:
-    """Where ``tokens[i] == tokens[i + period]`` for long enough: begin and end of what repeats."""
+    """Where ``tokens[i] == tokens[i + period]`` for long enough: begin and end of the repeated part."""
     begin = start
     for i in range(start, stop - period + 1):
         if i == stop - period or tokens[i] != tokens[i + period]:
@@ -129,7 +130,7 @@ def _stretches(tokens: Sequence[int], start: int, stop: int, period: int) -> Ite
 
 
 def _placed(begin: int, end: int, period: int, crossing: Sequence[int]) -> Run:
-    """The blocks of a stretch, cut where the fewest values cross; whole blocks count more."""
+    """The blocks of a stretch, cut where the fewest values cross; among equals, with the most blocks."""
 
     def cost(start: int) -> tuple[int, int]:
         count = (end - start) // period

@@ -13,8 +13,8 @@ Boxed = Callable[[list[Any]], Sequence[Any]]
 
 
 def join(inputs: Sequence[torch.fx.Node], units: Sequence[tuple[Unit, Boxed]], outputs: Sequence[torch.fx.Node]) -> Boxed:
-    """A function of a list of ``inputs``, which it empties. Each value is let go before the call that uses it last, and so
-    may be freed there.
+    """A function of a list of ``inputs``, which it empties. The reference to each value is dropped before the last call that
+    uses it, so that the call may free it.
 
     Generated as source code, because interpreting a plan at each call would be slower than the call.
     """
@@ -30,10 +30,10 @@ def join(inputs: Sequence[torch.fx.Node], units: Sequence[tuple[Unit, Boxed]], o
     lines.append("    inputs.clear()")
     for i, (unit, function) in enumerate(units):
         given = ", ".join(names[node] for node in unit.inputs)
-        gone = ", ".join(names[node] for node in unit.inputs if last[node] == i and node not in kept)
+        dropped = ", ".join(names[node] for node in unit.inputs if last[node] == i and node not in kept)
         lines.append(f"    given = [{given}]")
-        if gone:
-            lines.append(f"    del {gone}")
+        if dropped:
+            lines.append(f"    del {dropped}")
         names |= {node: f"v{i}_{j}" for j, node in enumerate(unit.outputs)}
         results = "".join(f"{names[node]}, " for node in unit.outputs)
         call = f"{called[id(function)]}(given)"

@@ -10,7 +10,7 @@ import torch
 import torch.fx
 from torch.fx.node import map_aggregate
 
-#: Constants that are the same if they are printed alike; any other is the same only if it is the same object.
+#: Types whose constants are the same if their `repr` is; any other constant is the same only if it is the same object.
 _PRINTED = frozenset(
     {bool, int, float, complex, str, bytes, NoneType, EllipsisType}
     | {torch.dtype, torch.device, torch.layout, torch.memory_format}
@@ -18,14 +18,15 @@ _PRINTED = frozenset(
 
 
 class _Name(str):
-    """Stands for a value in printed arguments, where no constant looks like it."""
+    """Stands for a value in printed arguments; no constant has the same `repr`."""
 
     def __repr__(self) -> str:
         return f"%{self}"
 
 
 def printed(node: torch.fx.Node, names: Mapping[torch.fx.Node, str]) -> tuple[Any, ...]:
-    """Equal for operations that do the same with the values of these ``names``; those without a name are not told apart."""
+    """A key that is equal for operations that do the same with the values of these ``names``; values without a name are
+    considered equal."""
 
     def leaf(value: Any) -> Any:
         if isinstance(value, torch.fx.Node):

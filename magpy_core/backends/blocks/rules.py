@@ -1,6 +1,6 @@
-"""Where a graph may be cut: nothing but new tensors in memory of their own goes from one unit to the next.
+"""Where a graph may be cut: only new tensors that share no memory may pass from one unit to the next.
 
-In any doubt it is compiled whole. Key functions: `may_cut`, `writes_stay_inside`, `results_of`, `least_work`.
+In doubt, the graph is compiled as one. Key functions: `may_cut`, `writes_stay_inside`, `results_of`, `least_work`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from magpy_core._compat.torch.torch_state import switches_modes
 from magpy_core.backends.blocks.units import Unit, Value
 from magpy_core.backends.sharing import viewed, written
 
-#: A call of its own, forward and backward, was measured to take 140 µs more than as a part of a larger graph, on a busy core
-#: where so much work takes 4 ms. An accelerator does more in that time, and meanwhile the host goes on (not measured).
+#: A separate call, forward and backward, was measured to take 140 µs more than as a part of a larger graph, on a busy core
+#: where so much work takes 4 ms. An accelerator does more in that time while the host continues (not measured).
 _LEAST_WORK_CPU, _LEAST_WORK = 1e8, 3e10
-_PER_ELEMENT = 10  # what is calculated for each element that a block takes or gives, beside products of matrices
+_PER_ELEMENT = 10  # assumed operations for each element that a block takes or returns, besides matrix products
 
 
 def is_ordinary(value: Any) -> bool:
-    """A strided fake tensor of fixed size that views no other with its sign or its imaginary part turned."""
+    """Whether a value is a strided fake tensor of static size that is not a negative or conjugate view."""
     return (
         is_fake(value)
         and value.layout is torch.strided
@@ -37,13 +37,13 @@ def is_ordinary(value: Any) -> bool:
 
 
 def may_cut(nodes: Sequence[torch.fx.Node], fakes: Sequence[Any]) -> bool:
-    """Whether a graph has only operations whose meaning does not depend on where they are, and ordinary inputs."""
+    """Whether a graph has only ordinary inputs and operations whose meaning does not depend on modes set by others."""
     plain = all(node.op in ("call_function", "call_method") and not switches_modes(node.target) for node in nodes)
     return plain and all(map(is_ordinary, fakes))
 
 
 def writes_stay_inside(units: Sequence[Unit], values: Mapping[torch.fx.Node, Any], outputs: Sequence[torch.fx.Node]) -> bool:
-    """Whether each unit writes only what it has made, or an input of the graph that is nobody else's."""
+    """Whether each unit writes only its own results, or an input of the graph that no other unit uses."""
     users: dict[int, set[int]] = {}
     for i, unit in enumerate(units):
         for node in unit.inputs:
@@ -62,10 +62,11 @@ def writes_stay_inside(units: Sequence[Unit], values: Mapping[torch.fx.Node, Any
 def results_of(
     module: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], leaving: Sequence[bool], mode: Any
 ) -> tuple[list[Value], int] | None:
-    """What a unit gives for these fakes, and how many calculations that takes, roughly; None if what goes to other units may
-    share memory or is not ordinary.
+    """The results of a unit for these fakes, and a rough number of arithmetic operations; None if a result that goes to
+    another unit may share memory or is not ordinary.
 
-    ``leaving``: which outputs do. The others are the graph's results alone, and may share memory with each other."""
+    ``leaving``: which outputs go to another unit. The others are results of the graph, and may share memory with each other.
+    """
     given = [_copy_of(tensor, mode) for tensor in inputs]
     versions = [_version_of(tensor) for tensor in given]
     with mode, FlopCounterMode(display=False) as counter:
@@ -86,20 +87,21 @@ def results_of(
 
 
 def least_work(device: torch.device) -> float:
-    """Calculations of a block beside which calling it on its own, forward and backward, takes no time worth mentioning."""
+    """How many arithmetic operations a block needs to make the overhead of a separate call, forward and backward,
+    negligible."""
     return _LEAST_WORK_CPU * torch.get_num_threads() if device.type == "cpu" else _LEAST_WORK
 
 
 def _version_of(tensor: torch.Tensor) -> int:
-    """Counts the writes of a tensor; those of inference mode are not counted."""
+    """The version of a tensor; inference tensors have none."""
     return 0 if tensor.is_inference() else tensor._version
 
 
 def _copy_of(tensor: torch.Tensor, mode: Any) -> torch.Tensor:
     """A fake like ``tensor`` that the run may write."""
-    made = Value(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device, False).fake(mode)
+    copy = Value(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device, False).fake(mode)
     if not tensor.requires_grad:
-        return made
-    made.requires_grad_()
+        return copy
+    copy.requires_grad_()
     with mode, torch.enable_grad():
-        return made if tensor.is_leaf else made.clone()
+        return copy if tensor.is_leaf else copy.clone()

@@ -1,7 +1,7 @@
-"""Units: an operator graph cut at the borders of its repeated blocks, each with what tells it from others.
+"""Units: the parts of an operator graph that is cut at the borders of its repeated blocks.
 
-Two units are the same if the same operators are called with the same constants on each other's results, and are given
-tensors that a compiler can't tell apart. Key types: Unit, Value; key functions: `cut`, `key_of`, `module_of`.
+Two units are the same if they call the same operators with the same constants on corresponding results, and take tensors
+that a compiler can't distinguish. Key types: Unit, Value; key functions: `cut`, `key_of`, `module_of`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from magpy_core.opgraph.segments import Segment, split
 
 @dataclass
 class Unit(Segment):
-    """A stretch of a graph that is compiled and called as one. ``grad_before`` and ``grad_after``: whether gradients are
-    recorded at its begin and at its end."""
+    """A part of a graph that is compiled and called as one. ``grad_before`` and ``grad_after``: whether gradients are
+    enabled at its beginning and at its end."""
 
     grad_before: bool = True
     grad_after: bool = True
 
 
 def cut(graph: torch.fx.Graph, nodes: Sequence[torch.fx.Node], runs: Sequence[Run], grad: bool) -> list[Unit]:
-    """The units of a graph, in order: each repeated block is one, and what lies between two runs is one. ``grad``: whether
-    gradients are recorded where the graph begins."""
+    """The units of a graph, in order: each repeated block is one, and the operations between two runs are one. ``grad``:
+    whether gradients are enabled where the graph begins."""
     last = [nodes[at - 1] for at in dict.fromkeys(at for run in runs for at in run.cuts) if 0 < at < len(nodes)]
     wanted = [*([] for _ in last), graph.output_node().all_input_nodes]
     units = []
@@ -47,7 +47,7 @@ def cut(graph: torch.fx.Graph, nodes: Sequence[torch.fx.Node], runs: Sequence[Ru
 
 
 def described(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """What compilers know of a tensor that they are given."""
+    """What compilers know about an input tensor."""
     shape, stride = tuple(tensor.shape), tuple(tensor.stride())
     graph = (tensor.requires_grad, tensor.is_leaf, is_view(tensor), tensor.is_inference())
     rest = (tensor.storage_offset(), isinstance(tensor, torch.nn.Parameter))
@@ -55,8 +55,8 @@ def described(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def key_of(unit: Unit, values: Mapping[torch.fx.Node, Any], leaving: Sequence[bool]) -> tuple[Any, ...]:
-    """Equal for units that are compiled to the same. ``values``: the fakes of its inputs; ``leaving``: which of its outputs
-    go to another unit."""
+    """A key that is equal for units that compile to the same code. ``values``: the fakes of its inputs; ``leaving``: which
+    of its outputs go to another unit."""
     names = {node: f"i{i}" for i, node in enumerate(unit.inputs)}
     operations = []
     for i, node in enumerate(unit.nodes):
@@ -72,8 +72,8 @@ def key_of(unit: Unit, values: Mapping[torch.fx.Node, Any], leaving: Sequence[bo
 
 
 def module_of(unit: Unit, grad: bool) -> torch.fx.GraphModule:
-    """The unit alone, to be called where ``grad`` says whether gradients are recorded. Its names don't depend on where it
-    lies, so that torch's caches know it in a deeper model too."""
+    """The unit as a module. ``grad``: whether gradients are enabled where it is called. Its names don't depend on its
+    position, so that torch's caches find it for a deeper model too."""
     graph = torch.fx.Graph()
     copies = {node: graph.placeholder(f"input_{i}") for i, node in enumerate(unit.inputs)}
     for node, copy in copies.items():
@@ -94,7 +94,7 @@ def module_of(unit: Unit, grad: bool) -> torch.fx.GraphModule:
 
 
 class Value(NamedTuple):
-    """A result that a unit hands on, as far as compilers see it."""
+    """What compilers see of a unit's result."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -103,7 +103,7 @@ class Value(NamedTuple):
     requires_grad: bool
 
     def fake(self, mode: Any) -> torch.Tensor:
-        """A fake that is like it: the result of an operation, in memory of its own."""
+        """A fake that is like it: the result of an operation, in new memory."""
         with mode, torch.enable_grad():
-            made = torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device=self.device)
-            return made.requires_grad_().clone() if self.requires_grad else made
+            fake = torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device=self.device)
+            return fake.requires_grad_().clone() if self.requires_grad else fake
