@@ -28,7 +28,7 @@ def title(text: str) -> None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The program does not use MagPy. It reads a number from its module, counts its calls, appends to a list, prints, and calls
-# a helper that reads a global: the kind of Python at which a symbolic compiler breaks the graph or loses an effect.
+# a helper that reads a global: the kind of Python where a symbolic compiler breaks the graph or loses an effect.
 # ---------------------------------------------------------------------------------------------------------------------
 
 SCALE = 2.0
@@ -66,13 +66,13 @@ net, x = fresh(), torch.randn(3, 4)
 #    tracker. Here every handler is wrapped to show which guarded facts it adds.
 # ---------------------------------------------------------------------------------------------------------------------
 
-title("1. recording: events, and what a tracker does with each")
+title("1. recording: events, and the facts that a tracker adds")
 recording = Recording(Learned(), "tour", location_of(net))
 ledger, facts = recording.ledger, recording.ledger.refgraph.reads
 events: list[tuple[str, str, str, list[str]]] = []
 
 
-def noting(event: str, handler: Callable[..., Any]) -> Callable[..., Any]:
+def logged(event: str, handler: Callable[..., Any]) -> Callable[..., Any]:
     def handle(site: Any, *operands: Any) -> Any:
         known = len(facts)
         result = handler(site, *operands)
@@ -85,7 +85,7 @@ def noting(event: str, handler: Callable[..., Any]) -> Callable[..., Any]:
 
 
 for event, handler in recording._handlers().items():
-    setattr(recording, event, noting(event, handler))
+    setattr(recording, event, logged(event, handler))
 outputs, writes = ledger.outputs, ledger.tensor_writes  # the ledger is empty when the run is over
 outcome = Outcome()
 recorded = run(recording, net, (x,), {}, outcome)
@@ -99,8 +99,8 @@ assert any(event == "attr_write" and tracker == "Writes" for event, _, tracker, 
 assert "self.calls == 0" in [text for *_, added in events for text in added], "a guard is about the state at entry"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 2. A tracker owns its fields; everything that a capture needs goes to the ledger. After the run it is frozen into a
-#    Trace, and the recording drops all else: later stages get a value, never a recorder.
+# 2. A tracker owns its fields; everything that a capture needs is in the ledger. After the run, the ledger is frozen into a
+#    Trace, and the recording drops everything else: later stages get a value, never a recorder.
 # ---------------------------------------------------------------------------------------------------------------------
 
 title("2. ledger and trace")
@@ -139,7 +139,7 @@ assert [entry.source.describe() for entry in trace.inputs] == ["x", "self.layer.
 assert not trace.decisions, "no branch depended on a tensor, so nothing cuts the graph"
 
 # ---------------------------------------------------------------------------------------------------------------------
-# 5. The plan: the result and the side effects of the call, as expressions over what a later call finds.
+# 5. The plan: the result and the side effects of the call, as expressions over the inputs of a later call.
 # ---------------------------------------------------------------------------------------------------------------------
 
 title("5. plan")
@@ -165,7 +165,7 @@ assert "SCALE" in capture.guards.code and len(capture.replay.effects) == 3 and c
 (failure,) = capture.guards.explain((net, x), {})  # a module's call takes the module, too
 print(f"\n   next call: {failure.message}")
 assert (failure.name, failure.old, failure.new) == ("self.calls", "0", "1")
-assert repr(capture.run((net, x), {})) == "MISS" and net.calls == 1, "a miss leaves no trace"
+assert repr(capture.run((net, x), {})) == "MISS" and net.calls == 1, "a miss changes nothing"
 net.calls = 0
 result = capture.run((net, x), {})
 assert torch.equal(result["out"], outcome.result["out"]) and result["input"] is x

@@ -1,8 +1,8 @@
 """``[tool.magpy.budgets]``: limits per region, and the findings for exceeded ones. Key types: Limits, Budgets.
 
 A budget's finding is at the region's definition and names the figure, the limit and what contributes to the figure.
-``min_speedup`` for every region is the training step's where that was measured: time saved in one region may be lost in
-another, and a small region need not gain anything.
+If the training step was measured, the ``min_speedup`` for every region applies to the step instead: time saved in one region
+may be lost in another, and a small region need not gain anything.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _PLACES_SHOWN = 3
 _NOWHERE = Location("/", Range(Position(0, 0), Position(0, 0)))
 
 Limit = float | None | Literal[False]
-"""None: not set here. False: no limit, whatever is set for all regions."""
+"""None: not set here. False: no limit, even if there is one for all regions."""
 
 
 @attrs.frozen
 class Limits:
-    """One table of budgets; the names are its keys."""
+    """One table of budgets; the fields are its keys."""
 
     graph_breaks: Limit = None
     recompiles: Limit = None
@@ -37,8 +37,8 @@ class Limits:
 
     def with_defaults(self, other: Limits) -> Limits:
         """These limits, completed by those of ``other``."""
-        mine = attrs.asdict(self)
-        return Limits(**{k: v if (v := mine[k]) is not None else getattr(other, k) for k in mine})
+        own = attrs.asdict(self)
+        return Limits(**{k: v if (v := own[k]) is not None else getattr(other, k) for k in own})
 
 
 @attrs.frozen
@@ -75,7 +75,7 @@ def check_budgets(report: Report, budgets: Budgets, *, compiled: bool) -> list[F
             found += _step(report, report.step, least)
     for region in report.regions:
         limits = budgets.of(region)
-        for code, sentence, values in _broken(region, limits, report, compiled):
+        for code, sentence, values in _exceeded(region, limits, report, compiled):
             shown = tuple(Value(name, value) for name, value in values)
             found.append(Finding(code, sentence, location(region, report), region=region.id, values=shown))
     return found
@@ -114,7 +114,7 @@ def unknown_regions(
 
 
 def location(region: RegionSummary, report: Report) -> Location:
-    """The region's definition; for a region without a file (made by ``exec``), its first finding."""
+    """The region's definition; for a region without a file (created by ``exec``), its first finding."""
     if PurePath(region.file).is_absolute():
         at = Position(max(region.line - 1, 0), 0)
         return Location(region.file, Range(at, at))
@@ -122,10 +122,10 @@ def location(region: RegionSummary, report: Report) -> Location:
     return own or next((f.location for f in report.findings), _NOWHERE)
 
 
-_Broken = tuple[str, str, tuple[tuple[str, str], ...]]
+_Exceeded = tuple[str, str, tuple[tuple[str, str], ...]]
 
 
-def _broken(region: RegionSummary, limits: Limits, report: Report, compiled: bool) -> Iterator[_Broken]:
+def _exceeded(region: RegionSummary, limits: Limits, report: Report, compiled: bool) -> Iterator[_Exceeded]:
     counted: tuple[tuple[str, str, Limit, float, str], ...] = (
         ("MP501", "graph break", limits.graph_breaks, region.graph_breaks, ""),
         ("MP502", "capture", limits.recompiles, region.captures_after_step_3, " after step 3"),
@@ -148,7 +148,7 @@ def _is_set(limit: Limit) -> TypeGuard[float]:
     return limit is not None and limit is not False
 
 
-def _speedup(region: RegionSummary, least: float) -> Iterator[_Broken]:
+def _speedup(region: RegionSummary, least: float) -> Iterator[_Exceeded]:
     if region.speedup_low is None or region.speedup_high is None:
         why = "it was never compiled" if not region.hits else "it has too few steady calls"
         yield "MP507", f"The speed-up of {region.name} (minimum {least:g}x) was not measured: {why} in this run.", ()
@@ -160,7 +160,7 @@ def _speedup(region: RegionSummary, least: float) -> Iterator[_Broken]:
 
 
 def _step(report: Report, step: StepReport, least: float) -> Iterator[Finding]:
-    """At the first region, since a step has no definition."""
+    """The finding for the step's speed-up: at the first region, since a step has no definition."""
     at = location(report.regions[0], report) if report.regions else _NOWHERE
     if step.speedup_low is None or step.speedup_high is None:
         text = f"The speed-up of the step (minimum {least:g}x) was not measured: too few steps were timed in this run."

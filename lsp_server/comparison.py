@@ -70,7 +70,7 @@ class Change:
 
 @dataclass(frozen=True)
 class RegionChange:
-    """What differs in one region. ``became_incomplete``: only the old report has a complete graph for it."""
+    """The differences of one region. ``became_incomplete``: only the old report has a complete graph for it."""
 
     region: RegionSummary
     changes: tuple[Change, ...] = ()
@@ -145,9 +145,9 @@ class Loaded:
 
 def compare(old: Loaded, new: Loaded, threshold: float) -> Comparison:
     """``threshold`` 0.2: a time that rose by more than a fifth counts as slower."""
-    printed = all(p is not None for p in [*old.fingerprints, *new.fingerprints])
+    by_fingerprint = all(p is not None for p in [*old.fingerprints, *new.fingerprints])
     before, after = (
-        [_key(f, p, printed) for f, p in zip(r.report.findings, r.fingerprints, strict=True)] for r in (old, new)
+        [_key(f, p, by_fingerprint) for f, p in zip(r.report.findings, r.fingerprints, strict=True)] for r in (old, new)
     )
     appeared = _unmatched(new.report.findings, after, Counter(before))
     disappeared = _unmatched(old.report.findings, before, Counter(after))
@@ -160,9 +160,9 @@ def compare(old: Loaded, new: Loaded, threshold: float) -> Comparison:
     return result
 
 
-def _key(finding: Finding, print_: str | None, printed: bool) -> Hashable:
-    if printed:
-        return print_
+def _key(finding: Finding, fingerprint: str | None, by_fingerprint: bool) -> Hashable:
+    if by_fingerprint:
+        return fingerprint
     return finding.code, PurePath(finding.location.file).name, finding.location.function, finding.message
 
 

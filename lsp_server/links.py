@@ -1,14 +1,14 @@
-"""Where a finding's code is explained: an address on the web if the pages are published, else what is installed.
+"""Where a finding's code is explained: at a web address if the pages are published, else in the installed page.
 
-Pages are published where ``DOCS_URL`` says, or ``docs-url`` under ``[tool.magpy]``. Without either, an editor opens the
-installed page, and text names the command that shows it. Key functions: web, in_editor, in_text.
+``DOCS_URL``, or ``docs-url`` under ``[tool.magpy]``, is the address of the published pages. Without either, an editor opens
+the installed page, and text names the command that shows it. Key functions: web, in_editor, in_text.
 """
 
 from __future__ import annotations
 
 from magpy_core.findings.registry import PAGES, Code
 
-#: The address below which every code has a page; None while the pages are published nowhere.
+#: The address below which every code has a page; None while the pages are not published.
 DOCS_URL: str | None = None
 
 
@@ -19,7 +19,7 @@ def web(code: Code, docs_url: str | None) -> str | None:
 
 
 def in_text(code: Code, docs_url: str | None) -> str:
-    """What text names: the page on the web, else the command that shows it."""
+    """The reference for texts: the page on the web, else the command that shows it."""
     return web(code, docs_url) or f"magpy-lsp explain {code.code}"
 
 

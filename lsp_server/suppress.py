@@ -78,9 +78,9 @@ def unused_finding(file: str, directive: Directive, entry: Entry) -> Finding:
     """The MP912 finding for an entry that suppressed nothing."""
     where = "in this file" if directive.whole_file else "on this line"
     if not entry.prefix:
-        message = f"this comment suppresses nothing: no finding {where}"
+        message = f"This comment suppresses nothing: there is no finding {where}."
     elif not matching(entry.prefix):
-        message = f"`{entry.prefix}` is not a finding code or a prefix of one"
+        message = f"`{entry.prefix}` is not a finding code or a prefix of one."
     else:
-        message = f"unused suppression: no {entry.prefix} finding {where}"
+        message = f"This suppression is unused: there is no {entry.prefix} finding {where}."
     return Finding("MP912", message, Location(file, entry.range))

@@ -1,4 +1,4 @@
-"""``magpy-lsp cache``: the folder where compiled code is kept from run to run. Key functions: show, clear."""
+"""``magpy-lsp cache``: the folder that keeps compiled code from run to run. Key functions: show, clear."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def size_text(size: float) -> str:
-    """``size`` bytes as people read them."""
+    """``size`` bytes in a readable unit."""
     unit = 0
     while size >= 1024 and unit < len(_UNITS) - 1:
         size, unit = size / 1024, unit + 1
@@ -21,7 +21,7 @@ def size_text(size: float) -> str:
 
 
 def show(output_format: str) -> None:
-    """Prints what the folder holds."""
+    """Prints the folder's path, size and number of graphs."""
     info = compiled_code.info()
     if output_format == "json":
         click.echo(json.dumps(asdict(info)))

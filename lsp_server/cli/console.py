@@ -1,4 +1,4 @@
-"""Consoles for text and tables: colour and width. Key functions: console, show."""
+"""Consoles for text and tables: color and width. Key functions: console, show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``magpy-lsp doctor``: checks this machine and says how to fix what is wrong.
+"""``magpy-lsp doctor``: checks this machine and says how to fix problems.
 
 A probe (``probe.py``) collects facts in a process of the selected interpreter; ``checks.py`` evaluates them.
 Key functions: doctor, probe.

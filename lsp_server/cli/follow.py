@@ -47,7 +47,7 @@ Launch = Callable[[RunRequest, int], Handle]
 
 @dataclass
 class Finished:
-    """The result of one program's run. ``output``: the end of what it wrote, if that was not shown."""
+    """The result of one program's run. ``output``: the end of its output, if that was not shown."""
 
     effective: ResolvedSettings
     outcome: Outcome

@@ -126,7 +126,7 @@ def explain(codes: tuple[str, ...], everything: bool, output_format: str, color:
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True, metavar="SECONDS")
 @color_option
 def doctor(python: str | None, output_format: str, inductor: bool, timeout: float, color: str) -> None:
-    """Check this machine and say how to fix what is wrong.
+    """Check this machine and say how to fix problems.
 
     Exit status: 0 all required checks passed, 1 a check failed.
     """
@@ -137,7 +137,7 @@ def doctor(python: str | None, output_format: str, inductor: bool, timeout: floa
 
 @cli.group()
 def cache() -> None:
-    """Show or empty the folder where compiled code is kept from run to run."""
+    """Show or empty the folder that keeps compiled code from run to run."""
 
 
 @cache.command("info")
@@ -151,7 +151,7 @@ def cache_info(output_format: str) -> None:
 
 @cache.command("clear")
 def cache_clear() -> None:
-    """Remove everything in it, without asking, and print how much that was."""
+    """Remove everything in it, without confirmation, and print how much was removed."""
     from lsp_server.cli.cache import clear
 
     clear()

@@ -77,7 +77,7 @@ class Format(click.ParamType[tuple[str, str | None]]):
 
 def color_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
-        "--color", type=click.Choice(COLORS), default="auto", show_default=True, help="When to colour the output."
+        "--color", type=click.Choice(COLORS), default="auto", show_default=True, help="When to color the output."
     )(command)
 
 
@@ -171,7 +171,7 @@ def compile_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--compile",
         type=click.Choice(("background", "foreground")),
-        help="background: the program runs as plain Python while Inductor compiles beside it; foreground: it waits. "
+        help="background: the program runs as plain Python while Inductor compiles in the background; foreground: it waits. "
         "[default: background; with --steps: foreground]",
     )(command)
 
@@ -180,8 +180,8 @@ def mode_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--mode",
         type=click.Choice(COMPILE_MODES),
-        help="max: Inductor tries several kernels, which takes longer; quick: nothing is compiled, a region's graph runs "
-        "operator by operator. [default: default]",
+        help="max: Inductor tries several kernels, which takes longer; quick: nothing is compiled, and a region's graph "
+        "runs operator by operator. [default: default]",
     )(command)
 
 

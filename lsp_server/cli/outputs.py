@@ -51,7 +51,7 @@ def outputs(formats: Sequence[tuple[str, str | None]], output: str | None) -> Ou
 
 
 def writable(file: str, option: str) -> Path:
-    """The absolute path, if it can be written; else a usage error before the program runs, not minutes later."""
+    """The absolute path, if it can be written; else a usage error, before the program runs."""
     path = Path(os.path.abspath(file))
     problem = None
     if path.is_dir():
@@ -66,7 +66,7 @@ def writable(file: str, option: str) -> Path:
 
 
 def folder(name: str | None, option: str) -> Path | None:
-    """A folder for output, created when written; a usage error now if that would fail."""
+    """A folder for output, created when it is written; a usage error now if that would fail."""
     if name is None:
         return None
     path = Path(os.path.abspath(name))

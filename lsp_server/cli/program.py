@@ -36,7 +36,7 @@ def launch_run(request: RunRequest, nproc: int) -> Handle:
 
 def execute(effectives: Sequence[ResolvedSettings], launch: Launch = launch_run) -> int:
     """Runs the programs and reports; returns the exit status."""
-    open_baseline(effectives[0])  # refused before anything runs
+    open_baseline(effectives[0])  # reports an unusable file before anything runs
     return report_on(Runs(effectives, launch).follow())
 
 
@@ -106,7 +106,7 @@ def _unneeded_entries(runs: list[Finished], view: View) -> list[Finding]:
 
 
 def _has_no_report(run: Finished) -> bool:
-    """Nothing ran, so there is nothing to report but the error. A machine-readable document is written all the same."""
+    """Whether nothing ran, so that only the error is reported. A machine-readable document is still written."""
     nothing_ran = run.outcome.kind in ("bad-entrypoint", "tool-error") and not run.outcome.report.regions
     outputs = run.effective.outputs
     return nothing_ran and not outputs.document_on_stdout and not outputs.files and run.effective.html is None

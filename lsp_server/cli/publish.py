@@ -27,7 +27,7 @@ class ToolError(click.ClickException):
 
 
 def publish(effective: ResolvedSettings, report: Report, view: View) -> None:
-    """Files first, so that they exist whatever happens to stdout (usually a closed pipe)."""
+    """Writes the files first, so that they exist even if stdout fails (usually a closed pipe)."""
     for output in effective.outputs.files:
         _write_file(output, effective, report, view)
     if effective.html is not None:

@@ -112,7 +112,7 @@ def interpreter(python: str | None) -> str | None:
 
 
 def config_start(script: str | None, cwd: str | None) -> Path:
-    """Where the search for pyproject.toml begins: at the script, else (a module, a name) in the program's folder."""
+    """Where the search for pyproject.toml begins: in the script's folder, else (a module, a name) in the program's."""
     if script is not None and (os.path.exists(script) or os.sep in script):
         return Path(script).parent
     return Path(cwd or os.curdir)

@@ -30,7 +30,7 @@ _DEBOUNCE_MS = 400  # editors write a file in several steps
 
 
 class _Filter(DefaultFilter):
-    """Accepts Python files and the configuration, but not our own reports or the interpreter's files."""
+    """Accepts Python files and the configuration, but not our reports or installed packages."""
 
     def __call__(self, change: Change, path: str) -> bool:
         name = os.path.basename(path)

@@ -1,1 +1,1 @@
-"""Editor features over findings: where they are now, how they read, what can be started. No I/O on the wire here."""
+"""Editor features for findings: their current positions, their texts, code lenses and actions. No protocol I/O here."""

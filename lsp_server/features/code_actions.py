@@ -37,13 +37,13 @@ class ActionRequest:
 
 
 def actions_for(
-    document: Document, found: Sequence[Placed], runs: Sequence[RunFindings], asking: ActionRequest
+    document: Document, found: Sequence[Placed], runs: Sequence[RunFindings], request: ActionRequest
 ) -> list[types.CodeAction]:
     """The actions for the findings at the cursor, fixes first, without duplicates from several runs."""
     actions: dict[tuple[str, str], types.CodeAction] = {}
     tree = parse(tuple(document.lines))
-    for action in (*_fixes(document, tree, found, runs, asking), *_plain(document, found, asking)):
-        if _wanted(action, asking.only):
+    for action in (*_fixes(document, tree, found, runs, request), *_plain(document, found, request)):
+        if _wanted(action, request.only):
             edits = repr(action.edit) if action.edit is not None else repr(action.command)
             first = actions.setdefault((action.title, edits), action)
             if first is not action and action.diagnostics:
@@ -61,18 +61,18 @@ def _fixes(
     tree: ast.Module | None,
     found: Iterable[Placed],
     runs: Sequence[RunFindings],
-    asking: ActionRequest,
+    request: ActionRequest,
 ) -> Iterator[types.CodeAction]:
     if tree is None:
         return  # not valid Python at the moment
-    alone = cache(partial(is_not_imported, document.path or "", document.lines))
+    is_whole_program = cache(partial(is_not_imported, document.path or "", document.lines))
     for _, finding, where in found:
         if shown_location(finding) != finding.location:
             continue  # the line is in a library; only the call is the user's
-        place = _points(document, where, asking.encoding)
-        problem = Problem(finding, place, document.lines, tree, document.key, runs, alone)
+        place = _points(document, where, request.encoding)
+        problem = Problem(finding, place, document.lines, tree, document.key, runs, is_whole_program)
         for fix in fixes_for(problem):
-            yield _action(document, fix, _diagnostics_of(asking, finding, where), asking.encoding)
+            yield _action(document, fix, _diagnostics_of(request, finding, where), request.encoding)
 
 
 def _points(document: Document, where: types.Range, encoding: str) -> Range:
@@ -83,9 +83,9 @@ def _points(document: Document, where: types.Range, encoding: str) -> Range:
     return Range(*ends)
 
 
-def _diagnostics_of(asking: ActionRequest, finding: Finding, where: types.Range) -> list[types.Diagnostic] | None:
+def _diagnostics_of(request: ActionRequest, finding: Finding, where: types.Range) -> list[types.Diagnostic] | None:
     """The client's diagnostics that an action is about."""
-    return [d for d in asking.diagnostics if d.code == finding.code and d.range == where] or None
+    return [d for d in request.diagnostics if d.code == finding.code and d.range == where] or None
 
 
 def _action(
@@ -123,17 +123,17 @@ def _lsp(document: Document, at: Position, encoding: str) -> types.Position:
 # Actions for every finding
 
 
-def _plain(document: Document, found: Sequence[Placed], asking: ActionRequest) -> Iterator[types.CodeAction]:
+def _plain(document: Document, found: Sequence[Placed], request: ActionRequest) -> Iterator[types.CodeAction]:
     codes = {finding.code: (finding, where) for _, finding, where in found}
     for code, (finding, where) in codes.items():
-        diagnostics = _diagnostics_of(asking, finding, where)
+        diagnostics = _diagnostics_of(request, finding, where)
         if lookup(code).code not in ("MP910", "MP912"):
             here = _ignored_here(document, code, where)
             if here is not None:
-                yield _action(document, here, diagnostics, asking.encoding, ignores=True)
-            yield _action(document, _ignored_in_file(document, code), diagnostics, asking.encoding, ignores=True)
-        yield _command(f"Show documentation of {code}", EXPLAIN if asking.own else SHOW_DOCUMENTATION, code, diagnostics)
-    if asking.own:
+                yield _action(document, here, diagnostics, request.encoding, ignores=True)
+            yield _action(document, _ignored_in_file(document, code), diagnostics, request.encoding, ignores=True)
+        yield _command(f"Show documentation of {code}", EXPLAIN if request.own else SHOW_DOCUMENTATION, code, diagnostics)
+    if request.own:
         for region in dict.fromkeys(finding.region for _, finding, _ in found if finding.region):
             yield _command(f"Open the operator graph of {region}", SHOW_GRAPH, region, None)
 

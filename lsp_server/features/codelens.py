@@ -38,7 +38,7 @@ def entry_lenses(
         return []
     if running is not None:
         return [_lens(line, f"{running} (click to cancel)", CANCEL, {"uri": document.uri})]
-    # A lens must not keep the client waiting for the whole run; progress and status notifications report on it.
+    # The client must not wait for the whole run; progress and status notifications report on it.
     argument = {"uri": document.uri, "wait": False}
     lenses = [_lens(line, "Check", CHECK, argument), _lens(line, "Run compiled", RUN_COMPILED, argument)]
     lenses += [_lens(line, f"Check {name}", CHECK, {**argument, "name": name}) for name in names]

@@ -87,7 +87,7 @@ class Board:
 
     @property
     def docs_url(self) -> str | None:
-        """Where the first project that says so publishes the pages of codes."""
+        """The address of the published pages of codes, from the first run that sets one."""
         return next((run.docs_url for run in self.runs() if run.docs_url), None)
 
     def known(self) -> Iterable[RunFindings]:

@@ -25,7 +25,7 @@ def entrypoint_line(lines: Sequence[str]) -> int | None:
     try:
         module = ast.parse("\n".join(lines))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        # Invalid syntax: fall back to the one line that can be recognised without a parser.
+        # Invalid syntax: fall back to the one line that can be recognized without a parser.
         return next((i for i, line in enumerate(lines) if _MAIN_LINE.match(line)), None)
     statements = list(_top_level(module.body))
     for statement in statements:

@@ -1,4 +1,4 @@
-"""The hover text of findings: why, the values involved, what to do, a link. Key function: hover_text."""
+"""The hover text of findings: the reason, the values, the hint and a link. Key function: hover_text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def hover_text(found: Sequence[Rated], *, markdown: bool, messages: bool = True,
     """The most severe codes in full with their findings, the others one line each. ``found`` must not be empty.
 
     ``messages`` is False for an editor that itself shows the diagnostics' messages above the hover.
-    ``docs_url``: where the project publishes the pages of codes.
+    ``docs_url``: the address of the project's published pages of codes.
     """
     ordered = sorted(found, key=lambda pair: (pair[1].rank, pair[0].code, pair[0].message))
     groups = [list(group) for _, group in groupby(ordered, key=lambda pair: (pair[1].rank, pair[0].code))]

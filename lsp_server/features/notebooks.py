@@ -1,7 +1,7 @@
 """Notebooks as programs: converts the code cells of an ``.ipynb`` to one script and maps lines back. Key types: Notebook.
 
 A notebook runs as its saved code cells in order, in a fresh process, like "Restart and Run All"; lines with IPython's magics
-and shell commands are skipped. Findings are in the cells if the client synchronises notebooks, else on the file's lines.
+and shell commands are skipped. Findings are in the cells if the client synchronizes notebooks, else on the file's lines.
 """
 
 from __future__ import annotations
@@ -132,5 +132,5 @@ def read_cells(path: str) -> list[Cell]:
         sources = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
         texts = [source if isinstance(source, str) else "".join(source) for source in sources]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{os.path.basename(path)} is not a notebook that can be read ({error})") from None
+        raise ValueError(f"{os.path.basename(path)} is not a readable notebook ({error})") from None
     return [Cell(tuple(split_lines(text))) for text in texts]

@@ -72,8 +72,8 @@ def _given(name: str, finding: Finding, run: RunFindings) -> Iterator[Place]:
     functions = enclosing_functions(tree, finding.location.range.start.line) if tree else []
     if not functions:
         return
-    ways = [f.path[0] for f in run.findings.values() if f.region == finding.region and f.path]
-    for call in sorted({way for way in ways if not is_library(way.file)}):
+    calls = [f.path[0] for f in run.findings.values() if f.region == finding.region and f.path]
+    for call in sorted({call for call in calls if not is_library(call.file)}):
         text = run.tracker.lines(call.file) or []
         tree = parse(tuple(text))
         for node in calls_at(tree, text, call.range) if tree else ():

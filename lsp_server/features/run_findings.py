@@ -54,7 +54,7 @@ class RunFindings:
 
     @property
     def docs_url(self) -> str | None:
-        """Where the pages of codes are published: the editor's setting comes first."""
+        """The address of the published pages of codes; the editor's setting has precedence."""
         return self.settings.docs_url or self.configured_docs_url
 
     def add(self, finding: Finding) -> set[str]:

@@ -67,7 +67,7 @@ def parse_settings(raw: object) -> tuple[Settings, list[str]]:
     interpreter, steps, timeout = raw.get("interpreter"), raw.get("steps"), raw.get("timeout")
     args, env, delay = raw.get("args"), raw.get("env"), raw.get("runOnSaveDelay")
     take("interpreter", "interpreter", isinstance(interpreter, str), interpreter, "a string")
-    take("steps", "steps", isinstance(steps, int) and number(steps), steps, "a whole number, 0 or more")
+    take("steps", "steps", isinstance(steps, int) and number(steps), steps, "an integer, 0 or more")
     take("timeout", "timeout", number(timeout), timeout, "a number of seconds, 0 for none")
     backend = raw.get("backend")
     take("backend", "backend", backend in ("", *BACKENDS), backend or None, f"one of {', '.join(BACKENDS)}")

@@ -1,4 +1,4 @@
-"""What a run is compiling, in a few words. Key type: CompileProgress."""
+"""A short text on what a run is compiling. Key type: CompileProgress."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lsp_server.formats.view import clean, count
 
 
 class CompileProgress:
-    """Follows the messages of one run; ``text`` is empty as long as there is nothing to say."""
+    """Follows the messages of one run; ``text`` is empty while nothing is being compiled or ready."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
@@ -18,7 +18,7 @@ class CompileProgress:
         self._ready: list[str] = []
 
     def take(self, message: Mapping[str, Any]) -> None:
-        """A message of type ``compiling``; raises KeyError or TypeError if it is none."""
+        """Handles a message of type ``compiling``; raises KeyError or TypeError for any other."""
         now = time.monotonic()
         self._since = {str(name): self._since.get(str(name), now) for name in message["running"]}
         self._waiting, self._ready = len(message["waiting"]), [str(name) for name in message["ready"]]

@@ -41,7 +41,7 @@ def compared(report: Report) -> bool:
 
 
 def pairs(report: Report) -> list[Pair]:
-    """Regions by what they are: discovery names them alike whichever engine runs them."""
+    """Matches the regions of the engines; discovery gives a region the same name under each engine."""
     found: dict[tuple[str, str, str, str, int], Pair] = {}
     for region in report.regions:
         key = (region.entrypoint, region.kind, region.name, region.file, region.line)
@@ -65,7 +65,7 @@ def rows(pair: Pair) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def table(report: Report, view: View) -> Table:
-    """Fits 80 columns: a region is a line of its own, its engines are the lines below it."""
+    """A table that fits 80 columns: a region has a separate line, and its engines are the lines below it."""
     shown = Table(box=box.SIMPLE_HEAD, title="MagPy and torch.compile", title_justify="left", pad_edge=False, padding=0)
     shown.add_column("region", overflow="fold", min_width=15)
     for name in ("graphs", "breaks", "recom-\npiles", "guards", "guards\nµs", "compile\ns", "call\nms"):

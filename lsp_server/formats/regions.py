@@ -26,11 +26,11 @@ def _line(region: RegionSummary, view: View) -> Text:
     if region.file:
         text.append(f" at {view.path(region.file)}" + (f":{region.line}" if region.line else ""))
     text.append(f" in {clean(region.entrypoint)}" if region.entrypoint else "")
-    made = f"{count(region.captures, 'capture')}, "
+    captures = f"{count(region.captures, 'capture')}, "
     if region.engine == "dynamo":
         recompiles = f", {count(len(region.recompiles), 'recompile')}" if region.recompiles else ""
-        made = f"torch.compile made {count(region.captures, 'graph')}{recompiles}, "
-    text.append(f": {count(region.calls, 'call')}, {made}")
+        captures = f"torch.compile traced {count(region.captures, 'graph')}{recompiles}, "
+    text.append(f": {count(region.calls, 'call')}, {captures}")
     text.append(*state)
     time = f" ({region.guard_ms * 1e3:,.0f} µs)" if region.guard_ms is not None else ""
     text.append(f", {count(region.graph_breaks, 'graph break')}, {count(region.guards, 'guard')}{time}")

@@ -1,4 +1,4 @@
-"""The parts of a training step as rows of figures, for every table and picture of them. Key types: PartRow, Split."""
+"""The parts of a training step as rows of figures, for all tables and pictures. Key types: PartRow, Split."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Split:
 
     @property
     def passes_text(self) -> str:
-        """``12.1 + 20.4``; a dash for a part without a backward pass of its own."""
+        """``12.1 + 20.4``; a dash for a part without a separate backward pass."""
         if not self.forward or not self.backward:
             return NOT_MEASURED
         return f"{milliseconds(self.forward)} + {milliseconds(self.backward)}"
@@ -44,7 +44,7 @@ class Split:
 
 @dataclass(frozen=True)
 class PartRow:
-    """``share``: percent of the plain step, or of the compiled one if only that was measured."""
+    """One row. ``share``: percent of the plain step, or of the compiled one if only that was measured."""
 
     name: str
     region: str
@@ -54,14 +54,14 @@ class PartRow:
 
     @property
     def speedup(self) -> float | None:
-        """None if the passes that were measured differ, because their sums do not compare then."""
+        """None if different passes were measured, because their sums can't be compared."""
         plain, compiled = self.plain, self.compiled
-        alike = (plain.forward is None, plain.backward is None) == (compiled.forward is None, compiled.backward is None)
-        return plain.total / compiled.total if alike and plain.total and compiled.total else None
+        same = (plain.forward is None, plain.backward is None) == (compiled.forward is None, compiled.backward is None)
+        return plain.total / compiled.total if same and plain.total and compiled.total else None
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """What a table shows beside the name, in the order of HEAD."""
+        """The cells after the name, in the order of HEAD."""
         share = NOT_MEASURED if self.share is None else f"{self.share:.1f}"
         speedup = NOT_MEASURED if self.speedup is None else f"{self.speedup:.2f}x"
         times = (text for split in (self.plain, self.compiled) for text in (split.total_text, split.passes_text))
@@ -83,7 +83,7 @@ def row_of(step: StepReport | None, region: str) -> PartRow | None:
 
 
 def share_of(step: StepReport) -> str:
-    """The step that shares are of."""
+    """The step that the shares refer to."""
     return "plain" if step.plain_ms else "compiled"
 
 

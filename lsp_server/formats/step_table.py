@@ -16,9 +16,9 @@ from magpy_core.findings import Report, StepReport
 
 
 def blocks(report: Report, programs: Sequence[tuple[str, Report]] = ()) -> Iterator[RenderableType]:
-    """The line, which may wrap, and the table; for a report of several ``programs`` the line of each.
+    """The line, which may wrap, and the table; for a report of several ``programs``, the line of each.
 
-    Nothing for reports without a step.
+    Empty for reports without a step.
     """
     lines = [_line(own, f"{clean(name)}: ") for name, own in programs if own.step is not None]
     lines = lines if programs else [_line(report)] if report.step is not None else []

@@ -1,6 +1,6 @@
 """The training step in plain English. Key functions: line, brief.
 
-Imports no rich, because the server words its summaries with it.
+Does not import rich, because the server uses it for its summaries.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _saved(step: StepReport, saved: float) -> str:
 
 
 def _outlook(step: StepReport, lost: float) -> str:
-    """When the loss is made up for, if compiled steps are certainly faster."""
+    """When the run will break even, if compiled steps are certainly faster."""
     if step.plain_ms is None or step.compiled_ms is None or (step.speedup_low or 0) <= 1:
         return "it has not broken even"
     more = math.ceil(lost * 1e3 / (step.plain_ms - step.compiled_ms))

@@ -1,4 +1,4 @@
-"""Shared by all text formats: relative paths, positions, colours, safe text. Key type: View."""
+"""Shared by all text formats: relative paths, positions, colors, safe text. Key type: View."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class View:
     """How to show a report: paths relative to ``base``, lines that may be shortened at most ``width`` cells wide.
 
     ``fail_on`` is the severity that counts as a failure, for formats that distinguish failures. ``suppressed`` and
-    ``known`` are the numbers of findings hidden by comments and by the baseline. ``docs_url``: where the
-    project publishes the pages of codes. ``programs``: the reports that were merged, by name.
+    ``known`` are the numbers of findings hidden by comments and by the baseline. ``docs_url``: the address of the project's
+    published pages of codes. ``programs``: the reports that were merged, by name.
     """
 
     base: Path = field(default_factory=Path.cwd)

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 STATUS, OUTPUT, CODES, TRUST = "magpy/status", "magpy/output", "magpy/codes", "magpy/trust"
 _PUBLISH_DELAY = 0.05
-_SETTINGS_PATIENCE = 5.0
+_SETTINGS_TIMEOUT = 5.0
 
 
 class MagpyProtocol(LanguageServerProtocol):
@@ -102,7 +102,7 @@ class MagpyServer(LanguageServer):
 
     @property
     def handles_status(self) -> bool:
-        """Whether it is our extension, which shows failures from ``magpy/status``, and diagnostics above a hover.
+        """Whether the client is our extension, which shows failures from ``magpy/status``, and diagnostics above a hover.
 
         Other clients get failures as messages, and the findings' messages in the hover text.
         """
@@ -123,11 +123,11 @@ class MagpyServer(LanguageServer):
         item = types.ConfigurationItem(scope_uri=uri, section=SECTION)
         try:
             request = self.workspace_configuration_async(types.ConfigurationParams([item]))
-            answer = await asyncio.wait_for(request, _SETTINGS_PATIENCE)
+            response = await asyncio.wait_for(request, _SETTINGS_TIMEOUT)
         except (TimeoutError, JsonRpcException) as error:
             log.warning("the client did not return its settings: %r", error)
             return self._pushed
-        settings, problems = parse_settings(answer[0] if answer else None)
+        settings, problems = parse_settings(response[0] if response else None)
         self._show_problems(problems)
         return settings
 

@@ -68,7 +68,7 @@ def _register_lifecycle(server: MagpyServer) -> None:
             try:
                 await server.client_register_capability_async(types.RegistrationParams(registrations))
             except JsonRpcException as error:
-                log.warning("the client registers no change notifications: %s", error)
+                log.warning("the client did not register change notifications: %s", error)
         for folder in server.folders():
             server.check_table(os.path.join(folder, FILE))
 
@@ -120,7 +120,7 @@ def _register_documents(server: MagpyServer) -> None:
     def changed(params: types.DidChangeTextDocumentParams) -> None:
         applied = server.documents.change(params.text_document, params.content_changes, server.encoding)
         if applied is None:
-            log.warning("a change of %s, which was never opened", params.text_document.uri)
+            log.warning("the client changed %s, which it never opened", params.text_document.uri)
             return
         document, edits = applied
         if is_table_file(document.path):
@@ -224,9 +224,9 @@ def _register_features(server: MagpyServer) -> None:
         if document is None:
             return []
         only = [str(getattr(kind, "value", kind)) for kind in params.context.only or ()]
-        asking = ActionRequest(params.context.diagnostics, only, server.encoding, server.handles_status)
+        request = ActionRequest(params.context.diagnostics, only, server.encoding, server.handles_status)
         found = [(run, finding, where) for run, finding, _, where in server.board.within(document.key, params.range)]
-        return actions_for(document, found, list(server.board.runs()), asking)
+        return actions_for(document, found, list(server.board.runs()), request)
 
     @server.feature(CODES)
     def codes(_params: Any) -> list[dict[str, str | None]]:

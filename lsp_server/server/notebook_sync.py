@@ -1,4 +1,4 @@
-"""Synchronisation of notebooks: the client's cells, and the scripts that run instead. Key type: Notebooks."""
+"""Synchronization of notebooks: the client's cells, and the scripts that run instead. Key type: Notebooks."""
 
 from __future__ import annotations
 

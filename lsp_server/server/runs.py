@@ -327,7 +327,7 @@ class RunManager:
         run.found.version += 1
 
     def _complete(self, run: Run, outcome: Outcome) -> None:
-        """Takes over the complete report: findings and regions that it lacks were withdrawn."""
+        """Replaces the streamed findings and regions by those of the complete report."""
         before = run.found.keys()
         run.outcome, run.raw = outcome, {}
         self._filter(run)

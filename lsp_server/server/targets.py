@@ -2,7 +2,7 @@
 
 Key types: Target; key function: target_of. An argument is ``{uri, name?, module?, args?, steps?, cwd?, env?, python?,
 timeout?, nproc?, engine?}``. ``name`` is that of an entrypoint of the setting ``magpy.entrypoints`` or of
-``[[tool.magpy.entrypoints]]``; what the argument says itself goes over it.
+``[[tool.magpy.entrypoints]]``; the argument's other values override those of the entrypoint.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from magpy_core.runner.request import SESSIONS, Outcome, RunRequest
 
 _CHECK_STEPS = 3
 _CHUNKS_IN_FLIGHT = 16
-_PATIENCE = 1.0
+_ROOM_TIMEOUT = 1.0
 _IN_EDITOR = {
     " with --python": " in the setting magpy.interpreter",
     "raise --timeout": "raise the setting magpy.timeout",
@@ -124,7 +124,7 @@ class Worker:
 
     def _chunk(self, stream: str, data: bytes) -> None:
         # On a thread of the runner. The bound keeps excess output in the program's pipe, not in our memory.
-        while not self._room.acquire(timeout=_PATIENCE):
+        while not self._room.acquire(timeout=_ROOM_TIMEOUT):
             if self._loop.is_closed():
                 return
         try:
@@ -171,7 +171,7 @@ def selection_of(loaded: Loaded) -> Selection:
 
 
 def options_to_settings(message: str) -> str:
-    """Replaces the command line's options in a message by the editor's settings."""
+    """Replaces the command line's options in a message with the editor's settings."""
     for option, words in _IN_EDITOR.items():
         message = message.replace(option, words)
     return message

@@ -354,7 +354,7 @@ export async function dropsStaleFinding(window, { workspace }) {
   await window.hidePanel();
 }
 
-/** The report of the last run, in the editor's colours; its own script works there. */
+/** The report of the last run, in the editor's colors; its own script works there. */
 export async function showsReport(window) {
   const { page } = window;
   await window.palette("MagPy: Show Report");
@@ -369,7 +369,7 @@ export async function showsReport(window) {
     return left.length > 0 && left.length < all && left.every((text) => text.includes("MP101"));
   }, "only the rows that were asked for");
   const theme = await frame.locator("html").getAttribute("data-theme");
-  expect(theme === "dark", `the editor's colours, not ${theme}`);
+  expect(theme === "dark", `the editor's colors, not ${theme}`);
   await window.shot("30-report");
   await frame.locator(".note", { hasText: "This branch depends on" }).first().scrollIntoViewIfNeeded();
   await window.shot("31-report-source");

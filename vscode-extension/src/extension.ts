@@ -70,7 +70,7 @@ function begin(context: vscode.ExtensionContext): void {
         documents.refresh();
         void graphs.refresh();
         if (status.state === "failed") {
-          void tellFailure(status, output);
+          void showFailure(status, output);
         }
       }
     },
@@ -155,7 +155,7 @@ function wantsOutput(status: RunStatus): boolean {
   return isActive(status.state) && (when === "always" || (when === "onRunCompiled" && status.mode === "compiled"));
 }
 
-async function tellFailure(status: RunStatus, output: vscode.OutputChannel): Promise<void> {
+async function showFailure(status: RunStatus, output: vscode.OutputChannel): Promise<void> {
   const choice = await vscode.window.showErrorMessage(`MagPy: ${status.summary}`, "Show Output");
   if (choice === "Show Output") {
     output.show(true);

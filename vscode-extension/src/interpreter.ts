@@ -56,17 +56,17 @@ export interface Probe {
   stderr: string;
 }
 
-/** What is wrong with the interpreter, and what to do; undefined if it can run the server. */
+/** The interpreter's problem, and what to do; undefined if it can run the server. */
 export function probeProblem(interpreter: Interpreter, probe: Probe): string | undefined {
   const named = `${interpreter.path} (from ${interpreter.source === "setting" ? "magpy.interpreter" : interpreter.source})`;
   if (probe.code === undefined) {
     return `MagPy can't start the Python ${named}: ${firstLine(probe.stderr)}. Choose another interpreter.`;
   }
-  const answer = /^(\d+)\.(\d+) (True|False)\s*$/.exec(probe.stdout);
-  if (probe.code !== 0 || answer === null) {
+  const facts = /^(\d+)\.(\d+) (True|False)\s*$/.exec(probe.stdout);
+  if (probe.code !== 0 || facts === null) {
     return `The Python ${named} does not work: ${firstLine(probe.stderr) || `exit code ${probe.code}`}. Choose another interpreter.`;
   }
-  const [, major, minor, installed] = answer;
+  const [, major, minor, installed] = facts;
   if (Number(major) !== 3 || Number(minor) < 11) {
     return `MagPy needs Python 3.11 or later; ${named} is ${major}.${minor}. Choose another interpreter.`;
   }

@@ -35,7 +35,7 @@ export interface CodeInfo {
   code: string;
   name: string;
   title: string;
-  /** Of the page on the web, where it is published. */
+  /** The address of the page on the web, if it is published. */
   url: string | null;
   /** Markdown. */
   page: string;
@@ -87,7 +87,7 @@ export interface TreeRun {
   mode: Mode;
   state: RunState;
   summary: string;
-  /** What a training step takes, in plain English; empty unless the run was compiled and has ended. */
+  /** A training step's time as a sentence; empty unless the run was compiled and has ended. */
   step: string;
   endedAt: number | null;
   seconds: number | null;
@@ -139,7 +139,7 @@ export interface Graph {
 }
 
 /** The response to `magpy/text`; columns of links are UTF-16 units. */
-export interface TextAnswer {
+export interface TextResponse {
   run: string;
   region: string;
   capture: number;

@@ -2,7 +2,7 @@
 
 import { isActive, type RunOutput, type RunStatus } from "./protocol";
 
-/** Escape sequences for colours and cursor movements, which an output channel shows as text. */
+/** Escape sequences for colors and cursor movements, which an output channel shows as text. */
 // eslint-disable-next-line no-control-regex
 const ESCAPES = /\u001b(?:\[[0-9;?]*[A-Za-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g;
 
@@ -10,7 +10,7 @@ export function clean(text: string): string {
   return text.replace(ESCAPES, "").replace(/\r\n/g, "\n").replace(/\r/g, "\n");
 }
 
-/** Text for a terminal: converts line ends only, and keeps colours and carriage returns. */
+/** Text for a terminal: converts line ends only, and keeps colors and carriage returns. */
 export function forTerminal(text: string): string {
   return text.replace(/\r?\n/g, "\r\n");
 }

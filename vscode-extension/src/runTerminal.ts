@@ -47,8 +47,8 @@ class RunTerminal implements vscode.Pseudoterminal {
       this.print(`\u001b[1m${header({ ...status, entrypoint: this.program })}\u001b[0m\n`);
     }
     if (!isActive(status.state) && (known === undefined || isActive(known.state))) {
-      const colour = status.state === "failed" ? 31 : status.state === "done" ? 32 : 33;
-      this.print(`\u001b[${colour}m${status.summary}\u001b[0m\n\n`);
+      const color = status.state === "failed" ? 31 : status.state === "done" ? 32 : 33;
+      this.print(`\u001b[${color}m${status.summary}\u001b[0m\n\n`);
     }
   }
 
@@ -59,7 +59,7 @@ class RunTerminal implements vscode.Pseudoterminal {
   /** Ends the run when the server has exited. */
   lost(): void {
     if (this.run !== undefined && isActive(this.run.state)) {
-      this.print("\n\u001b[33mThe language server ended, and this run with it.\u001b[0m\n\n");
+      this.print("\n\u001b[33mThe language server exited, which ended this run.\u001b[0m\n\n");
     }
     this.run = undefined;
   }

@@ -59,7 +59,7 @@ export class Server {
     private readonly events: ServerEvents,
   ) {}
 
-  /** The running client, if any; starts none. */
+  /** The running client, if any; does not start one. */
   get running(): LanguageClient | undefined {
     return this.client;
   }
@@ -164,18 +164,18 @@ export class Server {
         workspace: {
           // The server uses the same interpreter for a file as this window.
           configuration: async (params: ConfigurationParams, token, next) => {
-            const answers = await next(params, token);
-            if (!Array.isArray(answers)) {
-              return answers;
+            const responses = await next(params, token);
+            if (!Array.isArray(responses)) {
+              return responses;
             }
             return Promise.all(
               params.items.map(async (item, index) => {
-                const answer: unknown = answers[index];
-                if (item.section !== "magpy" || typeof answer !== "object" || answer === null) {
-                  return answer;
+                const response: unknown = responses[index];
+                if (item.section !== "magpy" || typeof response !== "object" || response === null) {
+                  return response;
                 }
                 const resource = item.scopeUri === undefined ? undefined : vscode.Uri.parse(item.scopeUri);
-                return { ...answer, interpreter: (await this.interpreter(resource)).path };
+                return { ...response, interpreter: (await this.interpreter(resource)).path };
               }),
             );
           },

@@ -88,14 +88,14 @@ export class Starter {
     if (mode === "check") {
       this.remember(argument);
     }
-    return this.ask(mode === "check" ? SERVER_COMMANDS.check : SERVER_COMMANDS.runCompiled, argument);
+    return this.send(mode === "check" ? SERVER_COMMANDS.check : SERVER_COMMANDS.runCompiled, argument);
   }
 
-  private async ask(command: string, argument: RunArgument): Promise<RunStatus> {
+  private async send(command: string, argument: RunArgument): Promise<RunStatus> {
     requireTrust();
     const client = await this.server.ready();
     await saveForRun(argument);
-    // The request itself, not the client's command, which would show a second error message.
+    // Send the request directly: the client's command would show a second error message.
     return client.sendRequest<RunStatus>("workspace/executeCommand", { command, arguments: [argument] });
   }
 
@@ -138,7 +138,7 @@ export class Starter {
     if (chosen === undefined) {
       throw new Error("Open the Python file to compare first, or select an entrypoint.");
     }
-    return this.ask(SERVER_COMMANDS.compare, chosen.argument);
+    return this.send(SERVER_COMMANDS.compare, chosen.argument);
   }
 
   /** The comparison as a task of tasks.json: only the table. */
@@ -164,7 +164,7 @@ export class Starter {
     const { selected } = this;
     const items = [
       ...(await this.configured()),
-      ...(shown === undefined ? [] : [{ ...this.file(shown.uri), description: "the file in front" }]),
+      ...(shown === undefined ? [] : [{ ...this.file(shown.uri), description: "the active file" }]),
     ].map((chosen) => ({
       label: chosen.name,
       description: chosen.description + (JSON.stringify(chosen.argument) === JSON.stringify(selected?.argument) ? " (selected)" : ""),

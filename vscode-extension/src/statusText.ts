@@ -41,7 +41,7 @@ export function statusText(server: ServerState, runs: readonly (RunStatus & { en
   }
   const shown = ended(last);
   if (last.stale === true) {
-    const why = "\n\nThe findings shown are from an older run: the text has changed since, or this run ended before it found any.";
+    const why = "\n\nThe shown findings are from an older run: the text has changed since then, or this run ended before it found any.";
     return { text: `${shown.text} $(history)`, tooltip: shown.tooltip + why, level: shown.level };
   }
   return shown;
@@ -81,9 +81,9 @@ export class RunList {
     if (known !== undefined && known.runId > status.runId) {
       return;
     }
-    const again = known?.runId === status.runId && !isActive(known.state);
-    const endedAt = isActive(status.state) ? undefined : again ? known.endedAt : this.now();
-    if (again) {
+    const hadEnded = known?.runId === status.runId && !isActive(known.state);
+    const endedAt = isActive(status.state) ? undefined : hadEnded ? known.endedAt : this.now();
+    if (hadEnded) {
       this.byEntrypoint.set(status.entrypoint, { ...status, endedAt }); // it became outdated: it keeps its position in the list
       return;
     }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Camera, centred, fit, matches, opening, panned, Rows, toWorld, zoomed } from "../src/webview/camera";
+import { type Camera, centered, fit, matches, opening, panned, Rows, toWorld, zoomed } from "../src/webview/camera";
 
 const screen = { width: 800, height: 600 };
 
@@ -35,7 +35,7 @@ describe("camera", () => {
 
   it("pans by pixels", () => {
     expect(panned({ x: 10, y: 10, scale: 2 }, 20, -4)).toEqual({ x: 0, y: 12, scale: 2 });
-    expect(toWorld(centred(50, 60, 2, screen), { x: 400, y: 300 })).toEqual({ x: 50, y: 60 });
+    expect(toWorld(centered(50, 60, 2, screen), { x: 400, y: 300 })).toEqual({ x: 50, y: 60 });
   });
 });
 

@@ -9,7 +9,7 @@ function chunk(text: string): RunOutput {
 }
 
 describe("clean", () => {
-  it("takes colours and carriage returns out", () => {
+  it("takes colors and carriage returns out", () => {
     expect(clean("\u001b[31mred\u001b[0m\r\n10%\r20%\u001b]0;title\u0007\n")).toBe("red\n10%\n20%\n");
   });
 });

@@ -15,7 +15,7 @@ from lsp_server.features.fixes.moving import move_logging_out
 from lsp_server.features.fixes.problem import Fix, Problem
 from lsp_server.features.fixes.scalars import number_as_tensor
 
-_MAKERS: dict[str, tuple[Callable[[Problem], Fix | None], ...]] = {
+_FIXERS: dict[str, tuple[Callable[[Problem], Fix | None], ...]] = {
     "MP101": (where_instead,),  # MagPy can't capture regions with torch.cond
     "MP102": (move_logging_out, detach_instead),
     "MP202": (number_as_tensor,),
@@ -26,14 +26,14 @@ _MAKERS: dict[str, tuple[Callable[[Problem], Fix | None], ...]] = {
     "MPD201": (number_as_tensor, mark_dynamic),
 }
 
-FIXABLE_CODES = frozenset(_MAKERS)
+FIXABLE_CODES = frozenset(_FIXERS)
 """The codes with quick fixes; their registry entries have ``has_fix``."""
 
 
 def fixes_for(problem: Problem) -> Iterator[Fix]:
     """The fixes of a finding, the most reliable first."""
-    for make in _MAKERS.get(problem.finding.code, ()):
-        fix = make(problem)
+    for fixer in _FIXERS.get(problem.finding.code, ()):
+        fix = fixer(problem)
         if fix is not None:
             yield fix
 

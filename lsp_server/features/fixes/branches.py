@@ -58,7 +58,7 @@ def cond_sketch(problem: Problem) -> Fix | None:
     needed = _needed(problem, branch)
     sides = (("taken", branch.body), ("otherwise", branch.orelse))
     leaves = all(side and isinstance(side[-1], ast.Return) for _, side in sides)
-    body = ["# torch.cond, as a sketch: two functions of the same tensors, whose results are alike in shape and dtype."]
+    body = ["# torch.cond, as a sketch: two functions of the same tensors, whose results have the same shapes and dtypes."]
     for name, statements in sides:
         body.append(f"# def {name}({', '.join(given)}):")
         done = [line for s in statements for line in ast.unparse(s).splitlines()]
@@ -172,7 +172,7 @@ def _sides(problem: Problem, branch: ast.If) -> _Sides | None:
 
 
 def _position(statement: ast.Assign) -> dict[str, int]:
-    """Where the target stands: its text is the name."""
+    """The position of the target, whose text is the name."""
     target = statement.targets[0]
     return {
         "lineno": target.lineno,
@@ -228,15 +228,15 @@ def _fresh_before(problem: Problem, branch: ast.If, name: str) -> bool:
     body = function.body
     if branch not in body:
         return False
-    made = None
+    created = None
     for statement in body[: body.index(branch)]:
         if _assigned(statement) == name and isinstance(statement, ast.Assign):
-            made = statement
-        elif made is not None and name in names_in(statement):
+            created = statement
+        elif created is not None and name in names_in(statement):
             return False  # this use may have kept an alias
         elif any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(statement)):
             return False
-    return made is not None and isinstance(made.value, ast.BinOp)
+    return created is not None and isinstance(created.value, ast.BinOp)
 
 
 def _has_comments(problem: Problem, where: Range) -> bool:

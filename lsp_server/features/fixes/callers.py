@@ -1,4 +1,4 @@
-"""Where the text calls the function that a finding is in. Key function: only_call.
+"""Finds the only call of the function that contains a finding. Key function: only_call.
 
 Only for programs of one file: the entrypoint defines the function and calls it in one place, so there are no other calls.
 """
@@ -26,7 +26,7 @@ class Call:
 
 def only_call(problem: Problem, function: Function) -> Call | None:
     """The only call of ``function``; None if there are more, or if the text may not show all of them."""
-    if not problem.alone() or function.decorator_list or isinstance(function, ast.AsyncFunctionDef):
+    if not problem.is_whole_program() or function.decorator_list or isinstance(function, ast.AsyncFunctionDef):
         return None
     owner = problem.parent(function)
     if isinstance(owner, ast.Module):
@@ -55,10 +55,10 @@ def only_call(problem: Problem, function: Function) -> Call | None:
 def _only_instance(problem: Problem, owner: ast.ClassDef) -> str | None:
     """The name of the only instance of a class, created at module level or in a function."""
     uses = _loads(problem, owner.name)
-    made = [p for use in uses if isinstance(p := problem.parent(use), ast.Call) and p.func is use]
-    if len(uses) != 1 or len(made) != 1:
+    created = [p for use in uses if isinstance(p := problem.parent(use), ast.Call) and p.func is use]
+    if len(uses) != 1 or len(created) != 1:
         return None
-    assigned = _after_method_chain(problem, made[0])
+    assigned = _after_method_chain(problem, created[0])
     if not isinstance(assigned, ast.Assign) or len(assigned.targets) != 1 or not isinstance(assigned.targets[0], ast.Name):
         return None
     name = assigned.targets[0].id
@@ -67,9 +67,9 @@ def _only_instance(problem: Problem, owner: ast.ClassDef) -> str | None:
     return name if len(stores) == 1 and not arguments else None
 
 
-def _after_method_chain(problem: Problem, made: ast.Call) -> ast.AST | None:
+def _after_method_chain(problem: Problem, created: ast.Call) -> ast.AST | None:
     """The parent of ``Net()``, skipping methods that return the module itself: ``Net().to(device).eval()``."""
-    node: ast.AST = made
+    node: ast.AST = created
     while isinstance(attribute := problem.parent(node), ast.Attribute) and attribute.attr in _SAME_MODULE:
         called = problem.parent(attribute)
         if not isinstance(called, ast.Call) or called.func is not attribute:

@@ -1,4 +1,4 @@
-"""Replaces ``x.data`` by ``x.detach()``: the same memory, but autograd detects a write that would falsify a gradient.
+"""Replaces ``x.data`` with ``x.detach()``: the same memory, but autograd detects a write that would make a gradient wrong.
 
 Offered if the value is only read in the same expression. Key function: detach_instead.
 """
@@ -49,6 +49,6 @@ def _augmented(problem: Problem, node: ast.AST) -> bool:
 
 
 def _modules(problem: Problem) -> set[str]:
-    """Names of imported modules: ``torch.utils.data`` is no tensor."""
+    """Names of imported modules: ``torch.utils.data`` is not a tensor."""
     imports = [n for n in ast.walk(problem.tree) if isinstance(n, (ast.Import, ast.ImportFrom))]
     return {(a.asname or a.name).split(".")[0] for n in imports for a in n.names}

@@ -15,7 +15,7 @@ from magpy_core.findings.details import NodeDetail
 
 @dataclass(frozen=True)
 class Edit:
-    """Replaces ``range`` (code points, in the current text) by ``text``, which has LF line ends."""
+    """Replaces ``range`` (code points, in the current text) with ``text``, which has LF line ends."""
 
     range: Range
     text: str
@@ -23,7 +23,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Fix:
-    """``rewrite``: a suggestion that does not remove the finding by itself."""
+    """A quick fix. ``rewrite``: it is only a suggestion and does not remove the finding by itself."""
 
     title: str
     edits: tuple[Edit, ...]
@@ -40,7 +40,7 @@ class Problem:
     tree: ast.Module
     key: str
     runs: Sequence[RunFindings] = ()
-    alone: Callable[[], bool] = lambda: False
+    is_whole_program: Callable[[], bool] = lambda: False
     """Whether the file is a complete program: an entrypoint that no file in its folder imports."""
     _parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
 
@@ -126,7 +126,7 @@ def is_number(node: ast.AST) -> bool:
 
 
 def imports_torch(tree: ast.Module) -> bool:
-    """Whether ``torch`` is the package, by an import at the top, and no other thing has that name."""
+    """Whether ``torch`` is imported at the top, and nothing else has that name."""
     imported = any(
         isinstance(s, ast.Import) and any(a.name.split(".")[0] == "torch" and a.asname in (None, "torch") for a in s.names)
         for s in tree.body

@@ -1,4 +1,4 @@
-"""Replaces a Python float that differs at every step by a 0-d tensor. Key function: number_as_tensor.
+"""Replaces a Python float that differs at every step with a 0-d tensor. Key function: number_as_tensor.
 
 In arithmetic with a tensor that has dimensions, a 0-d float64 tensor behaves exactly like a Python float: the dtype stays
 the same and the number is rounded once. This does not hold for another 0-d tensor or another number, so every use in the
@@ -50,7 +50,7 @@ def number_as_tensor(problem: Problem) -> Fix | None:
 
 def _attribute(problem: Problem, attribute: str) -> ast.expr | None:
     """The value of the only assignment to ``.attribute`` outside ``__init__``."""
-    if not problem.alone():
+    if not problem.is_whole_program():
         return None
     stores = [
         n for n in ast.walk(problem.tree)

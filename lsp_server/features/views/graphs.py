@@ -16,7 +16,7 @@ from lsp_server.formats.layered import Box
 from lsp_server.formats.view import clean
 from magpy_core.findings.details import CaptureDetail, NodeDetail, ObjectDetail
 
-_TOLD = 12
+_LISTED = 12
 
 
 def operator_graph(capture: CaptureDetail, lines: Lines) -> Json:
@@ -28,7 +28,7 @@ def operator_graph(capture: CaptureDetail, lines: Lines) -> Json:
         at = f"{_base(file)}:{line}" if line else ""
         below = ", ".join(box.named) or ("input" if node.kind == "placeholder" else at)
         tooltip = [f"{node.name} = {node.label}({', '.join(node.inputs)})" if node.kind != "placeholder" else node.label]
-        tooltip += [f"gives {node.tensor}"] if node.tensor else []
+        tooltip += [f"returns {node.tensor}"] if node.tensor else []
         tooltip += [f"with {name}" for name in box.named]
         tooltip += [f"at {at}"] if at else []
         tooltip += [f"in {_library(node.file)}:{node.line}"] if node.user_line else []
@@ -52,8 +52,8 @@ def reference_graph(capture: CaptureDetail, lines: Lines) -> Json:
         facts = [*o.writes, *o.reads]
         place = next((at for fact in facts if (at := lines.place(fact.file, fact.line)) is not None), None)
         tooltip = [f"{fact.text}{f'  ({_base(fact.file)}:{fact.line})' if fact.line else ''}" for fact in facts]
-        left = len(tooltip) - _TOLD
-        tooltip = [f"{o.name}: {o.kind}", *tooltip[:_TOLD], *([f"and {left} more"] if left > 0 else [])]
+        left = len(tooltip) - _LISTED
+        tooltip = [f"{o.name}: {o.kind}", *tooltip[:_LISTED], *([f"and {left} more"] if left > 0 else [])]
         nodes.append({
             "name": name, "label": clean(_label(o)), "below": clean(o.kind), "kind": "written" if o.writes else "object",
             "tooltip": [clean(text) for text in tooltip], "place": place,
@@ -113,7 +113,7 @@ def _is_on(shown: Shown, node: NodeDetail, key: str, line: int) -> bool:
 
 
 def _library(file: str) -> str:
-    """As it is imported: ``torch/nn/modules/linear.py``."""
+    """The path below the installed packages: ``torch/nn/modules/linear.py``."""
     return re.split(r"(?:site|dist)-packages/", file.replace("\\", "/"))[-1]
 
 

@@ -33,20 +33,20 @@ def register(server: MagpyServer) -> None:
         """The shown runs, latest last."""
         return list(shown_runs(server.board, server.runs.latest(), server.documents))
 
-    def answer(method: str, work: Callable[[Mapping[str, Any]], Any]) -> None:
+    def respond(method: str, respond_to: Callable[[Mapping[str, Any]], Any]) -> None:
         @server.feature(method)
         def handler(params: Any) -> Any:
             try:
-                return work(_mapping(params))
+                return respond_to(_mapping(params))
             except NotShown as error:
                 raise JsonRpcInvalidParams(str(error)) from None
 
-    answer(RUNS, lambda _: [entrypoint_tree(shown) for shown in runs()])
-    answer(GRAPH, lambda params: _graph(runs(), params))
-    answer(TEXT, lambda params: _text(runs(), params))
-    answer(NODES, lambda params: _nodes(runs(), params))
-    answer(PAGE, lambda params: {"html": _page(_wanted(runs(), params))})
-    answer(ENTRYPOINTS, _entrypoints)
+    respond(RUNS, lambda _: [entrypoint_tree(shown) for shown in runs()])
+    respond(GRAPH, lambda params: _graph(runs(), params))
+    respond(TEXT, lambda params: _text(runs(), params))
+    respond(NODES, lambda params: _nodes(runs(), params))
+    respond(PAGE, lambda params: {"html": _page(_wanted(runs(), params))})
+    respond(ENTRYPOINTS, _entrypoints)
 
 
 def _mapping(params: Any) -> Mapping[str, Any]:
@@ -121,7 +121,7 @@ def _text(runs: list[Shown], params: Mapping[str, Any]) -> Json:
 def _nodes(runs: list[Shown], params: Mapping[str, Any]) -> list[Json]:
     path, line = path_of(str(params.get("uri"))), params.get("line")
     if path is None or not isinstance(line, int):
-        raise NotShown("A line of a file on disk is needed.")
+        raise NotShown("The request needs a line of a file on disk.")
     return graphs.nodes_of_line(runs, key_of(path), line)
 
 

@@ -16,8 +16,8 @@ _GUARD = "MP204"  # listed with the capture's guards
 def entrypoint_tree(shown: Shown) -> Json:
     run = shown.run
     regions = [_region(shown, region) for region in shown.found.regions.values()]
-    placed = set(shown.found.regions)
-    loose = [(f, s) for f, s in shown.found.shown() if f.region not in placed]
+    known = set(shown.found.regions)
+    others = [(f, s) for f, s in shown.found.shown() if f.region not in known]
     return {
         "key": shown.key,
         "label": shown.label,
@@ -30,7 +30,7 @@ def entrypoint_tree(shown: Shown) -> Json:
         "seconds": round(run.ended_at - run.started_at, 1) if run and not run.state.active else None,
         "older": bool(shown.found.edited()) or shown.run is None,
         "regions": regions,
-        "findings": [_finding(shown, f, s) for f, s in loose],
+        "findings": [_finding(shown, f, s) for f, s in others],
     }
 
 

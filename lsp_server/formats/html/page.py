@@ -90,7 +90,7 @@ def _region(region: RegionSummary, sheets: Sheets) -> str:
     where = f"<br>{sheets.place(region.file, region.line)}" if region.file else ""
     program = f" <span class='soft'>in {escape(clean(region.entrypoint))}</span>" if region.entrypoint else ""
     state, style = (
-        ("complete", "good") if region.complete else ("none", "error") if not region.captures else ("cut", "warning")
+        ("complete", "good") if region.complete else ("none", "error") if not region.captures else ("incomplete", "warning")
     )
     speed = f"{region.speedup:.2f}x" if region.speedup is not None else "-"
     if region.speedup_low is not None and region.speedup_high is not None:

@@ -131,13 +131,13 @@ def _note(finding: Finding, docs_url: str | None) -> str:
 
 def linked(code: Code, docs_url: str | None, style: str = "") -> str:
     """A code with its title, as a link to its page if that is published."""
-    address, shown = (
+    address, attributes = (
         web(code, docs_url),
         f"title='{escape(code.title, quote=True)}'" + (f" class='{style}'" if style else ""),
     )
     if address is None:
-        return f"<span {shown}>{code.code}</span>"
-    return f"<a {shown} href='{escape(address, quote=True)}'>{code.code}</a>"
+        return f"<span {attributes}>{code.code}</span>"
+    return f"<a {attributes} href='{escape(address, quote=True)}'>{code.code}</a>"
 
 
 def marked_up(text: str) -> str:

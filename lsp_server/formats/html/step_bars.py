@@ -1,7 +1,7 @@
 """The plain and the compiled step as two bars, split into their parts, as SVG. Key function: picture.
 
-Both bars have one scale. A part's forward pass is solid, its backward pass faded; time that no part accounts for is
-an empty frame.
+Both bars have the same scale. A part's forward pass is solid, its backward pass faded; time that belongs to no part is an
+empty frame.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from lsp_server.formats.view import clean, shorten
 from magpy_core.findings import StepReport
 
 _WIDE, _LEFT, _BAR, _ROW, _TOP = 1100, 190, 28, 60, 22
-_COLOURS = 6
-"""Parts with a colour of their own; the smaller ones share one."""
+_COLORS = 6
+"""This many parts have a separate color; the smaller ones share one."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class _Piece:
 
 
 def picture(step: StepReport) -> str:
-    """Nothing if there is nothing to compare: neither parts nor both steps."""
+    """Empty if there are neither parts nor two steps to compare."""
     styles = _styles(list(rows(step)))
     bars = [
         ("plain", step.plain_ms, [_Piece(clean(r.name), styles[n], r.plain) for n, r in enumerate(rows(step))]),
@@ -56,10 +56,10 @@ def picture(step: StepReport) -> str:
 
 
 def _styles(parts: list[PartRow]) -> list[str]:
-    """A colour for each part, the same in both bars, the largest regions first."""
+    """A color for each part, the same in both bars, the largest regions first."""
     regions = [n for n, row in enumerate(parts) if row.region]
     regions.sort(key=lambda n: -max(parts[n].plain.total or 0.0, parts[n].compiled.total or 0.0))
-    own = {n: f"part{place}" for place, n in enumerate(regions[:_COLOURS])}
+    own = {n: f"part{place}" for place, n in enumerate(regions[:_COLORS])}
     return [own.get(n, "others" if row.region else "rest") for n, row in enumerate(parts)]
 
 
@@ -89,7 +89,7 @@ def _bar(pieces: list[_Piece], whole: float, y: int, scale: float) -> Iterator[s
 
 
 def _words(name: str, whole: float, pieces: list[_Piece]) -> str:
-    """A bar for those who do not see it."""
+    """A bar in words, for screen readers."""
     return ", ".join([f"{name} step {milliseconds(whole)} ms", *(piece.title for piece in pieces)])
 
 

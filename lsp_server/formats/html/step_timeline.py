@@ -1,6 +1,6 @@
 """Single steps over the run as SVG: how long each took, and how it ran. Key function: picture.
 
-A kind of step has a colour and a shape. The axis of times is logarithmic where a wait would flatten everything else.
+Each kind of step has a color and a shape. The time axis is logarithmic if a wait would flatten everything else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHAPES = {  # around 0,0
 }
 _WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 1100, 250, 70, 130, 26, 34
 _DRAWN = 2000
-_LOGARITHMIC = 8  # times the median, from which a linear axis hides the difference of plain and compiled
+_LOGARITHMIC = 8  # if the longest step takes so many medians, a linear axis hides the difference of plain and compiled
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def test_comments_of_an_engine_that_did_not_run_are_not_unused(tool: Tool) -> No
     assert "MP912" not in tool().output, "MPD101 in a run without torch.compile"
     assert "MP912" not in tool("--engine", "dynamo").output
     (tool.folder / "a.py").write_text(SCRIPT.replace("MPD101", "MPD202"))
-    assert "unused suppression: no MPD202 finding" in tool("--engine", "both").output
+    assert "This suppression is unused: there is no MPD202 finding" in tool("--engine", "both").output
 
 
 def test_findings_of_torch_compile_alone(tool: Tool) -> None:

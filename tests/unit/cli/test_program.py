@@ -352,7 +352,7 @@ def test_comments_suppress_and_unused_ones_are_flagged(tool: Tool) -> None:
     tool.add("MP102")
     result = tool("check", "train.py", "--format", "concise")
     assert result.exit_code == 0
-    assert "train.py:2:24: MP912 [hint] unused suppression: no MP301 finding on this line" in result.stdout
+    assert "train.py:2:24: MP912 [hint] This suppression is unused: there is no MP301 finding on this line." in result.stdout
     assert "Found 1 finding (1 hint) in 1 file; 1 suppressed." in result.stdout
     tool.kind = "failed"
     assert "MP912" not in tool("check", "train.py").stdout

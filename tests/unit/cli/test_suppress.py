@@ -78,10 +78,10 @@ def test_unused_codes_are_flagged_where_they_stand() -> None:
     result = left(source, finding("MP102", 1))
     assert codes(result) == ["MP912:1", "MP912:2", "MP912:3", "MP912:4"]
     assert [f.message for f in result.findings] == [
-        "unused suppression: no MP301 finding on this line",
-        "unused suppression: no MP4 finding in this file",
-        "this comment suppresses nothing: no finding on this line",
-        "`XY1` is not a finding code or a prefix of one",
+        "This suppression is unused: there is no MP301 finding on this line.",
+        "This suppression is unused: there is no MP4 finding in this file.",
+        "This comment suppresses nothing: there is no finding on this line.",
+        "`XY1` is not a finding code or a prefix of one.",
     ]
     span = result.findings[0].location.range
     assert source[span.start.character : span.end.character] == "MP301"

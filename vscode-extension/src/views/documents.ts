@@ -1,14 +1,14 @@
 /** Guards, graphs and generated code as read-only documents, with links to the program's lines. */
 
 import * as vscode from "vscode";
-import { type CaptureAt, type TextAnswer, type TextKind, VIEWS } from "../protocol";
+import { type CaptureAt, type TextKind, type TextResponse, VIEWS } from "../protocol";
 import type { Server } from "../server";
 import { nameOf, VIEW_SCHEME, wantedOf } from "./virtual";
 
 export class ViewDocuments implements vscode.TextDocumentContentProvider, vscode.DocumentLinkProvider, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<vscode.Uri>();
   readonly onDidChange = this.changed.event;
-  private readonly links = new Map<string, TextAnswer["links"]>();
+  private readonly links = new Map<string, TextResponse["links"]>();
   private readonly registered: vscode.Disposable[];
 
   constructor(private readonly server: Server) {
@@ -21,13 +21,13 @@ export class ViewDocuments implements vscode.TextDocumentContentProvider, vscode
 
   /** Opens the document; throws the server's message if there is nothing to show. */
   async show(kind: TextKind, at: CaptureAt): Promise<void> {
-    const answer = await this.ask({ ...at, kind });
+    const response = await this.request({ ...at, kind });
     // A document opened from the tree shows a fixed capture; one opened by a command shows the latest.
-    const [region = answer.region] = answer.title.split(" · ");
-    const uri = vscode.Uri.from({ scheme: VIEW_SCHEME, ...nameOf({ ...at, run: answer.run, region: answer.region, kind }, region) });
+    const [region = response.region] = response.title.split(" · ");
+    const uri = vscode.Uri.from({ scheme: VIEW_SCHEME, ...nameOf({ ...at, run: response.run, region: response.region, kind }, region) });
     this.changed.fire(uri); // it may be open with the content of an older run
     const document = await vscode.workspace.openTextDocument(uri);
-    await vscode.languages.setTextDocumentLanguage(document, answer.language);
+    await vscode.languages.setTextDocumentLanguage(document, response.language);
     await vscode.window.showTextDocument(document, { preview: true });
   }
 
@@ -43,12 +43,12 @@ export class ViewDocuments implements vscode.TextDocumentContentProvider, vscode
   async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
     const wanted = wantedOf(uri.query);
     if (wanted === undefined) {
-      return "# This is no document of MagPy's.\n";
+      return "# This is not a MagPy document.\n";
     }
     try {
-      const answer = await this.ask(wanted);
-      this.links.set(uri.toString(), answer.links);
-      return answer.text;
+      const response = await this.request(wanted);
+      this.links.set(uri.toString(), response.links);
+      return response.text;
     } catch (error) {
       this.links.delete(uri.toString());
       return `# ${error instanceof Error ? error.message : String(error)}\n`;
@@ -65,8 +65,8 @@ export class ViewDocuments implements vscode.TextDocumentContentProvider, vscode
     });
   }
 
-  private async ask(params: CaptureAt & { kind: TextKind }): Promise<TextAnswer> {
-    return (await this.server.ready()).sendRequest<TextAnswer>(VIEWS.text, params);
+  private async request(params: CaptureAt & { kind: TextKind }): Promise<TextResponse> {
+    return (await this.server.ready()).sendRequest<TextResponse>(VIEWS.text, params);
   }
 
   dispose(): void {

@@ -25,7 +25,7 @@ export class GraphPanel implements vscode.Disposable {
 
   /** Shows a graph with `nodes` selected; throws the server's message if there is none. */
   async show(wanted: Wanted, nodes: readonly string[] = []): Promise<void> {
-    const graph = await this.ask(wanted);
+    const graph = await this.request(wanted);
     this.wanted = { ...wanted, run: graph.run, region: graph.region };
     this.latest = { type: "graph", graph, nodes };
     const [region = ""] = graph.title.split(" · ");
@@ -42,14 +42,14 @@ export class GraphPanel implements vscode.Disposable {
       return;
     }
     try {
-      this.latest = { type: "graph", graph: await this.ask({ ...this.wanted, capture: undefined }), nodes: [] };
+      this.latest = { type: "graph", graph: await this.request({ ...this.wanted, capture: undefined }), nodes: [] };
     } catch (error) {
       this.latest = { type: "problem", text: error instanceof Error ? error.message : String(error) };
     }
     await panel.webview.postMessage(this.latest);
   }
 
-  private async ask(wanted: Wanted): Promise<Graph> {
+  private async request(wanted: Wanted): Promise<Graph> {
     return (await this.server.ready()).sendRequest<Graph>(VIEWS.graph, wanted);
   }
 
@@ -107,7 +107,7 @@ async function goTo(place: Place, graph: vscode.ViewColumn | undefined): Promise
     return;
   }
   if (uri.scheme !== "file") {
-    throw new Error("a graph may lead to files only");
+    throw new Error("a graph may only link to files");
   }
   const at = new vscode.Position(place.line, place.character);
   const shown = vscode.window.visibleTextEditors.find((editor) => editor.document.uri.toString() === uri.toString());

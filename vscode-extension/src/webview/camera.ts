@@ -30,17 +30,17 @@ export function opening(graph: Size, screen: Size, across: boolean): Camera {
     return whole;
   }
   const x = across ? screen.width / 2 / OPENING : graph.width / 2;
-  return centred(x, screen.height / 2 / OPENING, OPENING, screen);
+  return centered(x, screen.height / 2 / OPENING, OPENING, screen);
 }
 
-/** The whole graph, centred, at most at scale 1. */
+/** The whole graph, centered, at most at scale 1. */
 export function fit(graph: Size, screen: Size): Camera {
   const room = Math.min((screen.width - MARGIN) / graph.width, (screen.height - MARGIN) / graph.height);
   const scale = Math.min(Math.max(room, SMALLEST), 1);
-  return centred(graph.width / 2, graph.height / 2, scale, screen);
+  return centered(graph.width / 2, graph.height / 2, scale, screen);
 }
 
-export function centred(x: number, y: number, scale: number, screen: Size): Camera {
+export function centered(x: number, y: number, scale: number, screen: Size): Camera {
   return { x: x - screen.width / (2 * scale), y: y - screen.height / (2 * scale), scale };
 }
 

@@ -1,7 +1,7 @@
 /** Draws a graph on a canvas: zoom, search, click. Runs in the webview; see graphPanel.ts for the other end. */
 
 import type { Graph } from "../protocol";
-import { type Box, type Camera, centred, fit, matches, opening, panned, Rows, type Size, toWorld, zoomed } from "./camera";
+import { type Box, type Camera, centered, fit, matches, opening, panned, Rows, type Size, toWorld, zoomed } from "./camera";
 
 interface Api {
   postMessage(message: unknown): void;
@@ -30,7 +30,7 @@ let hits: number[] = [];
 let hit = -1;
 let chosen = new Set<number>();
 let hovered: number | undefined;
-let colours: Record<string, string> = {};
+let colors: Record<string, string> = {};
 let frameRequest = 0;
 
 function screen(): Size {
@@ -39,20 +39,20 @@ function screen(): Size {
 
 function theme(): void {
   const style = getComputedStyle(document.body);
-  const colour = (name: string, other: string): string => style.getPropertyValue(name).trim() || other;
-  colours = {
-    text: colour("--vscode-editor-foreground", "#888"),
-    soft: colour("--vscode-descriptionForeground", "#888"),
-    box: colour("--vscode-editorWidget-background", "#2224"),
-    border: colour("--vscode-editorWidget-border", "#8888"),
-    edge: colour("--vscode-editorLineNumber-foreground", "#8886"),
-    placeholder: colour("--vscode-charts-blue", "#3794ff"),
-    read: colour("--vscode-charts-orange", "#d18616"),
-    written: colour("--vscode-charts-orange", "#d18616"),
-    cut: colour("--vscode-charts-red", "#f14c4c"),
-    chosen: colour("--vscode-focusBorder", "#007fd4"),
-    hit: colour("--vscode-editor-findMatchHighlightBackground", "#ea5c0055"),
-    font: colour("--vscode-font-family", "sans-serif"),
+  const color = (name: string, other: string): string => style.getPropertyValue(name).trim() || other;
+  colors = {
+    text: color("--vscode-editor-foreground", "#888"),
+    soft: color("--vscode-descriptionForeground", "#888"),
+    box: color("--vscode-editorWidget-background", "#2224"),
+    border: color("--vscode-editorWidget-border", "#8888"),
+    edge: color("--vscode-editorLineNumber-foreground", "#8886"),
+    placeholder: color("--vscode-charts-blue", "#3794ff"),
+    read: color("--vscode-charts-orange", "#d18616"),
+    written: color("--vscode-charts-orange", "#d18616"),
+    cut: color("--vscode-charts-red", "#f14c4c"),
+    chosen: color("--vscode-focusBorder", "#007fd4"),
+    hit: color("--vscode-editor-findMatchHighlightBackground", "#ea5c0055"),
+    font: color("--vscode-font-family", "sans-serif"),
   };
 }
 
@@ -89,7 +89,7 @@ function paint(): void {
 }
 
 function cuts({ cuts: heights, width }: Graph, scale: number): void {
-  context.strokeStyle = colours["cut"] ?? "";
+  context.strokeStyle = colors["cut"] ?? "";
   context.lineWidth = 1.5 / Math.min(scale, 1);
   context.setLineDash([8, 6]);
   context.beginPath();
@@ -131,10 +131,10 @@ function edges({ nodes, edges: all, boxWidth, boxHeight, across }: Graph, from: 
     }
   }
   context.lineWidth = 1 / Math.min(scale, 1);
-  context.strokeStyle = colours["edge"] ?? "";
+  context.strokeStyle = colors["edge"] ?? "";
   context.stroke(others);
   context.lineWidth = 2.5 / Math.min(scale, 1);
-  context.strokeStyle = colours["chosen"] ?? "";
+  context.strokeStyle = colors["chosen"] ?? "";
   context.stroke(near);
 }
 
@@ -143,14 +143,14 @@ function box({ nodes, boxWidth, boxHeight }: Graph, index: number, scale: number
   if (node === undefined) {
     return;
   }
-  context.fillStyle = colours["box"] ?? "";
-  context.strokeStyle = colours[chosen.has(index) ? "chosen" : node.kind] ?? colours["border"] ?? "";
+  context.fillStyle = colors["box"] ?? "";
+  context.strokeStyle = colors[chosen.has(index) ? "chosen" : node.kind] ?? colors["border"] ?? "";
   context.lineWidth = (chosen.has(index) || index === hovered ? 2.5 : 1) / Math.min(scale, 1);
   context.beginPath();
   context.roundRect(node.x, node.y, boxWidth, boxHeight, 6);
   context.fill();
   if (marked) {
-    context.fillStyle = colours["hit"] ?? "";
+    context.fillStyle = colors["hit"] ?? "";
     context.fill();
   }
   context.stroke();
@@ -158,11 +158,11 @@ function box({ nodes, boxWidth, boxHeight }: Graph, index: number, scale: number
     return;
   }
   context.textAlign = "center";
-  context.fillStyle = colours["text"] ?? "";
-  context.font = `12px ${colours["font"] ?? ""}`;
+  context.fillStyle = colors["text"] ?? "";
+  context.font = `12px ${colors["font"] ?? ""}`;
   context.fillText(ending(node.label, 22), node.x + boxWidth / 2, node.y + 16, boxWidth - 8);
-  context.fillStyle = colours["soft"] ?? "";
-  context.font = `10px ${colours["font"] ?? ""}`;
+  context.fillStyle = colors["soft"] ?? "";
+  context.font = `10px ${colors["font"] ?? ""}`;
   context.fillText(ending(node.below, 28), node.x + boxWidth / 2, node.y + 30, boxWidth - 8);
 }
 
@@ -186,25 +186,25 @@ function show(next: Graph, names: readonly string[]): void {
   hovered = undefined;
   tip.hidden = true;
   if (chosen.size > 0) {
-    centre(Math.min(...chosen));
+    center(Math.min(...chosen));
   } else if (!same) {
     camera = opening(next, screen(), next.across);
   }
-  look();
+  updateSearch();
   document.body.dataset["nodes"] = String(next.nodes.length);
   draw();
 }
 
-function centre(index: number): void {
+function center(index: number): void {
   const node = graph?.nodes[index];
   if (graph !== undefined && node !== undefined) {
     const scale = Math.max(camera.scale, 0.8);
-    camera = centred(node.x + graph.boxWidth / 2, node.y + graph.boxHeight / 2, scale, screen());
+    camera = centered(node.x + graph.boxWidth / 2, node.y + graph.boxHeight / 2, scale, screen());
   }
 }
 
-/** Searches again; `hit` is the index of the centred result. */
-function look(): void {
+/** Searches again; `hit` is the index of the centered result. */
+function updateSearch(): void {
   hits = graph === undefined ? [] : matches(graph.nodes, search.value);
   hit = -1;
   showMatchCount();
@@ -218,7 +218,7 @@ function step(by: number): void {
   const index = hits[hit];
   if (index !== undefined) {
     chosen = new Set([index]);
-    centre(index);
+    center(index);
   }
   showMatchCount();
   draw();
@@ -326,7 +326,7 @@ element("out").addEventListener("click", () => {
 });
 element("whole").addEventListener("click", whole);
 search.addEventListener("input", () => {
-  look();
+  updateSearch();
   draw();
 });
 search.addEventListener("keydown", (event) => {
@@ -334,7 +334,7 @@ search.addEventListener("keydown", (event) => {
     step(event.shiftKey ? -1 : 1);
   } else if (event.key === "Escape") {
     search.value = "";
-    look();
+    updateSearch();
     draw();
   }
 });
