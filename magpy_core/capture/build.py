@@ -57,7 +57,7 @@ class Capture:
         self.full_run = self.run  # without the fast guard
         take("run_drawing", None)
         take("gather_drawing", None)
-        self.fast_guard = FastGuard(self, write, may_specialise=bool(code.lines.shapes))
+        self.fast_guard = FastGuard(self, write, may_specialize=bool(code.lines.shapes))
 
     def retire(self, *, looks_at_guards: bool) -> None:
         """From now on, calls that it fits run as plain Python; without ``looks_at_guards``, all calls do."""

@@ -41,7 +41,7 @@ class CodeWriter:
         guard = self.w.lines
         self.checks = self.w.checks
         # only compiling reveals on which sizes the backend or a dynamic graph specializes
-        shapes = [f"if not shapes_ok(({''.join(f'{i}, ' for i in inputs)})): return MISS"] if self.may_specialise else []
+        shapes = [f"if not shapes_ok(({''.join(f'{i}, ' for i in inputs)})): return MISS"] if self.may_specialize else []
         self.lines = Lines(guard, inputs, shapes, graph, replay, bool(trace.draws))
         self.names |= self.w.table
         self.names.update(
@@ -52,7 +52,7 @@ class CodeWriter:
         )  # fmt: skip
 
     @property
-    def may_specialise(self) -> bool:
+    def may_specialize(self) -> bool:
         """Whether a backend may add checks of shapes and numbers to the guard."""
         return bool(self._trace.dims) or (self._settings.backend != "eager" and bool(self._trace.numbers))
 

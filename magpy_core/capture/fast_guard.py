@@ -47,8 +47,8 @@ class Guarded(Protocol):
 class FastGuard:
     """The fast guard of one capture. Holds no strong reference to the capture or to the program's objects."""
 
-    def __init__(self, capture: Guarded, write: Callable[[FirstLevel], CodeWriter], *, may_specialise: bool) -> None:
-        self._write, self._may_specialise = write, may_specialise
+    def __init__(self, capture: Guarded, write: Callable[[FirstLevel], CodeWriter], *, may_specialize: bool) -> None:
+        self._write, self._may_specialize = write, may_specialize
         self._capture: Callable[[], Guarded | None] = weakref.ref(capture)
         self._reads = capture.trace.refgraph.reads
         self._full, self._matches = capture.run, capture.matches
@@ -118,7 +118,7 @@ class FastGuard:
         capture = self._capture()
         if capture is None or mode_depth() != (0, 0) or dict_tags.profiling():
             return None
-        if not capture.is_ready and (self._may_specialise or not dict_tags.eagerly()):
+        if not capture.is_ready and (self._may_specialize or not dict_tags.eagerly()):
             return None  # the backend may still add checks
         if not self._matches(args, kwargs):
             return None

@@ -176,12 +176,12 @@ def test_the_queue_starts_what_saves_most_first(tmp_path: Path) -> None:
 
     assert not queue.poll(first, work) and first.state == "running"
     small.seconds, large.seconds = 1.0, 2.0
-    assert not queue.poll(small, work) and not queue.ask(large, work)
+    assert not queue.poll(small, work) and not queue.poll(large, work)
     assert small.state == large.state == "waiting" and queue.running() == 1
     go_on.touch()
     until(first.ended)
     queue.poll(small, work)
-    assert small.state == "waiting"  # the other one has asked just now
+    assert small.state == "waiting"  # the other one has just been polled
     queue.poll(large, work)
     assert large.state != "waiting"
     until(lambda: queue.poll(large, work))

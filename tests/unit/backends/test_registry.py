@@ -156,7 +156,7 @@ def test_backward_twice_through_one_forward(backend: str) -> None:
 
 def test_memory_outside_the_tensor_is_refused() -> None:
     gm, inputs = record(lambda x: x.as_strided((2,), (1,), 1) + 1, torch.randn(4))
-    with pytest.raises(Unsupported, match="as_strided with a storage offset"):
+    with pytest.raises(Unsupported, match="`as_strided` with a storage offset"):
         compile_recorded(gm, inputs, "aot_eager")
 
 
