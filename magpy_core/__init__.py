@@ -1,4 +1,4 @@
-"""MagPy: whole operator graphs, guards and replay from one monitored run of real Python.
+"""MagPy: operator graphs, guards and replay code from one monitored run of a Python program.
 
 Public names are resolved lazily so that ``import magpy_core`` costs nothing and
 ``magpy_core.findings`` stays importable in processes without torch.

@@ -222,7 +222,7 @@ def _incomplete(ended: Fact, timeout: float) -> Check:
     else:
         found = f"ended with status {ended['code']} ({ended['detail'] or 'no output'})"
         fix = "Try `python -c 'import torch'` with this interpreter."
-    return Check("probe", "Examination", Status.WARN, found, "Some checks could not be made.", fix)
+    return Check("probe", "Checks", Status.WARN, found, "Some checks could not be run.", fix)
 
 
 def _editor(extensions: Mapping[str, str]) -> Iterator[Check]:

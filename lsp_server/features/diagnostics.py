@@ -1,7 +1,7 @@
 """Findings as LSP diagnostics at the current positions of their lines. Key type: Board.
 
 The Board holds the latest findings of every entrypoint. The diagnostics of a file are the union over entrypoints, because
-two scripts may run the same module, and the problems of its own text (a configuration file).
+two scripts may run the same module, and the problems in the file's text (for a configuration file).
 """
 
 from __future__ import annotations

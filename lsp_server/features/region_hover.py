@@ -67,7 +67,7 @@ def _region(region: RegionSummary, run: RunFindings) -> list[str]:
 
 
 def _part(part: PartRow, step: StepReport) -> str:
-    """What the region takes of a step, and what the whole step gains."""
+    """The region's share of a step, and the speedup of the whole step."""
     measured = ((part.plain, "plain"), (part.compiled, "compiled"))
     times = ", ".join(f"{split.total_text} ms {how}{split.note}" for split, how in measured if split.total is not None)
     whole = f"; the whole step: {step.speedup:.2f}x" if step.speedup is not None else ""

@@ -75,5 +75,5 @@ class Writes:
         plain = name.removeprefix("_foreach_").strip("_")
         masked = plain in ("setitem", "index_put") and any(t.dtype is torch.bool for t in tensors if t is not written)
         if plain not in _KEEPS_LAYOUT or masked:
-            text = f"{HERE} writes a tensor that isn't contiguous, so compiled code would give later results other strides."
+            text = f"{HERE} writes a tensor that isn't contiguous; compiled code would change the strides of later results."
             self.host.refuse("MP902", text, site=self.host.site)

@@ -90,7 +90,7 @@ class Program:
         return self.collector.finish(timings, self._decoder.noise)
 
     def hang_up(self) -> bool:
-        """Tells the supervisor to end the program; False if that has been done before."""
+        """Requests that the supervisor end the program; False if this was requested before."""
         if self._commands is None:
             return False
         os.close(self._commands)

@@ -81,7 +81,7 @@ class StepClock:
         """Raises StopAfterSteps if the requested steps are done."""
         if not self.limit or self.count < self._next_stop:
             return
-        # A program's `finally` may call a module once more: don't interrupt it again.
+        # A program's `finally` may call a module again: don't interrupt it again.
         self._next_stop = self.count + (1 if self.has_optimizer else self.limit)
         self._stops += 1
         if not self.stopped:

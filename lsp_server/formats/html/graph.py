@@ -1,6 +1,6 @@
 """The operator graph as SVG, laid out without a library. Key functions: picture, boxes_of.
 
-A parameter that only one operation uses is named in its box and has no box of its own. A dashed line is a graph break.
+A parameter that only one operation uses is named in its box and has no separate box. A dashed line is a graph break.
 """
 
 from __future__ import annotations
