@@ -99,7 +99,7 @@ class Compilation:
         _beat(page)
         page[_STATE] = _RUNNING
         me = Path(f"/proc/{os.getpid()}/stat")
-        born = _born(me)
+        started = _start_time(me)
         try:
             with no_warnings():  # about a fork while other threads run: the process needs none of them
                 between = os.fork()
@@ -107,7 +107,7 @@ class Compilation:
             self._page, self._result = None, Result(0.0, "MP902", f"The compiling process can't start: {error}.")
             return
         if between == 0:
-            _leave(page, work, me, born)
+            _run_detached(page, work, me, started)
         with suppress(ChildProcessError):  # one of the program's signal handlers has reaped it
             os.waitpid(between, 0)
 
@@ -190,7 +190,7 @@ def _write(page: mmap.mmap, result: Result) -> None:
 # -- the process ---------------------------------------------------------------------------------------------------------
 
 
-def _born(stat: Path) -> str:
+def _start_time(stat: Path) -> str:
     """When a process started, which distinguishes it from a later one with the same id; empty if it has ended."""
     try:
         return stat.read_text().rpartition(")")[2].split()[19]
@@ -198,12 +198,12 @@ def _born(stat: Path) -> str:
         return ""
 
 
-def _leave(page: mmap.mmap, work: Callable[[], object], parent: Path, born: str) -> Any:
+def _run_detached(page: mmap.mmap, work: Callable[[], object], parent: Path, started: str) -> Any:
     """Does the work in a process that is not the program's child, and exits; never returns."""
     try:
         if os.fork() == 0:
             _detach()
-            threading.Thread(target=_watch, args=(page, parent, born), daemon=True).start()
+            threading.Thread(target=_watch, args=(page, parent, started), daemon=True).start()
             _write(page, _done(work))
     except BaseException as error:
         _write(page, Result(0.0, "MP902", f"Compiling in the background failed: {type(error).__name__}: {error}"))
@@ -237,10 +237,10 @@ def _lower_priority() -> None:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
-def _watch(page: mmap.mmap, parent: Path, born: str) -> None:
+def _watch(page: mmap.mmap, parent: Path, started: str) -> None:
     """Ends the process and its children when the program has ended, or the work is no longer needed."""
     start = time.monotonic()
-    while not page[_CANCELLED] and _born(parent) == born and time.monotonic() - start < _LONGEST_S:
+    while not page[_CANCELLED] and _start_time(parent) == started and time.monotonic() - start < _LONGEST_S:
         _beat(page)
         time.sleep(_WATCH_S)
     os.killpg(0, signal.SIGKILL)

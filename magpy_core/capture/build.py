@@ -59,13 +59,11 @@ class Capture:
         take("gather_drawing", None)
         self.fast_guard = FastGuard(self, write, may_specialize=bool(code.lines.shapes))
 
-    def retire(self, *, looks_at_guards: bool) -> None:
-        """From now on, calls that it fits run as plain Python; without ``looks_at_guards``, all calls do."""
+    def retire(self, *, check_guards: bool) -> None:
+        """From now on, calls that it fits run as plain Python; without ``check_guards``, all calls do."""
         self.fast_guard.retire()
         matches = self.matches
-        self.run = (
-            (lambda args, kwargs: RERUN_PLAIN if matches(args, kwargs) else MISS) if looks_at_guards else _always_plain
-        )
+        self.run = (lambda args, kwargs: RERUN_PLAIN if matches(args, kwargs) else MISS) if check_guards else _always_plain
         self.is_retired = True
 
     # -- the operator graph ------------------------------------------------------------------------------------

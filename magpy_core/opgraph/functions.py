@@ -42,7 +42,7 @@ def writes_in_place(name: str) -> bool:
     return (name.endswith("_") and not name.endswith("__")) or name in IN_PLACE
 
 
-def gives_parts(name: str, result: Any) -> bool:
+def returns_parts(name: str, result: Any) -> bool:
     """Whether the number of results may depend on an input size (`unbind_copy`, a custom operator that returns a list)."""
     return type(result) is list or (type(result) is tuple and any(part in name for part in ("split", "chunk", "unbind")))
 

@@ -190,7 +190,7 @@ class Operation:
         name, host = self.name, self.ops.host
         if fns.writes_in_place(name):
             return
-        if name in _INPUT_BY_LAYOUT or "memory_format" in node.kwargs or fns.gives_parts(name, result):
+        if name in _INPUT_BY_LAYOUT or "memory_format" in node.kwargs or fns.returns_parts(name, result):
             self.ops.shapes.guard_path(node)
         drops = "dropout" in name
         if not (drops or name in _INPUT_BY_NUMBER or any(result is t for t in self.tensors)):

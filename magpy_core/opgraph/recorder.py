@@ -105,7 +105,7 @@ def _record(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tupl
         if pending.gradients:  # one of our own steps failed
             torch.autograd.backward([leaf for leaf, _ in pending.gradients], [g for _, g in pending.gradients])
         return None
-    aside = _contained(ops, False, _sets_aside, ops, pending)
+    aside = _contained(ops, False, _disable_shadow, ops, pending)
     try:
         result = func(*args, **kwargs)
     except Exception:
@@ -117,8 +117,8 @@ def _record(ops: OperatorGraph, func: Callable[..., Any], types: Any, args: tupl
     return _contained(ops, result, ops.host.finish, pending, result)
 
 
-def _sets_aside(ops: OperatorGraph, pending: Any) -> bool:
-    """Disable the shadow recorder inside a recorded call, unless it has to observe the call."""
+def _disable_shadow(ops: OperatorGraph, pending: Any) -> bool:
+    """Disable the shadow recorder inside a recorded call, unless it has to observe the call; whether that was done."""
     return not (type(pending) is Operation and pending.is_observed_inside) and set_aside(ops.shadow)
 
 
@@ -165,7 +165,7 @@ def begin(
     if name in fns.FROM_DATA and args:
         if host.is_plain_array(args[0]) and set(kwargs) <= {"dtype", "device"}:
             return _of_array(ops, args, kwargs, share=name != "tensor")
-        if kwargs.get("dtype") is None and _holds_number_of_numpy(args[0]):
+        if kwargs.get("dtype") is None and _has_numpy_number(args[0]):
             raise Unsupported("MP106", f"{HERE} takes its dtype from a NumPy number.", hint="Pass `dtype=`.")
     if name == "tolist" and reads.can_be_listed(ops, args[0]):
         return partial(reads.numbers, ops, args[0], ops.inputs.node(args[0]))
@@ -190,10 +190,10 @@ def _of_array(ops: OperatorGraph, args: tuple[Any, ...], kwargs: dict[str, Any],
     return Operation.prepare(ops, torch.Tensor.to, (node,), given)
 
 
-def _holds_number_of_numpy(value: Any) -> bool:
+def _has_numpy_number(value: Any) -> bool:
     """Whether ``value`` is a NumPy number, or a list or tuple that holds one at any depth."""
     if is_a(value, (list, tuple)):
-        return any(map(_holds_number_of_numpy, value))
+        return any(map(_has_numpy_number, value))
     return kinds.is_number_of_numpy(value)
 
 

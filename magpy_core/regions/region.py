@@ -329,7 +329,7 @@ class Region:
         Others are captured as before, if finding that out takes little of such a call."""
         looks = not self.times.guard or median(self.times.guard) < _CHEAP * median(self.times.eager)
         for capture in self.captures:
-            capture.retire(looks_at_guards=looks)
+            capture.retire(check_guards=looks)
 
     def _differentiated_twice(self, how: str) -> None:
         """No compiled graph can be: the region is recorded again, and its graphs run as recorded."""
