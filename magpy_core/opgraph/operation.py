@@ -210,9 +210,16 @@ class Operation:
             host.refuse("MP109", text, site=host.site)
         self.ops.shapes.guard_path(node)
 
+    @property
+    def _is_reduction(self) -> bool:
+        """Whether the result has one element, whatever the sizes."""
+        return (
+            self.name in fns.REDUCES and len(self.args) == 1 and not self.kwargs.keys() - {"dtype", "correction", "unbiased"}
+        )
+
     def _is_shaped_by_data(self, result: Any) -> bool:
         return (
-            self.ops.values.is_shaped_by_data(self.tensors)
+            (self.ops.values.is_shaped_by_data(self.tensors) and not self._is_reduction)
             or shaped_by_data(self.target, self.name, self.args, self.kwargs)
             or sparse(self.tensors, tensors_in(result))
             or masked(self.name, self.tensors)
