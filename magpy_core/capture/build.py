@@ -137,6 +137,15 @@ class Capture:
         """Whether every segment has been compiled."""
         return self._graphs.is_ready
 
+    @property
+    def stage(self) -> int:
+        """How many of the settings' tunings every segment has been compiled with; ``last_stage``: all of them."""
+        return self._graphs.stage
+
+    @property
+    def last_stage(self) -> int:
+        return self._graphs.last_stage
+
     def ran_plain(self, seconds: float) -> None:
         """A call that the capture fits ran as plain Python, because its graphs are being compiled in the background."""
         self._graphs.ran_plain(seconds)

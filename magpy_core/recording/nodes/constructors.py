@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from magpy_core.findings import Unsupported
 from magpy_core.opgraph.calls import LARGEST_ARRAY, array_parts, from_array, make_variable
 from magpy_core.recording.nodes.one_node import OneNode
 from magpy_core.recording.tracker import Tracker
@@ -50,7 +51,8 @@ class Constructors(Tracker):
             self.one_node.apply(site, torch.ops.aten.alias.default, args, {})
 
     def made_by_constructor(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """``Variable(x)``: the same memory, detached. One that requires a gradient, and ``nn.Parameter(x)``, is refused."""
+        """``Variable(x)``: the same memory, detached. One that requires a gradient, and ``nn.Parameter(x)``, is a leaf:
+        a program makes those once, in a call that is not captured."""
         parameter = cls is torch.nn.Parameter
         given = dict(zip(("data", "requires_grad"), args, strict=False)) | kwargs
         leaf = given.get("requires_grad", parameter)
@@ -60,7 +62,7 @@ class Constructors(Tracker):
             return
         if parameter or leaf:
             text = f"A {cls.__name__} made inside the region is a leaf of its own, which no graph would keep."
-            self.journal.refuse_call("MP106", text, hint="Make it once, outside the region.", site=site)
+            self.journal.refuse_call_if_repeated(Unsupported("MP106", text, hint="Make it once, outside the region."))
         else:
             self.one_node.apply(site, make_variable, (given["data"],), {})
 
