@@ -22,7 +22,7 @@ CALLS = 6
 
 
 class ReadyAt:
-    """A queue whose compilations are ready when they are asked for the n-th time."""
+    """A queue whose compilations are ready when they are polled for the n-th time."""
 
     def __init__(self, n: int) -> None:
         self.n, self.times = n, dict[int, int]()
@@ -30,7 +30,7 @@ class ReadyAt:
     def add(self) -> Compilation:
         return Compilation()
 
-    def ask(self, one: Compilation, work: Callable[[], object]) -> bool:
+    def poll(self, one: Compilation, work: Callable[[], object]) -> bool:
         self.times[id(one)] = self.times.get(id(one), 0) + 1
         if self.times[id(one)] >= self.n:
             one._result = Result(1.0)
@@ -104,7 +104,7 @@ def test_a_switch_at_every_call(program: Callable[..., list[Any]], monkeypatch: 
 
 def test_what_the_compiler_refuses_there_runs_as_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     class Refuses(ReadyAt):
-        def ask(self, one: Compilation, work: Callable[[], object]) -> bool:
+        def poll(self, one: Compilation, work: Callable[[], object]) -> bool:
             one._result = Result(1.0, "MP902", "The backend can't compile it.")
             return True
 
@@ -122,10 +122,10 @@ def test_calls_meanwhile_are_plain_and_a_dropped_capture_is_cancelled(monkeypatc
         assert compiled(torch.ones(1)).item() == 2.0
     (capture,) = magpy_core.captures(compiled)
     assert capture.is_compiling and not capture.is_ready and (capture.hits, capture.plain_calls) == (0, 3)
-    (beside,) = capture._graphs._beside.values()
+    (compilation,) = capture._graphs._compilations.values()
     cancelled = []
-    beside.cancel = lambda: cancelled.append(True)  # type: ignore[method-assign]
-    del beside, capture
+    compilation.cancel = lambda: cancelled.append(True)  # type: ignore[method-assign]
+    del compilation, capture
     magpy_core.reset()
     assert magpy_core.captures(compiled) == []
 
