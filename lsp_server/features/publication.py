@@ -115,7 +115,7 @@ class Entry:
         places = (*(self.calls if with_path else ()), *self.changes)
         related = ",".join(text for place in places if (text := place.json()) is not None)
         extra = f',"relatedInformation":[{related}]' if related else ""
-        message = json.dumps(f"{self.message} (and {more} similar findings)") if more else self.text
+        message = json.dumps(f"{self.message} (and {more} similar finding{'s' if more > 1 else ''})") if more else self.text
         return f'{{"range":{self.anchor.json(line)},"message":{message},{self.fields}{extra}}}'
 
 

@@ -45,7 +45,7 @@ def test_the_script_has_a_line_for_each_line(tmp_path: Path) -> None:
 def test_what_is_no_notebook(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.ipynb"
     path.write_text(text)
-    with pytest.raises(ValueError, match=r"a\.ipynb is not a notebook"):
+    with pytest.raises(ValueError, match=r"a\.ipynb is not a readable notebook"):
         read_cells(str(path))
 
 
@@ -128,7 +128,7 @@ async def test_without_cells_findings_are_in_the_lines_of_the_file(client: Clien
     assert "y = x.sum().item()" in row
     await client.command("magpy.clear")
     await client.diagnostics_where(uri, lambda d: d == [], "cleared")
-    with pytest.raises(ServerError, match="not a notebook"):
+    with pytest.raises(ServerError, match="not a readable notebook"):
         path.write_text("{")
         await client.command("magpy.check", {"uri": uri})
 

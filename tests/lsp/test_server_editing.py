@@ -191,7 +191,7 @@ async def test_findings_inside_a_library_are_shown_at_the_users_call(client: Cli
     """)
     uri = client.open(lab.program)
     await client.command("magpy.check", {"uri": uri})
-    found = await client.diagnostics_where(uri, lambda d: d and "2 more" in d[0]["message"], "one for three")
+    found = await client.diagnostics_where(uri, lambda d: d and "2 similar" in d[0]["message"], "one for three")
     assert len(found) == 1 and found[0]["range"]["start"] == {"line": 11, "character": 4}
     related = [(r["location"]["uri"], r["location"]["range"]["start"]["line"]) for r in found[0]["relatedInformation"]]
     assert related == [(library.as_uri(), 1)]
@@ -209,7 +209,7 @@ async def test_dozens_of_a_kind_on_one_range_are_few_diagnostics(client: Client,
     """)
     uri = client.open(lab.program)
     await client.command("magpy.check", {"uri": uri})
-    found = await client.diagnostics_where(uri, lambda d: any("17 more" in x["message"] for x in d), "three for twenty")
+    found = await client.diagnostics_where(uri, lambda d: any("17 similar" in x["message"] for x in d), "three for twenty")
     assert [d["code"] for d in found] == ["MP102", "MP102", "MP102", "MP103"]
 
 
