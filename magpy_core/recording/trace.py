@@ -14,7 +14,7 @@ import torch
 
 from magpy_core._compat.torch.tensor_guards import no_torch_function, storage_key, version_of
 from magpy_core.backends.calling import UNCOUNTED
-from magpy_core.findings import Finding, Unsupported
+from magpy_core.findings import HERE, Finding, Unsupported
 from magpy_core.guards.explain import TensorFacts
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import Sym
@@ -114,6 +114,16 @@ class Recorded:
         """A later stage can't make a capture of the trace."""
         self.trace = None
         self.journal.refuse_error(error)
+
+    def refuse_sizes_from_data(self) -> None:
+        """No compiler takes a graph of which Python reads a size that follows from data; operator by operator it runs."""
+        read = (
+            [d for d in self.trace.decisions if type(d.outcome) is torch.Size and d.condition is None] if self.trace else []
+        )
+        for decision in read:
+            text = f"{HERE} gives Python a size that depends on tensor data, which no compiler takes."
+            self.journal.refuse("MP109", text, site=decision.site)
+            self.trace = None
 
 
 @dataclass
