@@ -269,7 +269,7 @@ class Staged:
     def add(self) -> Compilation:
         return Compilation()
 
-    def ask(self, one: Compilation, work: Any) -> bool:
+    def poll(self, one: Compilation, work: Any) -> bool:
         given = list(self.compiled)
         work()
         mode, self.compiled = self.compiled[-1], given
@@ -309,7 +309,7 @@ def test_quicker_code_serves_until_better_code_is_there(staged: Staged) -> None:
     assert graphs.is_ready and not graphs.is_compiling and graphs.progress == "waiting"
     staged.ended["max"] = Result(4.0)
     assert modes(40) == ["default", "max"] and staged.compiled == ["default", "max"]
-    assert graphs.stage == 2 and graphs.beside_seconds == 5.0 and graphs.progress == "ready"
+    assert graphs.stage == 2 and graphs.background_seconds == 5.0 and graphs.progress == "ready"
 
 
 @pytest.mark.parametrize("how", ["refused", "fails in use"])
