@@ -1,4 +1,4 @@
-"""What Inductor has compiled is kept from run to run, in a folder of MagPy's. Key function: kept."""
+"""What Inductor has compiled is kept from run to run, in a folder of MagPy's. Key functions: kept, cache_problem."""
 
 from __future__ import annotations
 
@@ -14,18 +14,45 @@ _lock = threading.Lock()
 _thread = threading.local()
 
 
+class _Found:
+    """What was found wrong with the folder by this process, and by those that compiled for it."""
+
+    refusal = ""
+    removed = 0
+
+
 def _cache() -> code_cache.CodeCache | None:
     """The folder, free of incomplete files; None where torch's is used: the user has set one, or ours can't be trusted."""
     if has_own_folder():
         return None
     cache = code_cache.CodeCache(code_cache.usual_folder())
-    if cache.refusal():
-        return None  # `magpy-lsp cache info` says why; the program's own logging is not ours to write to
+    if refusal := cache.refusal():
+        _Found.refusal = refusal  # for a finding; the program's own logging is not ours to write to
+        return None
     with _lock:
         if not _loads() and str(cache.folder) not in _checked:
             _checked.add(str(cache.folder))
-            cache.remove_incomplete()
+            note_removed(cache.remove_incomplete())
     return cache
+
+
+def removed_files() -> int:
+    """How many damaged files were removed so far."""
+    return _Found.removed
+
+
+def note_removed(files: int) -> None:
+    """So many were removed, perhaps by a process that compiled for this one."""
+    _Found.removed += files
+
+
+def cache_problem() -> str:
+    """Why compiled code is not kept, or that some of it was damaged; empty if all is well."""
+    if _Found.refusal:
+        return f"Compiled code is not kept for the next run: {_Found.refusal}."
+    removed = _Found.removed
+    files = "a damaged file was" if removed == 1 else f"{removed} damaged files were"
+    return f"In the cache of compiled code, {files} found and removed; what was in it is compiled again." if removed else ""
 
 
 def _loads() -> bool:
