@@ -30,6 +30,7 @@ import torch
 
 from magpy_core._compat.torch.inductor import import_inductor, inductor_is_imported
 from magpy_core._compat.torch.warning_filters import no_warnings
+from magpy_core.backends.cache import note_removed, removed_files
 from magpy_core.findings import Unsupported
 
 State = Literal["waiting", "running", "done", "failed"]
@@ -46,13 +47,15 @@ _FORGOTTEN_S = 10.0  # a compilation that was not polled for so long doesn't del
 @dataclass(frozen=True)
 class Result:
     """What a process reports: the seconds it took, or why the compiler refused. ``load_seconds``: CPU time to do the same
-    work again from the caches; ``import_seconds``: CPU time to import the compiler, if the program has not imported it."""
+    work again from the caches; ``import_seconds``: CPU time to import the compiler, if the program has not imported it.
+    ``removed``: damaged files in the cache."""
 
     seconds: float
     code: str = ""
     message: str = ""
     load_seconds: float = 0.0
     import_seconds: float = 0.0
+    removed: int = 0
 
     @property
     def to_load(self) -> float:
@@ -117,6 +120,7 @@ class Compilation:
         if self._result is None and page is not None:
             if page[_STATE] != _RUNNING:
                 self._result = Result(**json.loads(page[_TEXT:].split(b"\0", 1)[0]))
+                note_removed(self._result.removed)
             elif time.monotonic() - _beaten(page) > _SILENT_S:
                 self._result = Result(0.0, "MP902", "The process that compiled the graph has died.")
             if self._result is not None:
@@ -247,12 +251,12 @@ def _watch(page: mmap.mmap, parent: Path, started: str) -> None:
 
 
 def _done(work: Callable[[], object]) -> Result:
-    start = time.perf_counter()
+    start, before = time.perf_counter(), removed_files()
     try:
         imported = 0.0 if inductor_is_imported() else _cpu_seconds(import_inductor)
         work()
-        seconds = time.perf_counter() - start
-        return Result(seconds, load_seconds=_cpu_seconds(work), import_seconds=imported)
+        seconds, removed = time.perf_counter() - start, removed_files() - before
+        return Result(seconds, load_seconds=_cpu_seconds(work), import_seconds=imported, removed=removed)
     except Unsupported as error:
         return Result(time.perf_counter() - start, error.code, error.message)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Keeps the code that Inductor has compiled from run to run, in MagPy's folder. Key function: kept."""
+"""Keeps the code that Inductor has compiled from run to run, in MagPy's folder. Key functions: kept, cache_problem."""
 
 from __future__ import annotations
 
@@ -14,19 +14,46 @@ _lock = threading.Lock()
 _thread = threading.local()
 
 
+class _Found:
+    """Problems of the folder, found by this process and by those that compiled for it."""
+
+    refusal = ""
+    removed = 0
+
+
 def _cache() -> code_cache.CodeCache | None:
     """The folder, without incomplete files; None if torch's is used: because the user has set one, or ours can't be
     trusted."""
     if has_own_folder():
         return None
     cache = code_cache.CodeCache(code_cache.usual_folder())
-    if cache.refusal():
-        return None  # `magpy-lsp cache info` says why; MagPy doesn't write to the program's log
+    if refusal := cache.refusal():
+        _Found.refusal = refusal  # reported as a finding; MagPy doesn't write to the program's log
+        return None
     with _lock:
         if not _loads() and str(cache.folder) not in _checked:
             _checked.add(str(cache.folder))
-            cache.remove_incomplete()
+            note_removed(cache.remove_incomplete())
     return cache
+
+
+def removed_files() -> int:
+    """How many damaged files have been removed so far."""
+    return _Found.removed
+
+
+def note_removed(files: int) -> None:
+    """Counts removed files, perhaps removed by a process that compiled for this one."""
+    _Found.removed += files
+
+
+def cache_problem() -> str:
+    """Why compiled code is not kept, or that some of it was damaged; empty if neither."""
+    if _Found.refusal:
+        return f"Compiled code is not kept for the next run: {_Found.refusal}."
+    removed = _Found.removed
+    files = "a damaged file was" if removed == 1 else f"{removed} damaged files were"
+    return f"In the cache of compiled code, {files} found and removed; what was in it is compiled again." if removed else ""
 
 
 def _loads() -> bool:

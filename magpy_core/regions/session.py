@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from magpy_core.backends import get_backend
 from magpy_core.backends.background import waits_by_default
+from magpy_core.backends.cache import cache_problem
 from magpy_core.backends.tuning import DEFAULT, tuned
 from magpy_core.findings import Finding, StepReport
 from magpy_core.regions.log import Listeners, Summarised
@@ -117,6 +118,10 @@ class Session:
         """The program has ended: report what its timings show (MP4xx)."""
         for region in self.regions:
             region.finish()
+        compiled = next((region for region in self.regions if region.times.compile_seconds(region.captures)), None)
+        if compiled is not None and (problem := cache_problem()):
+            hint = "`magpy-lsp cache info` shows the folder."
+            compiled.log.add(Finding("MP405", problem, compiled.location, hint=hint, region=compiled.id))
 
     def details(self) -> list[RegionDetail]:
         """Every capture in full."""

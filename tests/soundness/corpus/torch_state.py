@@ -209,7 +209,7 @@ def args(i):
     return (torch.full((3,), float(i), requires_grad=i % 2 == 0) * 1.0,)
 
 
-# === setting_for_a_block: calls=6, refused
+# === setting_for_a_block: calls=6
 net = nn.Conv1d(1, 2, 3)
 
 
@@ -221,7 +221,7 @@ def region(x):
     return y, before, inside, torch.backends.cudnn.enabled
 
 
-# === setting_toggled: calls=6, refused
+# === setting_toggled: calls=6
 import contextlib
 
 ours = contextlib.ExitStack()
@@ -243,7 +243,7 @@ def change_on():
     on = not on
 
 
-# === setting_undone_by_a_check: calls=10, refused
+# === setting_undone_by_a_check: calls=10
 def region(x):
     with torch.backends.cudnn.flags(enabled=False):
         y = x * 2

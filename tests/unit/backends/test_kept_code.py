@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ import torch
 from magpy_core._compat.code_cache import CodeCache
 from magpy_core._compat.torch import inductor_cache
 from magpy_core._compat.torch.inductor_start import _library_of, _probe_once
-from magpy_core.backends import cache
+from magpy_core.backends import background, cache
+from magpy_core.regions.session import Session
 
 PROGRAM = """
 import os, sys, torch, magpy_core
@@ -95,13 +97,55 @@ def test_what_was_just_compiled_is_loaded_without_a_look(monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     looked: list[str] = []
     for name in ("remove_incomplete", "record", "prune"):
-        monkeypatch.setattr(CodeCache, name, lambda *args, name=name: looked.append(name))
+        monkeypatch.setattr(CodeCache, name, lambda *args, name=name: looked.append(name) or 0)
     with cache.loading(), cache.kept():
         assert os.environ["TORCHINDUCTOR_CACHE_DIR"].startswith(str(tmp_path))
     assert looked == []
     with cache.kept():
         pass
     assert looked == ["remove_incomplete", "record", "prune"]
+
+
+def finished() -> list[str]:
+    """The findings of a session with two compiled regions."""
+    session = Session(mode="compiled", backend="aot_eager")
+    for name in ("first", "second"):
+        region = session.region(name, kind="function", name=name, file=__file__, line=1, target=lambda x: x + 1)
+        for _ in range(2):
+            region(torch.ones(1))
+    session.finish()
+    return [f"{f.code} {f.region}: {f.message}" for f in session.findings]
+
+
+def test_what_is_wrong_with_the_folder_is_one_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name in ("refusal", "removed"):
+        monkeypatch.setattr(cache._Found, name, getattr(cache._Found, name))
+    assert finished() == []
+    place = tmp_path / "magpy" / "inductor"
+    place.mkdir(parents=True)
+    (place / "cut.so").write_bytes(b"")
+    with cache.kept():
+        pass
+    text = "In the cache of compiled code, a damaged file was found and removed; what was in it is compiled again."
+    assert finished() == [f"MP405 first: {text}"] and not list(place.glob("*.so"))
+    place.chmod(0o777)
+    with cache.kept():
+        pass
+    text = f"Compiled code is not kept for the next run: {place} can be written by others."
+    assert finished() == [f"MP405 first: {text}"]
+
+
+def test_damage_that_a_compiling_process_found_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache._Found, "removed", 0)
+    compilation = background.Compilation()
+    compilation.start(lambda: cache.note_removed(2))
+    end = time.monotonic() + 60
+    while not compilation.ended():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert compilation.result.removed == 2 and "2 damaged files were found" in cache.cache_problem()
 
 
 def test_everything_is_put_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
