@@ -52,17 +52,21 @@ _EVERY = 32  # calls of a compiled segment, after which it is seen whether a bet
 
 
 class _Improving:
-    """Serves a segment with its first compiled code while better code is compiled beside the program."""
+    """Serves a segment with its first compiled code while better code is compiled beside the program, then with that. It
+    stays in place, for generated functions with a namespace of their own call it too."""
 
     def __init__(self, graphs: CompiledGraphs, index: int, fn: Callable[[list[Any]], Any]) -> None:
-        self._graphs, self._index, self._fn = weakref.ref(graphs), index, fn
+        self.fn = fn
+        self.is_final = False
+        self._graphs, self._index = weakref.ref(graphs), index
         self._calls = 0
 
     def __call__(self, inputs: list[Any]) -> Any:
-        self._calls += 1
-        if self._calls % _EVERY == 0 and (graphs := self._graphs()) is not None:
-            return graphs.improve_and_call(self._index, inputs, self._fn)
-        return self._fn(inputs)
+        if not self.is_final:
+            self._calls += 1
+            if self._calls % _EVERY == 0 and (graphs := self._graphs()) is not None:
+                return graphs.improve_and_call(self._index, inputs, self)
+        return self.fn(inputs)
 
 
 class CompiledGraphs:
@@ -117,24 +121,26 @@ class CompiledGraphs:
                 fn = self._names[name] = _Improving(self, index, found) if self.last_stage > 1 else found
         return self._first_call(index, fn, inputs)
 
-    def improve_and_call(self, index: int, inputs: list[Any], served: Callable[[list[Any]], Any]) -> Any:
-        """A call of segment ``index``, which ``served`` has served up to now. Better code takes its place when it is there;
-        if it can't be made, ``served`` stays."""
-        name, fn = f"graph{index}", served
+    def improve_and_call(self, index: int, inputs: list[Any], serving: _Improving) -> Any:
+        """A call of segment ``index``. Better code serves from now on if it is there; if it can't be made, or fails in its
+        first run, what served before stays."""
         with _COMPILING:
-            if isinstance(self._names[name], _Improving):
-                try:
-                    fn = self._names[name] = self._compiled(index, tuple(inputs), 1) or self._names[name]
-                except CaptureFailed:
-                    fn = self._names[name] = served
-                    self._stages[index] = self.last_stage
-        if fn is served or isinstance(fn, _Improving):
-            return served(inputs)
+            before = serving.fn
+            if serving.is_final:
+                return before(inputs)
+            try:
+                better = self._compiled(index, tuple(inputs), 1)
+            except CaptureFailed:
+                serving.is_final, better = True, None
+                self._stages[index] = self.last_stage
+            if better is None:
+                return before(inputs)
+            serving.fn, serving.is_final = better, True
         try:
-            return self._first_call(index, fn, list(inputs))
+            return self._first_call(index, better, list(inputs))
         except CaptureFailed:
-            self._names[name] = served
-            return served(inputs)
+            serving.fn = before
+            return before(inputs)
 
     def _first_call(self, index: int, fn: Callable[[list[Any]], Any], inputs: list[Any]) -> Any:
         nodes = self._structure.segments[index].inputs
