@@ -52,17 +52,21 @@ _EVERY = 32  # calls of a compiled segment between two checks whether better cod
 
 
 class _Improving:
-    """Runs a segment's first compiled code while better code is compiled in the background."""
+    """Runs a segment's first compiled code while better code is compiled in the background, then the better code. It is
+    never replaced itself, because generated functions with a separate namespace call it too."""
 
     def __init__(self, graphs: CompiledGraphs, index: int, fn: Callable[[list[Any]], Any]) -> None:
-        self._graphs, self._index, self._fn = weakref.ref(graphs), index, fn
+        self.fn = fn
+        self.is_final = False
+        self._graphs, self._index = weakref.ref(graphs), index
         self._calls = 0
 
     def __call__(self, inputs: list[Any]) -> Any:
-        self._calls += 1
-        if self._calls % _EVERY == 0 and (graphs := self._graphs()) is not None:
-            return graphs.improve_and_call(self._index, inputs, self._fn)
-        return self._fn(inputs)
+        if not self.is_final:
+            self._calls += 1
+            if self._calls % _EVERY == 0 and (graphs := self._graphs()) is not None:
+                return graphs.improve_and_call(self._index, inputs, self)
+        return self.fn(inputs)
 
 
 class CompiledGraphs:
@@ -117,24 +121,26 @@ class CompiledGraphs:
                 fn = self._names[name] = _Improving(self, index, compiled) if self.last_stage > 1 else compiled
         return self._first_call(index, fn, inputs)
 
-    def improve_and_call(self, index: int, inputs: list[Any], current: Callable[[list[Any]], Any]) -> Any:
-        """A call of segment ``index``, whose code is ``current``. It is replaced when better code is ready, and kept if
-        compiling that fails."""
-        name, fn = f"graph{index}", current
+    def improve_and_call(self, index: int, inputs: list[Any], improving: _Improving) -> Any:
+        """A call of segment ``index``. If better code is ready, it is used from now on; if compiling it fails, or its first
+        run, the previous code stays."""
         with _COMPILING:
-            if isinstance(self._names[name], _Improving):
-                try:
-                    fn = self._names[name] = self._compiled(index, tuple(inputs), 1) or self._names[name]
-                except CaptureFailed:
-                    fn = self._names[name] = current
-                    self._stages[index] = self.last_stage
-        if fn is current or isinstance(fn, _Improving):
-            return current(inputs)
+            before = improving.fn
+            if improving.is_final:
+                return before(inputs)
+            try:
+                better = self._compiled(index, tuple(inputs), 1)
+            except CaptureFailed:
+                improving.is_final, better = True, None
+                self._stages[index] = self.last_stage
+            if better is None:
+                return before(inputs)
+            improving.fn, improving.is_final = better, True
         try:
-            return self._first_call(index, fn, list(inputs))
+            return self._first_call(index, better, list(inputs))
         except CaptureFailed:
-            self._names[name] = current
-            return current(inputs)
+            improving.fn = before
+            return before(inputs)
 
     def _first_call(self, index: int, fn: Callable[[list[Any]], Any], inputs: list[Any]) -> Any:
         nodes = self._structure.segments[index].inputs
