@@ -24,7 +24,7 @@ from magpy_core.guards import kinds as guard
 from magpy_core.knowledge import policy
 from magpy_core.knowledge.callables import entry
 from magpy_core.knowledge.modules import Verdict
-from magpy_core.monitor.record import as_set
+from magpy_core.monitor.record import user_setting
 from magpy_core.opgraph.scalars import BINARY
 from magpy_core.recording.call_stack import TensorLength
 from magpy_core.recording.callees import is_copying
@@ -278,5 +278,5 @@ class Rules(Tracker):
         if fn is gc.enable or fn is gc.disable:
             outside.collecting = fn is gc.enable  # at the recording's end
         else:
-            self.basics.stack.expect(lambda result: outside.collecting if fn is gc.isenabled else as_set(fn, result))
+            self.basics.stack.expect(lambda result: outside.collecting if fn is gc.isenabled else user_setting(fn, result))
         outside.host_call(site, fn, Verdict.HOST)
