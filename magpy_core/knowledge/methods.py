@@ -1,4 +1,4 @@
-"""Methods: one entry for each method of a builtin container, and what is known of other methods written in C, by name.
+"""Methods: one entry for each method of a builtin container, and facts about other methods written in C, by name.
 
 Key types: Method, Fate. Key function: container_method.
 """
@@ -10,24 +10,24 @@ from enum import Enum, auto
 
 
 class Fate(Enum):
-    """What becomes of numbers that vary, in a container and in what its method is given."""
+    """What a method does with dynamic numbers in its container and arguments."""
 
-    ESCAPE = auto()  # the method may use them
-    KEEP = auto()  # it moves the container's elements, and uses what it is given
-    STORE = auto()  # it moves the elements, and stores what it is given
-    STORE_BY_KEY = auto()  # likewise, but for its first argument, which it uses
+    ESCAPE = auto()  # it may use all of them
+    KEEP = auto()  # it moves the container's elements and uses its arguments
+    STORE = auto()  # it moves the elements and stores its arguments
+    STORE_BY_KEY = auto()  # it moves the elements, uses its first argument and stores the others
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """What is known of a container's method. One that neither reads nor looks up a key changes the container."""
+    """Facts about a container's method. One that neither reads nor looks up a key changes the container."""
 
     reads: bool = False  # it reads the content
-    looks_up: bool = False  # its first argument, and changes nothing
-    levels: int | None = 1  # how far down it looks into containers that it is given; None: not at all
+    looks_up: bool = False  # it looks up its first argument and changes nothing
+    levels: int | None = 1  # how many levels of nested containers it reads in its arguments; None: it doesn't read them
     numbers: Fate = Fate.ESCAPE
     by_key: bool = False  # its first argument is a key
-    compares: bool = False  # it compares elements with what it is given, whatever is in them
+    compares: bool = False  # it compares elements with its argument, which may read anything in them
 
     @property
     def writes(self) -> bool:
@@ -72,7 +72,7 @@ METHODS: dict[str, Method] = {
 
 
 def container_method(name: str) -> Method:
-    """What is known of a container's method; of an unknown one, that it may do anything."""
+    """The facts about a container's method; an unknown one may do anything."""
     return METHODS.get(name, _UNKNOWN)
 
 

@@ -193,7 +193,7 @@ def _holds_number_of_numpy(value: Any) -> bool:
     """Whether ``value`` is a NumPy number, or a list or tuple that holds one at any depth."""
     if is_a(value, (list, tuple)):
         return any(map(_holds_number_of_numpy, value))
-    return kinds.is_number_of_numpy(value)
+    return kinds.is_numpy_number(value)
 
 
 def _attribute(ops: OperatorGraph, func: Callable[..., Any], name: str, args: tuple[Any, ...]) -> Finish:

@@ -47,7 +47,7 @@ def consumer_of(fn: Any) -> Consumer:
     python_class = is_a(fn, type) and kinds.is_heap_type(fn)
     if python_class or is_a(class_lookup(tp, "__call__")[0], types.FunctionType):
         return Consumer.PYTHON
-    return Consumer.PASSES if entry(fn).returns_given else Consumer.KEEPS
+    return Consumer.PASSES if entry(fn).returns_callback_result else Consumer.KEEPS
 
 
 def number_read_from(fn: Any, args: tuple[Any, ...]) -> Any:

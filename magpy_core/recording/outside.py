@@ -25,7 +25,7 @@ from magpy_core.recording.facts.arrays import numpy_errors
 from magpy_core.recording.torch_calls import TorchCalls
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph import kinds
-from magpy_core.refgraph.draws import is_hidden, is_seed
+from magpy_core.refgraph.draws import is_module_stream, is_seed
 from magpy_core.refgraph.fields import ABSENT
 from magpy_core.refgraph.kinds import is_a
 
@@ -112,7 +112,7 @@ class Outside(Tracker):
         if self.ledger.ops.op_depth:  # the node draws again, after all that are drawn ahead of the graph
             self.host_call(site, fn, Verdict.HOST)
             return True
-        if is_hidden(stream):
+        if is_module_stream(stream):
             module = "random" if type(stream).__module__ == "random" else "numpy.random"
             base = self.sources.const(stream, module)
         elif (node := self.refgraph.node(stream)) is not None:

@@ -74,13 +74,13 @@ class GivenUp:
 
 
 class Listener(Protocol):
-    """Called in the middle of Dynamo's work: must not run tensor operations. What it raises comes back as ``trouble``."""
+    """Called in the middle of Dynamo's work: must not run tensor operations. ``listener_failed`` gets its exceptions."""
 
     def broke(self, event: Break) -> None: ...
     def recompiled(self, event: Recompile) -> None: ...
     def compiled(self, event: Compiled) -> None: ...
     def gave_up(self, event: GivenUp) -> None: ...
-    def trouble(self, exc: Exception) -> None:
+    def listener_failed(self, exc: Exception) -> None:
         """What happened could not be read: a mistake of ours, or a torch that differs from those we know."""
 
 
@@ -191,7 +191,7 @@ def _notify(listener: Listener, event: Callable[[], None]) -> None:
     try:
         event()
     except Exception as exc:
-        listener.trouble(exc)
+        listener.listener_failed(exc)
 
 
 def _around_break(listener: Listener, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

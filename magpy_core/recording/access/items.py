@@ -85,7 +85,7 @@ class Items(AccessTracker):
                 factory, place = obj.default_factory, self.sources.make("field", node.source, "default_factory")
                 self.facts.values.read(place, factory, site)
                 self.facts.functions.guard(factory)
-                if is_a(factory, kinds.LEADING) and not is_a(factory, type):
+                if is_a(factory, kinds.REFERRING) and not is_a(factory, type):
                     self.access.callbacks.called(site, factory, [()], ())
             self.access.writes.mark_written(node, site)
 

@@ -38,7 +38,7 @@ class ClassCalls(Tracker):
             hint = "Start threads outside the region."
             self.journal.abort(f"{HERE} makes a thread, whose work replay can't repeat.", site, "MP103", hint)
         known = entry(cls)
-        self.access.callbacks.selects |= known.judges
+        self.access.callbacks.selects |= known.selects
         if known.calls is not None:
             self.access.callbacks.guard(site, cls, args, kwargs)
         if known.computes and self.basics.numbers.carries(args, kwargs):
@@ -74,7 +74,7 @@ class ClassCalls(Tracker):
                 self.access.arguments.read(site, args, kwargs)
                 self.basics.numbers.escape_all(site, args, kwargs)
             return
-        if known.ignores:
+        if known.ignores_arguments:
             return
         if policy.verdict(cls) == Verdict.PURE:
             if not known.keeps_elements:

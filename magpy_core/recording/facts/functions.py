@@ -58,7 +58,7 @@ class Functions(FactTracker):
             for i, v in enumerate(fn.__defaults__):
                 if kinds.kind_of(v) not in (kinds.SCALAR, kinds.IDENTITY):
                     self.refgraph.add(v, self.sources.item(defaults, i))
-                elif is_a(v, kinds.LEADING):
+                elif is_a(v, kinds.REFERRING):
                     self.facts.classes.identity_seen(v, self.journal.site)
         named = self.sources.make("field", root, "__kwdefaults__")
         for k, v in (fn.__kwdefaults__ or {}).items():

@@ -75,7 +75,7 @@ class Values(FactTracker):
             refgraph.read(source, guard.IS, value, site)
             if id(value) not in refgraph.nodes:
                 refgraph.add(value, self.sources.const(value, source.describe()))
-                if is_a(value, kinds.LEADING):
+                if is_a(value, kinds.REFERRING):
                     self.facts.classes.identity_seen(value, site)
             return value
         node = refgraph.nodes.get(id(value))
