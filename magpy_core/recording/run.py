@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from magpy_core._compat.torch.tensor_guards import global_check
-from magpy_core._compat.torch.torch_state import know_accelerator, random_streams, same_streams
+from magpy_core._compat.torch.torch_state import look_up_accelerator, random_streams, same_streams
 from magpy_core.monitor.hooks import belongs_to_user
 from magpy_core.monitor.record import record
 from magpy_core.opgraph.recorder import OpRecorder, ShadowRecorder
@@ -48,7 +48,7 @@ def run(
     with ExitStack() as at_the_end:
         at_the_end.callback(_strip, outcome)
         at_the_end.callback(_undo, ledger)
-        know_accelerator()
+        look_up_accelerator()
         call_args, call_kwargs = enter(ledger, trackers.facts, target, args, kwargs)
         globals_hold = global_check()
         random = random_streams()

@@ -1,6 +1,6 @@
-"""Functions of torch that change how torch works from then on, in ways that no graph holds.
+"""Functions of torch that change torch's state in ways that a graph can't contain.
 
-The frames of those in Python are not monitored: they are in files that are otherwise a thin layer over operators. Key
+The frames of those written in Python are not monitored, because the other functions in their files only call operators. Key
 functions: ``state_changers``, ``changes_setting``.
 """
 
@@ -35,7 +35,7 @@ _ENTERED: tuple[tuple[Any, str, str], ...] = (
 
 
 def state_changers() -> dict[types.CodeType, str]:
-    """Their code, and how a program calls them; not every torch has all of them."""
+    """The code of each function, and its name in programs; not every version of torch has all of them."""
     found: dict[types.CodeType, str] = {}
     for module, names in _PLACES:
         for name in names:
@@ -55,13 +55,13 @@ _SETTINGS = (
     "_set_cudnn_enabled", "_set_cudnn_benchmark", "_set_cudnn_deterministic", "_set_cudnn_allow_tf32",
     "_set_cudnn_depthwise_kernel", "_cuda_set_cudnn_benchmark_limit", "_set_fp32_precision_setter",
 )  # fmt: skip
-_SETTERS = {name: getattr(torch._C, name, None) for name in _SETTINGS}  # not every torch has all of them
+_SETTERS = {name: getattr(torch._C, name, None) for name in _SETTINGS}  # not every version of torch has all of them
 
 
 SET_SAVED_TENSORS_HOOKS: Any = torch._C._autograd._push_saved_tensors_default_hooks
 
 
 def changes_setting(fn: Any) -> bool:
-    """Whether a function changes a setting of torch's backends (``torch.backends.cudnn.flags(...)``), which no object
-    shows: they are kept in C++."""
+    """Whether a function changes a setting of torch's backends (``torch.backends.cudnn.flags(...)``), which is stored in
+    C++ and visible in no object."""
     return fn is not None and _SETTERS.get(getattr(fn, "__name__", "")) is fn

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from magpy_core._compat.torch.dynamo import compiles_for_operators
 from magpy_core._compat.torch.scripts import ScriptMethod, tracers
-from magpy_core._compat.torch.torch_state import put_back, set_aside
+from magpy_core._compat.torch.torch_state import resume_mode, suspend_mode
 from magpy_core.findings import HERE
 from magpy_core.recording.tracker import Tracker
 from magpy_core.refgraph.kinds import is_a
@@ -25,7 +25,7 @@ class Scripts(Tracker):
         if self.ledger.ops.op_depth:
             return
         self.journal.refuse_compiled_code(f"`{fn.name}`, a torch.jit {'method' if is_a(fn, ScriptMethod) else 'function'},")
-        self._without_shadow = self._without_shadow or set_aside(self.ledger.ops.shadow)
+        self._without_shadow = self._without_shadow or suspend_mode(self.ledger.ops.shadow)
         self.basics.stack.on_return(self._returned)
 
     def _returned(self, result: Any) -> Any:
@@ -36,10 +36,10 @@ class Scripts(Tracker):
         """After such a call, or at the end of a region that one left by an exception."""
         if self._without_shadow:
             self._without_shadow = False
-            put_back(self.ledger.ops.shadow)
+            resume_mode(self.ledger.ops.shadow)
         if self._without_functions:
             self._without_functions = False
-            put_back(self.ledger.ops.recorder)
+            resume_mode(self.ledger.ops.recorder)
 
     def compiles_itself(self, frame: Any) -> NoReturn:
         """torch.cond and its like give their arguments to a torch.compile of their own, in this frame. That works only
@@ -53,8 +53,8 @@ class Scripts(Tracker):
         self._leave_alone(text, "Trace outside the region, or remove the trace: MagPy captures the function as it is.")
 
     def _leave_alone(self, text: str, hint: str) -> NoReturn:
-        self._without_shadow = self._without_shadow or set_aside(self.ledger.ops.shadow)
-        self._without_functions = set_aside(self.ledger.ops.recorder)
+        self._without_shadow = self._without_shadow or suspend_mode(self.ledger.ops.shadow)
+        self._without_functions = suspend_mode(self.ledger.ops.recorder)
         self.journal.abort(text, None, "MP106", hint)
 
 
