@@ -66,7 +66,7 @@ class MethodCalls(Tracker):
             self._opaque(site, obj, name, args, kwargs, fn)
         elif not self.facts.arrays.memory_read(site, obj):
             owner = lookup.class_lookup(type(obj), name)[1]
-            if self.outside.own_stream(obj, name, args):
+            if self.outside.seeded_inside(obj, name, args):
                 self.basics.numbers.escape_all(site, args, kwargs)
                 self.access.arguments.read(site, args, kwargs)
                 return

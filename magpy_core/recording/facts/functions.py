@@ -116,7 +116,7 @@ class Functions(FactTracker):
         """The node of the attributes of a function from outside; None for one that the region made."""
         known = self._attributes.get(id(fn))
         if known is None:
-            self.basics.age._young = None
+            self.basics.age._new_objects = None
             known = self._attributes[id(fn)] = (fn, bool(self.basics.age.is_made_inside(fn)))
         if known[1]:
             return None
