@@ -97,7 +97,7 @@ class Places:
         return place
 
     def _stack(self) -> _Stack:
-        """The code and instruction of each frame inside the region, innermost first: the cheap part of a place."""
+        """The code and instruction of each frame in the region, innermost first: the cheap part of a place."""
         return [(frame.f_code, frame.f_lasti) for frame in frames_inside(self._outside)]
 
     def _place(self, stack: _Stack) -> Place:
@@ -208,7 +208,7 @@ class Places:
         return [
             Finding(
                 "MP911",
-                f"`{code.co_qualname}` has no source code ({_why_hidden(code)}): its findings are reported here, at the call.",
+                f"`{code.co_qualname}` has no source code ({_why_hidden(code)}): its findings are reported at this call.",
                 location,
                 region=region_id,
             )

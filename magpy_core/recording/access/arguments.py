@@ -26,7 +26,7 @@ class Arguments(AccessTracker):
         of nested containers that it reads; None: all."""
         nodes = self.refgraph.nodes
         seen: set[int] = set()
-        if not shallow and site is not self.access.callbacks.seen_at:
+        if not shallow and site is not self.access.callbacks.last_site:
             self._getters(args, kwargs, site)
         if carry:
             self.facts.contents.identified(site, False, *args)

@@ -20,7 +20,7 @@ class ContainerCalls(Tracker):
     """Calls of container methods."""
 
     def escape_from_method(self, site: Any, obj: Any, numbers: Fate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Numbers that vary stay symbolic where the method only passes them on."""
+        """Dynamic numbers escape, except those that the method only moves."""
         used = {Fate.ESCAPE: (obj, args, kwargs), Fate.KEEP: (args, kwargs), Fate.STORE: (), Fate.STORE_BY_KEY: args[:1]}
         self.basics.numbers.escape_all(site, *used[numbers])
 
@@ -53,7 +53,7 @@ class ContainerCalls(Tracker):
                 self.ledger.learned.exact.add(varying.source.path)
                 self.refgraph.read(varying.source, guard.EQUAL, varying.at_entry, site)
             return
-        if known.compares:  # with each element, whatever is in it
+        if known.compares:  # comparisons with elements may read anything in them
             self.access.arguments.read(site, (obj, *args), {})
         if node.kind == kinds.DICT and name in ("setdefault", "pop") and args:
             self.access.items.dict_key(node, args[0], site)

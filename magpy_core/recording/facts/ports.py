@@ -1,4 +1,4 @@
-"""What the trackers of facts need of each other: a value leads to its class, a class to functions, and these to values.
+"""Interfaces between the trackers of facts: a value leads to its class, a class to functions, and these to values.
 
 Key type: FactTracker.
 """
@@ -59,7 +59,7 @@ class FactGroup:
 
 
 class FactTracker(BasicTracker):
-    """One that guards facts."""
+    """A tracker that guards facts."""
 
     basics: Basics
     facts: FactGroup

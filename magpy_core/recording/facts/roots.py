@@ -26,11 +26,11 @@ class Roots(FactTracker):
         return node
 
     def attribute(self, owner: Any, name: str) -> Source:
-        """Where a class, module or function has an attribute."""
+        """The source of an attribute of a class, module or function."""
         return self.sources.attr(self.const_root(owner).source, name)
 
     def lacks(self, holder: Source, name: str, site: Any) -> None:
-        """The ``__dict__`` of ``holder`` has no ``name`` (law: absence is a fact)."""
+        """Guard that the ``__dict__`` of ``holder`` has no ``name`` (law: absence is a fact)."""
         self.refgraph.read(self.sources.item(self.sources.make("dict", holder, None), name), guard.ABSENT, None, site)
 
     def node_for(self, obj: Any) -> Node | None:
