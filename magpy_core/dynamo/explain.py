@@ -65,7 +65,7 @@ def _recompile_hint(change: Change) -> str:
     try:
         float(change.old)
     except ValueError:
-        return "Keep what changes out of the compiled function, or give it few distinct values: each is a version."
+        return "Keep changing values out of the compiled function, or use few distinct values: each one is a version."
     return "Keep a number that changes in a 0-d tensor (a buffer); torch.compile treats attributes and globals as constants."
 
 

@@ -81,14 +81,14 @@ class Fact(enum.Flag):
 
 
 _NEW_TENSOR = "Make a new tensor and assign it: `self.work = x.new_zeros(x.shape)`."
-_GRADIENT = "Put it on the region's result, outside of it; `x * s + (x - x * s).detach()` scales a gradient inside."
+_GRADIENT = "Call it on the region's result, outside the region; `x * s + (x - x * s).detach()` scales a gradient inside."
 _OUTSIDE = "Do it once, outside the region."
 #: Operators that are refused, and what to do instead.
 REFUSED: dict[str, str] = {
     "register_hook": _GRADIENT, "retain_grad": _GRADIENT, "set_": _NEW_TENSOR, "resize_": _NEW_TENSOR,
     "resize_as_": _NEW_TENSOR, "share_memory_": _OUTSIDE, "pin_memory": _OUTSIDE, "register_multi_grad_hook": "",
     "register_post_accumulate_grad_hook": "", "__deepcopy__": "", "as_subclass": "", "_make_subclass": "",
-    "is_coalesced": "Call `coalesce()`: it gives the tensor itself if that is coalesced.",
+    "is_coalesced": "Call `coalesce()`: it returns the tensor itself if that is coalesced.",
     "sparse_resize_": "", "module_load": "", "_set_grad_fn": "",
 }  # fmt: skip
 

@@ -60,7 +60,7 @@ def _character(filename: str, lineno: int, column: int, module_globals: dict[str
 
 
 def code_location(code: CodeType, position: InCode, module_globals: dict[str, Any] | None = None) -> Location:
-    """A position of an instruction of ``code``, as ``co_positions`` gives it."""
+    """The location of an instruction of ``code`` with this position from ``co_positions``."""
     lineno, end_lineno, col, end_col = position
     first = lineno or code.co_firstlineno
     last = end_lineno or first

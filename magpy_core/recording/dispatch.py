@@ -129,7 +129,7 @@ class Dispatch(Tracker):
         if policy.module_of(type(fn)).partition(".")[0] == "numpy":
             if kinds.is_numpy_value(type(fn)):
                 self.outside.call_numpy(site, fn, args, kwargs)
-            else:  # numpy.vectorize and the like: Python is called from native code
+            else:  # numpy.vectorize etc.: native code calls Python
                 self.outside.host_call(site, fn, Verdict.UNKNOWN)
         elif is_a(raw, types.FunctionType) and owner is not None:
             self.facts.classes.member(type(fn), "__call__", site)

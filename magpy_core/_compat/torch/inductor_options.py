@@ -16,11 +16,11 @@ OF_MODE: dict[str, dict[str, Any]] = {
 
 #: Options that MagPy sets itself, or that change results if Inductor is not called by torch.compile.
 _REFUSED = {
-    "compile_threads": "MagPy sets it where it compiles beside the program",
+    "compile_threads": "MagPy sets it when it compiles in the background",
     "custom_partitioner_fn": "MagPy sets it",
     "fallback_random": "MagPy sets it; use same_random",
     "freezing": "the weights of a region may change",
-    "joint_graph_constant_folding": "MagPy sets it, for folding gives results that share an input's memory",
+    "joint_graph_constant_folding": "MagPy sets it: with folding, results may share an input's memory",
     "post_grad_custom_pre_pass": "MagPy sets it",
     "triton.cudagraph_trees": "a result would be overwritten by the next call",
     "triton.cudagraphs": "a result would be overwritten by the next call",

@@ -82,7 +82,7 @@ class Contents(FactTracker):
             return True
         impure = next((k for k in (key, *natives.keys(node.obj)) if not hashing.has_pure_hash(k)), key)
         kind, of = a_type(node.obj), a_type(impure)
-        text = f"{HERE} looks into {kind} with a key whose `__hash__` or `__eq__` is user code ({of}), which a guard "
+        text = f"{HERE} looks up a key in {kind}; {of} is a key with a Python `__hash__` or `__eq__`, which guards "
         text += "would run more often than the program does."
         self.journal.refuse("MP111", text, hint="Use plain values, tuples of them or members of an Enum as keys.", site=site)
         return False

@@ -41,7 +41,7 @@ class RandomState(Tracker):
         return False
 
 
-# The functions of torch.random, whatever they are wrapped in.
+# The functions of torch.random, without their wrappers.
 FRAMES: dict[Callable[..., Any], Callable[..., bool]] = {
     fn: RandomState.without_event for fn in map(inspect.unwrap, vars(torch.random).values()) if is_a(fn, types.FunctionType)
 }

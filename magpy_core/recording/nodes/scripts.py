@@ -21,7 +21,7 @@ class Scripts(Tracker):
     _without_functions: bool = field(default=False, init=False)
 
     def call(self, site: Any, fn: Any) -> None:
-        """Refuse code compiled by ``torch.jit``. It runs without the shadow mode, which would change the text of its errors."""
+        """Refuse code compiled by ``torch.jit``. It runs without the shadow mode, which would change its errors' text."""
         if self.ledger.ops.op_depth:
             return
         self.journal.refuse_compiled_code(f"`{fn.name}`, a torch.jit {'method' if is_a(fn, ScriptMethod) else 'function'},")
