@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from magpy_core._compat.torch import inductor_options
@@ -24,6 +24,11 @@ class Tuning:
     def whole(self) -> bool:
         """Whether a graph is compiled as one, however often its blocks are repeated."""
         return self.mode == "max"
+
+    @property
+    def stages(self) -> tuple[Tuning, ...]:
+        """What to compile with, one after the other, beside the program: what is there soon serves first."""
+        return (replace(self, mode="default"), self) if self.mode == "max" else (self,)
 
     def for_inductor(self) -> dict[str, Any]:
         """The values of ``torch._inductor.config`` to compile with."""

@@ -139,6 +139,15 @@ class Capture:
         """Whether every segment has been compiled."""
         return self._graphs.is_ready
 
+    @property
+    def stage(self) -> int:
+        """How often other compiled code has taken over in every segment; ``last_stage`` is the end of it."""
+        return self._graphs.stage
+
+    @property
+    def last_stage(self) -> int:
+        return self._graphs.last_stage
+
     def ran_plain(self, seconds: float) -> None:
         """A call that the capture fits ran as plain Python, because its graphs are being compiled beside the program."""
         self._graphs.ran_plain(seconds)

@@ -48,6 +48,23 @@ class _Stub:
         return graphs.compile_and_call(self.index, inputs)
 
 
+_EVERY = 32  # calls of a compiled segment, after which it is seen whether a better one is ready
+
+
+class _Improving:
+    """Serves a segment with its first compiled code while better code is compiled beside the program."""
+
+    def __init__(self, graphs: CompiledGraphs, index: int, fn: Callable[[list[Any]], Any]) -> None:
+        self._graphs, self._index, self._fn = weakref.ref(graphs), index, fn
+        self._calls = 0
+
+    def __call__(self, inputs: list[Any]) -> Any:
+        self._calls += 1
+        if self._calls % _EVERY == 0 and (graphs := self._graphs()) is not None:
+            return graphs.improve_and_call(self._index, inputs, self._fn)
+        return self._fn(inputs)
+
+
 class CompiledGraphs:
     """Puts ``graph0``, ``graph1``, ... into the namespace of the generated functions: first a stub, which compiles its
     segment for the inputs at hand, then the compiled callable. Checks that backends add become ``shapes_ok``."""
@@ -59,7 +76,8 @@ class CompiledGraphs:
         self._names = names
         self._bare: dict[int, Callable[..., Any]] = {}
         self._checks: list[tuple[Sequence[Any], list[int]]] = []
-        self._beside: dict[int, background.Compilation] = {}
+        self._stages: dict[int, int] = {}  # of each segment, how many of the settings' tunings it has been compiled with
+        self._beside: dict[tuple[int, int], background.Compilation] = {}  # by segment and stage
         self.plain_calls = 0
         self.compile_seconds: float | None = None
         self.generated_code: list[str] = []
@@ -75,33 +93,74 @@ class CompiledGraphs:
     @property
     def is_ready(self) -> bool:
         """Whether every segment has been compiled."""
-        return all(i in self._bare for i, s in enumerate(self._structure.segments) if s.outputs or s.nodes)
+        return self.stage > 0
+
+    @property
+    def stage(self) -> int:
+        """How many of the settings' tunings every segment has been compiled with."""
+        indices = [i for i, s in enumerate(self._structure.segments) if s.outputs or s.nodes]
+        return min((self._stages.get(i, 0) for i in indices), default=self.last_stage)
+
+    @property
+    def last_stage(self) -> int:
+        return len(self._settings.tunings)
 
     def compile_and_call(self, index: int, inputs: list[Any]) -> Any:
         """The first call of segment ``index``: compiled, it takes its stub's place."""
-        segment, name = self._structure.segments[index], f"graph{index}"
+        name = f"graph{index}"
         with _COMPILING:
             fn = self._names[name]
             if isinstance(fn, _Stub):
-                if self._settings.background and not self._is_compiled_beside(index, tuple(inputs)):
+                found = self._compiled(index, tuple(inputs), 0)
+                if found is None:
                     raise NotReady
-                with loading() if self._settings.background else nullcontext():
-                    fn = self._names[name] = self._compile(index, tuple(inputs))
-        written = [value for node, value in zip(segment.inputs, inputs, strict=True) if node in self._kept]
+                fn = self._names[name] = _Improving(self, index, found) if self.last_stage > 1 else found
+        return self._first_call(index, fn, inputs)
+
+    def improve_and_call(self, index: int, inputs: list[Any], served: Callable[[list[Any]], Any]) -> Any:
+        """A call of segment ``index``, which ``served`` has served up to now. Better code takes its place when it is there;
+        if it can't be made, ``served`` stays."""
+        name, fn = f"graph{index}", served
+        with _COMPILING:
+            if isinstance(self._names[name], _Improving):
+                try:
+                    fn = self._names[name] = self._compiled(index, tuple(inputs), 1) or self._names[name]
+                except CaptureFailed:
+                    fn = self._names[name] = served
+                    self._stages[index] = self.last_stage
+        if fn is served or isinstance(fn, _Improving):
+            return served(inputs)
+        try:
+            return self._first_call(index, fn, list(inputs))
+        except CaptureFailed:
+            self._names[name] = served
+            return served(inputs)
+
+    def _first_call(self, index: int, fn: Callable[[list[Any]], Any], inputs: list[Any]) -> Any:
+        nodes = self._structure.segments[index].inputs
+        written = [value for node, value in zip(nodes, inputs, strict=True) if node in self._kept]
         return first_run(fn, inputs, written) if written else fn(inputs)
 
-    def _is_compiled_beside(self, index: int, inputs: tuple[Any, ...]) -> bool:
+    def _compiled(self, index: int, inputs: tuple[Any, ...], stage: int) -> Callable[[list[Any]], Any] | None:
+        """Segment ``index``, compiled with the tuning of ``stage``; None if it is still being compiled beside the program.
+        Raises CaptureFailed."""
+        if self._settings.background and not self._is_compiled_beside(index, inputs, stage):
+            return None
+        with loading() if self._settings.background else nullcontext():
+            return self._compile(index, inputs, stage)
+
+    def _is_compiled_beside(self, index: int, inputs: tuple[Any, ...], stage: int) -> bool:
         """Whether segment ``index`` is in the compilers' caches by now, so that compiling it takes little time, which the
         program can afford. Raises CaptureFailed."""
         segment = self._structure.segments[index]
         self._refuse(segment, inputs)
-        if (beside := self._beside.get(index)) is None:
-            beside = self._beside[index] = background.QUEUE.add()
+        if (beside := self._beside.get((index, stage))) is None:
+            beside = self._beside[index, stage] = background.QUEUE.add()
             weakref.finalize(self, beside.cancel).atexit = False
 
         def work() -> None:
             with compile_alone():
-                self._run_backend(segment, inputs)
+                self._run_backend(segment, inputs, stage)
 
         if not background.QUEUE.ask(beside, work):
             return False
@@ -114,8 +173,8 @@ class CompiledGraphs:
 
     @property
     def is_compiling(self) -> bool:
-        """Whether a segment is being compiled beside the program, or waits for its turn."""
-        return any(beside.state in ("waiting", "running") for beside in self._beside.values())
+        """Whether a segment that has no compiled code yet is being compiled beside the program, or waits for its turn."""
+        return any(beside.state in ("waiting", "running") for (_, stage), beside in self._beside.items() if stage == 0)
 
     @property
     def progress(self) -> Literal["running", "waiting", "ready", ""]:
@@ -133,25 +192,26 @@ class CompiledGraphs:
     def ran_plain(self, seconds: float) -> None:
         """A call that these graphs would have served ran as plain Python, because they are not ready."""
         self.plain_calls += 1
-        for beside in self._beside.values():
+        for beside in self._beside.values():  # no second stage has begun
             beside.seconds += seconds
 
     def _refuse(self, segment: Segment, inputs: tuple[Any, ...]) -> None:
         if (reason := compiled_wrongly(self._settings.backend, inputs, segment.outputs, self._trace)) is not None:
             raise CaptureFailed("MP902", reason)
 
-    def _compile(self, index: int, inputs: tuple[Any, ...]) -> Callable[..., Any]:
+    def _compile(self, index: int, inputs: tuple[Any, ...], stage: int) -> Callable[..., Any]:
         """The callable of one segment: takes its inputs as one list (and may empty it). Raises CaptureFailed."""
         start = time.perf_counter()
         segment = self._structure.segments[index]
         self._refuse(segment, inputs)
-        compiled = self._run_backend(segment, inputs)
+        compiled = self._run_backend(segment, inputs, stage)
         if compiled.generated_code:
             self.generated_code.append(compiled.generated_code)
         if compiled.guards:
             self._add_check(segment, compiled.guards)
         self.compile_seconds = (self.compile_seconds or 0.0) + time.perf_counter() - start
         fn = self._bare[index] = compiled.fn
+        self._stages[index] = stage + 1
         boxed = compiled.boxed or (lambda inputs: fn(*inputs))
         return functools.partial(_alone, _WRITING[self._settings.region_id], boxed) if self._writes(segment) else boxed
 
@@ -161,7 +221,7 @@ class CompiledGraphs:
         mutated = {id(source) for source in self._trace.writes.mutated}
         return self._settings.backend != "eager" and any(id(n.meta.get("magpy_source")) in mutated for n in segment.inputs)
 
-    def _run_backend(self, segment: Segment, inputs: tuple[Any, ...]) -> CompiledGraph:
+    def _run_backend(self, segment: Segment, inputs: tuple[Any, ...], stage: int) -> CompiledGraph:
         gm = segment.module()
         backend, dims = self._settings.backend, self._dims(segment, inputs)
         try:
@@ -170,7 +230,7 @@ class CompiledGraphs:
                     node.meta["magpy_scalar"] = type(value)
             fakes = make_fake_inputs(inputs, dims or None)
             settings = self._settings
-            return get_backend(backend).compile(gm, fakes, same_random=settings.same_random, tuning=settings.tuning)
+            return get_backend(backend).compile(gm, fakes, same_random=settings.same_random, tuning=settings.tunings[stage])
         except Unsupported as error:
             raise CaptureFailed(error.code, error.message) from error
         except Exception as error:  # whatever a compiler trips over, the program goes on in plain Python

@@ -22,3 +22,8 @@ class Settings:
     background: bool = False
     tuning: Tuning = DEFAULT
     affords: Callable[[float], bool] = lambda seconds: True
+
+    @property
+    def tunings(self) -> tuple[Tuning, ...]:
+        """With what each graph is compiled, the quickest first."""
+        return self.tuning.stages if self.background else (self.tuning,)

@@ -54,6 +54,8 @@ class Fact(enum.Flag):
     """Any argument except the first may be a size or count."""
     DATA_SHAPED = enum.auto()
     """The shape of the result is data-dependent."""
+    REDUCES = enum.auto()
+    """Called with only a tensor, without a dimension, returns a 0-d tensor for all sizes."""
     PARTS = enum.auto()
     """The number of results depends on a size of the input."""
     INPUT_BY_NUMBER = enum.auto()
@@ -143,6 +145,8 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
         _pack_padded_sequence _pad_packed_sequence _unique _unique2 argwhere bincount histc_ index masked_select
         nonzero_static one_hot repeat_interleave unique_dim
      """, Fact.DATA_SHAPED),
+    ("mean norm std var", Fact.REDUCES | Fact.SAFE),
+    ("all amax amin any argmax argmin max min sum", Fact.REDUCES | Fact.SAFE | Fact.EARLY),
     ("nonzero unique unique_consecutive", Fact.DATA_SHAPED | Fact.EARLY),
     ("__iter__ __reversed__ dsplit hsplit meshgrid vsplit", Fact.PARTS),
     ("unbind", Fact.PARTS | Fact.SAFE),
@@ -179,8 +183,8 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("""
         addmm and_ avg_pool2d baddbmm batch_norm bfloat16 bmm cat concat conv1d conv2d conv3d dot einsum
         empty_like group_norm half instance_norm invert l1_loss layer_norm linear log_softmax matmul max_pool2d
-        mean mm mse_loss mv norm ones_like or_ outer rand_like randn_like relu_ requires_grad_ rms_norm roll
-        scaled_dot_product_attention smooth_l1_loss softmax stack std truediv var zeros_like
+        mm mse_loss mv ones_like or_ outer rand_like randn_like relu_ requires_grad_ rms_norm roll
+        scaled_dot_product_attention smooth_l1_loss softmax stack truediv zeros_like
      """, Fact.SAFE),
     ("""
         copy cos erf exp expm1 fill gelu hardswish hardtanh log log10 log1p log2 mish reciprocal relu rsqrt
@@ -189,8 +193,7 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("abs logical_and logical_not logical_or neg sign squeeze t transpose unsqueeze",
      Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
     ("""
-        all amax amin any argmax argmin bool cumsum double expand_as flip float isfinite isinf isnan max min
-        permute select sum tril triu type_as
+        bool cumsum double expand_as flip float isfinite isinf isnan permute select tril triu type_as
      """, Fact.SAFE | Fact.EARLY),
     ("""
         absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2

@@ -18,6 +18,7 @@ NUMBER_READS, HOST_READS, OPAQUE_READS = named(Fact.NUMBER_READ), named(Fact.HOS
 GIVES_ARRAY = named(Fact.GIVES_ARRAY)
 FROM_DATA = named(Fact.FROM_DATA)
 PARTS = named(Fact.PARTS)
+REDUCES = named(Fact.REDUCES)
 IN_PLACE = named(Fact.IN_PLACE)
 _GIVES_TEXT = named(Fact.GIVES_TEXT)
 _VALUES = named(Fact.VALUES)

@@ -153,7 +153,7 @@ class Operation:
         self._guard_numbers()
         self._guard_identity(node, result)
         if name in fns.PARTS:
-            self._guard_parts(result)
+            self._guard_parts(node, result)
         from_data = self._is_shaped_by_data(result)
         self._record_writes(node)
         if name in fns.NUMBER_READS and type(result) in (int, float):
@@ -201,17 +201,25 @@ class Operation:
             if not drops:
                 host.branch(sym, value, "value")
 
-    def _guard_parts(self, result: Any) -> None:
-        """Python sees how many parts there are: not as many as a size that only the graph knows."""
+    def _guard_parts(self, node: torch.fx.Node, result: Any) -> None:
+        """Python sees how many parts there are: the path holds where there are as many, and that must not follow from a size
+        that only the graph knows."""
         host, first = self.ops.host, self.tensors[:1]
         if (self.takes_number or self.ops.values.is_shaped_by_data(first)) and type(result) in (tuple, list):
             text = f"{HERE} returns as many parts as a shape says that depends on tensor data."
             host.refuse("MP109", text, site=host.site)
-        self.ops.shapes.hold(first)
+        self.ops.shapes.guard_path(node)
+
+    @property
+    def _is_reduction(self) -> bool:
+        """Whether the result has one element, whatever the sizes."""
+        return (
+            self.name in fns.REDUCES and len(self.args) == 1 and not self.kwargs.keys() - {"dtype", "correction", "unbiased"}
+        )
 
     def _is_shaped_by_data(self, result: Any) -> bool:
         return (
-            self.ops.values.is_shaped_by_data(self.tensors)
+            (self.ops.values.is_shaped_by_data(self.tensors) and not self._is_reduction)
             or shaped_by_data(self.target, self.name, self.args, self.kwargs)
             or sparse(self.tensors, tensors_in(result))
             or masked(self.name, self.tensors)

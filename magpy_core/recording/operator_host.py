@@ -135,9 +135,9 @@ class OperatorHost:
             if type(tensor) is not torch.Tensor:
                 self.facts.classes.tensor_class(type(tensor), self.journal.site)
             return node.source
+        if self.journal.graph_incomplete:  # reported where it was created
+            raise Unsupported("", "")
         if self.basics.age.is_made_inside(tensor):
-            if self.journal.graph_incomplete:  # reported where it was created
-                raise Unsupported("", "")
             raise Unsupported("MP105", f"{HERE} uses a tensor that no recorded operation produced.")
         raise Unsupported("MP111", f"{HERE} uses a tensor that was reached in a way the monitor can't follow.")
 

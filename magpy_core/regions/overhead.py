@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import time
 
-_FREE_S = 10.0  # of the run: a program has to begin somehow
-_UNNOTICED_S = 2.0
-_SHARE = 0.05  # of the time it has run, after that
+_UNNOTICED_S = 1.5
+_SHARE = 0.05  # of the time the program has run
 
 
 class Overhead:
@@ -23,11 +22,7 @@ class Overhead:
     def add(self, seconds: float) -> None:
         self.spent += seconds
 
-    def affords(self, seconds: float) -> bool:
-        """Whether a program that ends right after spending ``seconds`` would hardly have lost."""
+    def affords(self, seconds: float = 0.0) -> bool:
+        """Whether a program that ends right after spending ``seconds`` would hardly have lost; later it may afford them, if
+        not now."""
         return self.spent + seconds <= _UNNOTICED_S + _SHARE * (time.monotonic() - self._began)
-
-    def allows_more(self) -> bool:
-        """Whether more may be spent now; later it may be, if not."""
-        ran = time.monotonic() - self._began
-        return ran < _FREE_S or self.spent <= _SHARE * ran

@@ -222,7 +222,7 @@ class Region:
         if self.recordings >= self.options.cache_limit:
             self._give_up()
             return False
-        if self.options.overhead is not None and not self.options.overhead.allows_more():
+        if self.options.overhead is not None and not self.options.overhead.affords():
             return False
         self._learn(args, kwargs)
         return True

@@ -53,7 +53,7 @@ class RegionTimes:
         self.retired: list[Capture] = []
         self.costs = Costs()
         self.passes = Passes()
-        self._unready: list[weakref.ref[Capture]] = []
+        self._awaited: list[tuple[weakref.ref[Capture], int]] = []  # captures that wait for compiled code, and their stage
         self._uncut = _BETWEEN_GRAPHS
         self._in_step = self._per_step = 0
 
@@ -66,7 +66,7 @@ class RegionTimes:
         """Other code runs from now on: ``capture``, which is new, or one that has been compiled."""
         self.turn, self._uncut = 0, _BETWEEN_GRAPHS
         if capture is not None:
-            self._unready.append(weakref.ref(capture))
+            self._awaited.append((weakref.ref(capture), capture.stage))
         self.passes.restart()
         self.steps.changed()
 
@@ -140,12 +140,12 @@ class RegionTimes:
             self.steps.backward.watch(result, self.passes)
 
     def _has_arrived(self) -> bool:
-        """Whether a capture's compiled code has been there for the first time in this call."""
-        if not self._unready:
+        """Whether compiled code of a capture has taken over in this call."""
+        if not self._awaited:
             return False
-        alive = [(reference, capture) for reference in self._unready if (capture := reference()) is not None]
-        self._unready = [reference for reference, capture in alive if not capture.is_ready]
-        return len(self._unready) < len(alive)
+        alive = [(reference, stage, capture) for reference, stage in self._awaited if (capture := reference()) is not None]
+        self._awaited = [(reference, c.stage) for reference, _, c in alive if c.stage < c.last_stage]
+        return any(capture.stage > stage for _, stage, capture in alive)
 
     @staticmethod
     def _add(timings: list[float], seconds: float) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from magpy_core.findings import HERE
+from magpy_core.findings import Unsupported
 from magpy_core.opgraph.calls import LARGEST_ARRAY, array_parts, from_array, make_variable
 from magpy_core.recording.nodes.one_node import OneNode
 from magpy_core.recording.tracker import Tracker
@@ -51,7 +51,8 @@ class Constructors(Tracker):
             self.one_node.apply(site, torch.ops.aten.alias.default, args, {})
 
     def made_by_constructor(self, site: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """``Variable(x)``: the same memory, detached. Refused if it requires a gradient, like ``nn.Parameter(x)``."""
+        """``Variable(x)``: a detached alias. ``nn.Parameter(x)``, or a Variable that requires a gradient, is a leaf:
+        a program creates leaves once, in a call that is not captured."""
         parameter = cls is torch.nn.Parameter
         given = dict(zip(("data", "requires_grad"), args, strict=False)) | kwargs
         leaf = given.get("requires_grad", parameter)
@@ -60,8 +61,8 @@ class Constructors(Tracker):
         if type(given.get("data")) not in (torch.Tensor, torch.nn.Parameter) or type(leaf) is not bool:
             return
         if parameter or leaf:
-            text = f"{HERE} creates a {cls.__name__} inside the region: a graph can't create a leaf tensor."
-            self.journal.refuse_call("MP106", text, hint="Create it once, outside the region.", site=site)
+            text = f"A {cls.__name__} is created inside the region: a graph can't create a leaf tensor."
+            self.journal.refuse_call_if_repeated(Unsupported("MP106", text, hint="Create it once, outside the region."))
         else:
             self.one_node.apply(site, make_variable, (given["data"],), {})
 

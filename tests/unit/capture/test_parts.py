@@ -10,12 +10,16 @@ import torch
 import torch.fx
 
 from magpy_core._compat.torch.tensor_guards import storage_key
+from magpy_core.backends import background
+from magpy_core.backends.background import Compilation, Result
+from magpy_core.backends.base import CompiledGraph
 from magpy_core.backends.eager import EagerBackend
+from magpy_core.backends.tuning import Tuning
 from magpy_core.capture.build import Capture
 from magpy_core.capture.code import CodeWriter
 from magpy_core.capture.conditions import evaluator
 from magpy_core.capture.graphs import CompiledGraphs, first_run, shape_check
-from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed
+from magpy_core.capture.outcome import MISS, RERUN_PLAIN, CaptureFailed, NotReady
 from magpy_core.capture.settings import Settings
 from magpy_core.capture.structure import Structure, decided_by
 from magpy_core.capture.text import Lines
@@ -240,6 +244,81 @@ def test_a_backend_that_fails_is_a_failed_capture(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(CaptureFailed, match="no compiler today"):
         names["graph0"]([X])
     assert not graphs.is_ready
+
+
+class Staged:
+    """A backend and a queue for it: what is compiled with each tuning, and for which modes that has ended."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ended: dict[str, Result] = {}
+        self.compiled: list[str] = []
+        self.fails_in_use = False
+        monkeypatch.setattr(background, "QUEUE", self)
+        monkeypatch.setattr(EagerBackend, "compile", self.compile)
+
+    def compile(self, gm: Any, fakes: Any, *, tuning: Tuning, **more: Any) -> CompiledGraph:
+        self.compiled.append(tuning.mode)
+        return CompiledGraph(lambda *inputs: self.use(tuning.mode, gm, inputs))
+
+    def use(self, mode: str, gm: Any, inputs: Any) -> Any:
+        if mode == "max" and self.fails_in_use:
+            inputs[0].zero_()
+            raise RuntimeError("not on this machine")
+        return (mode, *gm(*inputs))
+
+    def add(self) -> Compilation:
+        return Compilation()
+
+    def ask(self, one: Compilation, work: Any) -> bool:
+        given = list(self.compiled)
+        work()
+        mode, self.compiled = self.compiled[-1], given
+        if mode in self.ended:
+            one._result = self.ended[mode]
+        return mode in self.ended
+
+
+@pytest.fixture
+def staged(monkeypatch: pytest.MonkeyPatch) -> Staged:
+    return Staged(monkeypatch)
+
+
+def staged_graphs() -> tuple[CompiledGraphs, Any]:
+    made = ByHand()
+    structure, names = Structure.of(made.trace), dict[str, Any]()
+    settings = replace(SETTINGS, background=True, tuning=Tuning("max"))
+    graphs = CompiledGraphs(made.trace, structure, settings, names, frozenset(structure.segments[0].inputs))
+
+    def modes(calls: int) -> list[str]:
+        found = []
+        for _ in range(calls):
+            mode, result = names["graph0"]([X])
+            assert torch.equal(result, (X + 1) * 2)
+            found.append(mode)
+        return list(dict.fromkeys(found))
+
+    return graphs, modes
+
+
+def test_quicker_code_serves_until_better_code_is_there(staged: Staged) -> None:
+    graphs, modes = staged_graphs()
+    with pytest.raises(NotReady):
+        modes(1)
+    staged.ended["default"] = Result(1.0)
+    assert modes(100) == ["default"] and (graphs.stage, graphs.last_stage) == (1, 2)
+    assert graphs.is_ready and not graphs.is_compiling and graphs.progress == "waiting"
+    staged.ended["max"] = Result(4.0)
+    assert modes(40) == ["default", "max"] and staged.compiled == ["default", "max"]
+    assert graphs.stage == 2 and graphs.beside_seconds == 5.0 and graphs.progress == "ready"
+
+
+@pytest.mark.parametrize("how", ["refused", "fails in use"])
+def test_quicker_code_stays_where_better_code_is_not_to_be_had(staged: Staged, how: str) -> None:
+    graphs, modes = staged_graphs()
+    staged.fails_in_use = how == "fails in use"
+    staged.ended = {"default": Result(1.0), "max": Result(4.0, "MP902" if how == "refused" else "", "too large")}
+    assert modes(100) == ["default"] and graphs.stage == 2
+    assert staged.compiled == (["default"] if how == "refused" else ["default", "max"])
 
 
 def test_shape_checks_take_their_inputs_by_position() -> None:

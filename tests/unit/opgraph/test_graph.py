@@ -144,6 +144,16 @@ def test_shapes_that_depend_on_data_stay_in_the_graph_until_python_asks() -> Non
         assert "MP109" in findings(reads, X)
 
 
+def test_a_reduction_of_what_has_such_a_shape_has_one_element() -> None:
+    p = pair(
+        lambda x: [x * v for v in torch.stack([x[x > 2].std(), torch.max(x[x > 0]), x[x > 1].mean(dtype=torch.float64)])]
+    )
+    p.calls((X,), (X * 2,), (X + 9,))
+    assert p.counts == (1, 2)
+    for reads in (lambda x: x * len(x[x > 2].cumsum(0)), lambda x: x * len(x[x[:, 0] > 0].sum(1))):
+        assert "MP109" in findings(reads, X)
+
+
 # -- segments and scalars -------------------------------------------------------------------------------------------------
 
 

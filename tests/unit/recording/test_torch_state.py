@@ -107,6 +107,42 @@ def test_what_every_call_sets_up_is_one() -> None:
             compiled(torch.ones(1, 2))
 
 
+class Grows(nn.Module):
+    """Makes the layer it needs at the first call, or, without ``keep``, at every call."""
+
+    def __init__(self, keep: bool) -> None:
+        super().__init__()
+        self.keep = keep
+        self.layers: dict[int, nn.Module] = {}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.keep or x.shape[1] not in self.layers:
+            layer = nn.Linear(x.shape[1], 2)
+            nn.init.ones_(layer.weight.data)
+            nn.init.zeros_(layer.bias.data)
+            self.layers[x.shape[1]] = layer
+            self.add_module(f"layer_{x.shape[1]}", layer)
+        result: torch.Tensor = self.layers[x.shape[1]](x)
+        return result
+
+
+def test_a_layer_made_at_the_first_call_is_no_break() -> None:
+    net = Grows(keep=True)
+    compiled = magpy_core.compile(net, backend="eager", fullgraph=True)
+    results = [compiled(torch.full((1, 3), float(n))) for n in range(5)]
+    assert [r.tolist() for r in results] == [[[3.0 * n, 3.0 * n]] for n in range(5)]
+    assert [c.hits for c in magpy_core.captures(compiled)] == [3]
+    results[-1].sum().backward()
+    assert net.layer_3.weight.grad.tolist() == [[4.0] * 3] * 2  # type: ignore[union-attr]
+
+
+def test_a_layer_made_at_every_call_is_one() -> None:
+    compiled = magpy_core.compile(Grows(keep=False), backend="eager")
+    for n in range(4):
+        assert compiled(torch.full((1, 3), float(n))).tolist() == [[3.0 * n, 3.0 * n]]
+    assert magpy_core.captures(compiled) == [] and "MP106" in codes(compiled)
+
+
 class Chosen(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:

@@ -212,3 +212,35 @@ def test_what_a_backend_takes_for_fixed_is_asked_of_the_only_input(backend: str)
     (capture,) = magpy_core.captures(compiled)
     x = torch.randn(9, 3)  # no even number of columns
     assert capture.run((x,), {}) is MISS and capture.run((torch.randn(9, 8),), {}) is not MISS
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda x: sum(x.T),
+        lambda x: x.view(len(x), 2, -1).unbind(1),
+        lambda x: x.chunk(2, dim=1),
+        lambda x: torch.meshgrid(x[:, 0], x[0], indexing="ij"),
+        lambda x: list(reversed(x.T)),
+    ],
+)
+def test_sizes_vary_where_the_number_of_parts_does_not(backend: str, parts: Callable[..., Any]) -> None:
+    compiled = magpy_core.compile(parts, backend=backend)
+    assert agree(compiled, parts, sizes(6, 3, 7, 4, 5, 6)) == 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "parts, captures",
+    [
+        (lambda x: [row * i for i, row in enumerate(x)], 4),
+        (lambda x: x.T.unbind(1), 4),
+        (lambda x: [len(part) for part in x.split(3)], 3),
+        (lambda x: len(x.chunk(3)), 3),
+    ],
+)
+def test_the_number_of_parts_is_guarded(backend: str, parts: Callable[..., Any], captures: int) -> None:
+    compiled = magpy_core.compile(parts, backend=backend)
+    found = agree(compiled, parts, sizes(5, 6, 3, 4, 6, 3, 4, 5))
+    assert found == captures if backend == "eager" else found >= captures  # AOTAutograd may fix more sizes
