@@ -193,11 +193,11 @@ def _distinct(refgraph: RefGraph) -> list[tuple[Source, ...]]:
     them may be the same object."""
     groups: dict[type, list[Any]] = {}
     for node in refgraph.nodes.values():
-        if (node.source.kind != "const" and node.kind not in (0, 1, 2)) or (node.kind == 2 and node.addressed):
+        if (node.source.kind != "const" and node.kind not in (0, 1, 2)) or (node.kind == 2 and node.must_be_distinct):
             groups.setdefault(type(node.obj), []).append(node)
     found = []
     for tp, nodes in groups.items():
-        if len(nodes) > 1 and any((n.snapshot is not None and tp is not tuple) or n.addressed for n in nodes):
+        if len(nodes) > 1 and any((n.snapshot is not None and tp is not tuple) or n.must_be_distinct for n in nodes):
             sources = [n.source for n in nodes if not (n.source.kind == "attr" and n.source.key in MODULE_TABLES)]
             if len(sources) > 1:
                 found.append(tuple(sources))

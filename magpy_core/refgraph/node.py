@@ -23,7 +23,7 @@ class Node:
     snapshot: Snapshot | None = None
     written_at: list[Any] = field(default_factory=list)
     contents_read: bool = False
-    addressed: bool = False  # its id was the key of a memo dict: it must not be the same as another node's object
+    must_be_distinct: bool = False  # compared, hashed or a memo key: no other node may have the same object
     summary: str = ""
     was_written: bool = False
     # slots written by name: part of the effect even if the write changed nothing, because a later call may start from

@@ -29,7 +29,7 @@ class Arguments(AccessTracker):
         if not shallow and site is not self.access.callbacks.last_site:
             self._getters(args, kwargs, site)
         if carry:
-            self.facts.contents.identified(site, False, *args)
+            self.facts.contents.compared_or_hashed(site, False, *args)
         stack = [(a, 0) for a in (*args, *kwargs.values())]
         budget = 50_000
         while stack:
@@ -37,7 +37,7 @@ class Arguments(AccessTracker):
             kind = kinds.kind_of(v)
             if kind not in kinds.CONTAINERS or id(v) in seen:
                 self.facts.arrays.memory_read(site, v)
-                self.facts.contents.identified(site, False, v)
+                self.facts.contents.compared_or_hashed(site, False, v)
                 if kind == kinds.OBJECT:
                     self.facts.classes.special_methods(v, site)
                     if is_a(v, types.SimpleNamespace) and id(v) not in seen:
@@ -53,7 +53,7 @@ class Arguments(AccessTracker):
             seen.add(id(v))
             node = nodes.get(id(v))
             if node is not None:
-                node.addressed |= kind == kinds.TUPLE
+                node.must_be_distinct |= kind == kinds.TUPLE
                 self.facts.contents.read_all(node, site, carry=carry)
             budget -= natives.length(v)
             if budget < 0:

@@ -126,7 +126,7 @@ class Callbacks(AccessTracker):
             if self.refgraph.node(fn) is not None:
                 self.facts.functions.guard(fn)
         elif is_a(fn, type):
-            self.facts.classes.identity_seen(fn, site)
+            self.facts.classes.identity_read(fn, site)
             for name in ("__new__", "__init__"):
                 self.facts.classes.member(fn, name, site)
         else:

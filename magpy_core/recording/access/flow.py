@@ -107,7 +107,7 @@ class Flow(AccessTracker):
     def hashed(self, site: Any, key: Any) -> None:
         self.journal.site = site
         self.basics.numbers.escape_all(site, key)
-        self.facts.contents.identified(site, False, key)
+        self.facts.contents.compared_or_hashed(site, False, key)
 
     def match(self, site: Any, subject: Any) -> None:
         self.journal.site = site

@@ -35,7 +35,7 @@ class Globals(AccessTracker):
             self.facts.values.read(self.sources.attr(root.source, name), d[name], site, None)
             self.facts.functions.guard(d[name])
             return
-        self.facts.roots.lacks(root.source, name, site)
+        self.facts.roots.guard_absent(root.source, name, site)
         if lookup.class_lookup(type(module), name)[1] is not None:
             self.facts.classes.member(type(module), name, site)
         elif name != "__getattr__":

@@ -43,7 +43,7 @@ class Items(AccessTracker):
         node = self.facts.roots.node_for(obj)
         if node is None:
             if is_a(obj, dict):
-                self.facts.contents.identified(site, False, key)
+                self.facts.contents.compared_or_hashed(site, False, key)
             return
         if node.kind == kinds.DICT:
             self.dict_key(node, key, site)

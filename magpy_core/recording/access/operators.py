@@ -42,9 +42,9 @@ class Operators(AccessTracker):
         self.basics.numbers.escape_all(site, *(v for v in (lhs, rhs) if into_text or type(v) in kinds.NUMBER_TYPES))
         in_place = site.name is not None and site.name.endswith("=")
         if in_place and kinds.kind_of(lhs) in kinds.CONTAINERS:
-            self.access.writes.counted(lhs)
+            self.access.writes.count_write(lhs)
         if is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED):
-            self.facts.contents.identified(site, True, lhs, rhs)
+            self.facts.contents.compared_or_hashed(site, True, lhs, rhs)
         for side, v in (("l", lhs), ("r", rhs)):
             kind = kinds.kind_of(v)
             if kind in (kinds.SCALAR, kinds.IDENTITY):
@@ -98,7 +98,7 @@ class Operators(AccessTracker):
             self.facts.classes.operands(site, lhs, rhs)
             return
         self.basics.numbers.escape_all(site, lhs, rhs)
-        self.facts.contents.identified(site, is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED), lhs, rhs)
+        self.facts.contents.compared_or_hashed(site, is_a(lhs, kinds.HASHED) and is_a(rhs, kinds.HASHED), lhs, rhs)
         for v in (lhs, rhs):
             kind = kinds.kind_of(v)
             if type(v) is types.MethodType or (kind not in (kinds.SCALAR, kinds.IDENTITY) and kinds.is_heap_type(type(v))):
@@ -154,9 +154,11 @@ class Operators(AccessTracker):
             self.facts.classes.special_methods(item, site)
         node = self.facts.roots.node_for(container)
         if is_a(container, kinds.HASHED):
-            self.facts.contents.identified(site, node is not None or not is_a(container, (set, frozenset, dict)), item)
+            self.facts.contents.compared_or_hashed(
+                site, node is not None or not is_a(container, (set, frozenset, dict)), item
+            )
         if node is None:
-            self.facts.contents.identified(site, False, item, container)
+            self.facts.contents.compared_or_hashed(site, False, item, container)
             return
         if is_a(item, weakref.ref) and node.kind == kinds.SET:  # a guard on its object would keep the object alive
             text = f"{HERE} looks up a weak reference in a set: guards can't check the object that it refers to."

@@ -259,7 +259,7 @@ class Reads(AccessTracker):
         elif node.snapshot is not None and node.snapshot.attr(name) is not ABSENT:
             return
         elif instance_dict(obj) is not None and name != "__class__":
-            self.facts.roots.lacks(node.source, name, site)
+            self.facts.roots.guard_absent(node.source, name, site)
 
     def absent_members(self, node: Node, module: Any, tables: tuple[str, ...], name: str, site: Any) -> None:
         """Guard that these tables of a module have no ``name`` (unless the region removed it)."""
@@ -312,4 +312,4 @@ class Reads(AccessTracker):
                 text = f"{HERE} reads `.{name}` of a tensor that the monitor can't trace to a source."
                 self.journal.refuse("MP111", text, site=site)
         elif node is not None:  # an instance attribute would shadow a method of the class
-            self.facts.roots.lacks(node.source, name, site)
+            self.facts.roots.guard_absent(node.source, name, site)

@@ -30,7 +30,7 @@ class Writes(AccessTracker):
     events: int = field(default=0, init=False)
     existing: set[int] | None = field(default=None, init=False)  # ids of objects that existed when a checkpoint began
 
-    def counted(self, obj: Any) -> None:
+    def count_write(self, obj: Any) -> None:
         """Count a write to an object of the region: it is not an effect, but a checkpoint's second run would repeat it."""
         if self.existing is not None and id(obj) in self.existing:
             self.events += 1
@@ -79,7 +79,7 @@ class Writes(AccessTracker):
 
     def before_write(self, obj: Any, site: Any) -> Node | None:
         """``obj`` is about to change: take a snapshot if it is from outside."""
-        self.counted(obj)
+        self.count_write(obj)
         node = self.facts.roots.node_for(obj)
         if node is not None:
             self.mark_written(node, site)
@@ -222,7 +222,7 @@ class Writes(AccessTracker):
         node = self.before_write(obj, site)
         if node is None:
             if is_a(obj, dict):
-                self.facts.contents.identified(site, False, key)
+                self.facts.contents.compared_or_hashed(site, False, key)
             return
         if node.kind == kinds.DICT or (node.kind == kinds.LIST and type(key) is int):
             if not self.facts.contents.can_probe_unobserved(node, site, key):
@@ -245,7 +245,7 @@ class Writes(AccessTracker):
             self.facts.contents.read_all(node, site)
 
     def cell_write(self, site: Any, cell: Any, value: Any = ABSENT) -> None:
-        self.counted(cell)
+        self.count_write(cell)
         node = self.refgraph.node(cell)
         if node is None:
             self.basics.age.assume_internal(cell)

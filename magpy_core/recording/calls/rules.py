@@ -170,7 +170,7 @@ class Rules(Tracker):
         obj = args[0]
         if fn is id and is_copying(site):
             if (node := self.refgraph.node(obj)) is not None:
-                node.addressed = True
+                node.must_be_distinct = True
             return
         kind = kinds.kind_of(obj)
         if fn is hash and kind in (kinds.SCALAR, kinds.IDENTITY, kinds.TUPLE, kinds.SET):

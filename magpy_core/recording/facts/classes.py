@@ -87,7 +87,7 @@ class Classes(FactTracker):
             self.refgraph.read(self.facts.roots.attribute(owner, name), guard.TYPE, type(raw), site)
             self.descriptor(raw, site)
 
-    def identity_seen(self, obj: Any, site: Any) -> None:
+    def identity_read(self, obj: Any, site: Any) -> None:
         """A value guarded by identity was read. For a class, guard the methods of a user-defined metaclass; for a bound
         method of a container, read the container."""
         if not is_a(obj, type):
@@ -111,7 +111,7 @@ class Classes(FactTracker):
         """Guard that library classes, whose names are not compared, don't override this inherited attribute."""
         for k in tp.__mro__[: tp.__mro__.index(owner)] if owner is not None else ():
             if kinds.is_heap_type(k) and module_of(k).startswith(lookup.LIBRARIES):
-                self.facts.roots.lacks(self.facts.roots.const_root(k).source, name, site)
+                self.facts.roots.guard_absent(self.facts.roots.const_root(k).source, name, site)
 
     def read_attr(self, cls: type, name: str, site: Any) -> None:
         raw, owner = lookup.class_lookup(cls, name)
@@ -142,7 +142,7 @@ class Classes(FactTracker):
                 if key not in ("__dict__", "__weakref__"):
                     self.class_value(cls, key, raw, site)
 
-    def type_seen(self, tp: type, site: Any) -> None:
+    def class_used(self, tp: type, site: Any) -> None:
         """An object of this class is used. Refuse a special method that is bound to another object (``__len__ =
         entries.__len__``): the interpreter calls it without an event."""
         if tp in self._types:
@@ -160,7 +160,7 @@ class Classes(FactTracker):
         if tp in self._shapes:
             return
         self._shapes.add(tp)
-        self.type_seen(tp, site)
+        self.class_used(tp, site)
         if _is_compared(tp):
             self.read_field(tp, "__mro__", site)
         for k in filter(_is_compared, tp.__mro__):

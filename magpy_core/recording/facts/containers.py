@@ -87,7 +87,7 @@ class Contents(FactTracker):
         self.journal.refuse("MP111", text, hint="Use plain values, tuples of them or members of an Enum as keys.", site=site)
         return False
 
-    def identified(self, site: Any, fixed: bool, *values: Any, depth: int = 3) -> None:
+    def compared_or_hashed(self, site: Any, fixed: bool, *values: Any, depth: int = 3) -> None:
         """Objects and tensors from outside are compared or hashed, by identity unless their class overrides it.
 
         ``fixed``: with elements of a set from outside, so each must be the same object; otherwise it matters only which of
@@ -96,7 +96,7 @@ class Contents(FactTracker):
         for value in values:
             kind = kinds.kind_of(value)
             if depth and (kind in _HELD or is_a(value, _KEYS)):
-                self.identified(site, fixed, *natives.elements(value), depth=depth - 1)
+                self.compared_or_hashed(site, fixed, *natives.elements(value), depth=depth - 1)
             if kind == kinds.OBJECT:
                 self.facts.classes.special_methods(value, site)
             if kind not in _BY_IDENTITY or (node := self.refgraph.node(value)) is None:
@@ -104,7 +104,7 @@ class Contents(FactTracker):
             if fixed and kind != kinds.TUPLE:
                 self.refgraph.read(node.source, guard.IDENTITY, value, site)
             else:
-                node.addressed = True
+                node.must_be_distinct = True
 
     def read_all(self, node: Node, site: Any, values: bool = True, *, carry: bool = False) -> None:
         """Guard the entire content at entry of an external container: length, order, keys and elements.
@@ -132,7 +132,7 @@ class Contents(FactTracker):
             for i, k in enumerate(keys):
                 if kinds.kind_of(k) not in (kinds.SCALAR, kinds.IDENTITY) and self.refgraph.node(k) is None:
                     self.facts.values.read(self.sources.make("key_at", node.source, i), k, site)
-            self.identified(site, False, *keys)
+            self.compared_or_hashed(site, False, *keys)
         else:
             pairs = list(enumerate(natives.elements(obj) if content is None else content))
             self.refgraph.read(self.sources.make("len", node.source, None), guard.EQUAL, len(pairs), site)

@@ -59,7 +59,7 @@ class Functions(FactTracker):
                 if kinds.kind_of(v) not in (kinds.SCALAR, kinds.IDENTITY):
                     self.refgraph.add(v, self.sources.item(defaults, i))
                 elif is_a(v, kinds.REFERRING):
-                    self.facts.classes.identity_seen(v, self.journal.site)
+                    self.facts.classes.identity_read(v, self.journal.site)
         named = self.sources.make("field", root, "__kwdefaults__")
         for k, v in (fn.__kwdefaults__ or {}).items():
             self.facts.values.read(self.sources.item(named, k), v, self.journal.site)
@@ -91,7 +91,7 @@ class Functions(FactTracker):
             if not is_a(value, (types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType, dict)):
                 self.facts.values.read(self.sources.make("field", root, name), value, site)
         elif instance_dict(obj) is not None:
-            self.facts.roots.lacks(root, name, site)
+            self.facts.roots.guard_absent(root, name, site)
 
     def read_attr(self, fn: Any, name: str, site: Any) -> None:
         if name == "__dict__":
@@ -142,4 +142,4 @@ class Functions(FactTracker):
                 self.refgraph.read(source, guard.IS, getattr(fn, name), site)
             self.facts.values.read(source, getattr(fn, name), site)  # the program may read inside it
         else:
-            self.facts.roots.lacks(node.source, name, site)
+            self.facts.roots.guard_absent(node.source, name, site)

@@ -43,7 +43,7 @@ class Values(FactTracker):
         """
         tp = value if is_a(value, type) else type(value)
         if kinds.is_heap_type(tp):
-            self.facts.classes.type_seen(tp, site)
+            self.facts.classes.class_used(tp, site)
         refgraph = self.refgraph
         kind = kinds.kind_of(value)
         if kind == kinds.SCALAR:
@@ -76,7 +76,7 @@ class Values(FactTracker):
             if id(value) not in refgraph.nodes:
                 refgraph.add(value, self.sources.const(value, source.describe()))
                 if is_a(value, kinds.REFERRING):
-                    self.facts.classes.identity_seen(value, site)
+                    self.facts.classes.identity_read(value, site)
             return value
         node = refgraph.nodes.get(id(value))
         if node is not None:
