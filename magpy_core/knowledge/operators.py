@@ -173,10 +173,9 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
     ("masked_fill where", Fact.VALUES | Fact.SAFE | Fact.EARLY),
     ("bitwise_xor divide fmod multiply nan_to_num pow subtract threshold", Fact.VALUES | Fact.KEEPS_LAYOUT),
     ("bitwise_and bitwise_or", Fact.VALUES | Fact.KEEPS_LAYOUT | Fact.EARLY),
-    ("""
-        __add__ __and__ __eq__ __ge__ __gt__ __le__ __lt__ __mul__ __ne__ __or__ __radd__ __rmul__ __rsub__
-        __sub__ __xor__
-     """, Fact.VALUES | Fact.EARLY),
+    ("__and__ __eq__ __ge__ __gt__ __le__ __lt__ __ne__ __or__ __xor__", Fact.VALUES | Fact.EARLY),
+    ("__add__ __mul__ __radd__ __rmul__ __rsub__ __sub__", Fact.VALUES | Fact.OF_NUMBERS | Fact.EARLY),
+    ("__neg__", Fact.OF_NUMBERS | Fact.EARLY),
     ("ceil floor round", Fact.OF_NUMBERS | Fact.SAFE | Fact.KEEPS_LAYOUT),
     ("detach", Fact.OF_NUMBERS | Fact.SAFE | Fact.KEEPS_LAYOUT | Fact.EARLY),
     ("clone int long to", Fact.OF_NUMBERS | Fact.SAFE | Fact.EARLY),
@@ -204,7 +203,7 @@ _ROWS: tuple[tuple[str, Fact], ...] = (
      """, Fact.KEEPS_LAYOUT),
     ("logical_xor", Fact.KEEPS_LAYOUT | Fact.EARLY),
     ("""
-        __abs__ __getitem__ __invert__ __neg__ __rand__ __ror__ __rxor__ count_nonzero diff getattr getitem isin
+        __abs__ __getitem__ __invert__ __rand__ __ror__ __rxor__ count_nonzero diff getattr getitem isin
         type
      """, Fact.EARLY),
     (" ".join(REFUSED), Fact.REFUSED),

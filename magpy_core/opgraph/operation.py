@@ -153,7 +153,7 @@ class Operation:
         self._guard_numbers()
         self._guard_identity(node, result)
         if name in fns.PARTS:
-            self._guard_parts(node, result)
+            self._guard_parts(node)
         from_data = self._is_shaped_by_data(result)
         self._record_writes(node)
         if name in fns.NUMBER_READS and type(result) in (int, float):
@@ -201,14 +201,23 @@ class Operation:
             if not drops:
                 host.branch(sym, value, "value")
 
-    def _guard_parts(self, node: torch.fx.Node, result: Any) -> None:
-        """Python sees how many parts there are: the path holds where there are as many, and that must not follow from a size
-        that only the graph knows."""
-        host, first = self.ops.host, self.tensors[:1]
-        if (self.takes_number or self.ops.values.is_shaped_by_data(first)) and type(result) in (tuple, list):
-            text = f"{HERE} returns as many parts as a shape says that depends on tensor data."
-            host.refuse("MP109", text, site=host.site)
+    def _guard_parts(self, node: torch.fx.Node) -> None:
+        """Python sees how many parts there are: the path holds where there are as many."""
+        if self.takes_number:
+            self._fix_numbers()
+        for tensor in self.tensors[:1]:
+            self.ops.fix_sizes(tensor)
         self.ops.shapes.guard_path(node)
+
+    def _fix_numbers(self) -> None:
+        """The path holds for the very numbers that the call takes."""
+        host = self.ops.host
+        if not self.varying:
+            text = f"{HERE} returns as many parts as a number says that depends on tensor data."
+            host.refuse("MP109", text, site=host.site)
+        for sym, value in self.varying:
+            host.branch(sym, value, "value")
+        self.takes_number = False
 
     @property
     def _is_reduction(self) -> bool:

@@ -48,3 +48,14 @@ class OperatorGraph:
         read = self.graph.call_method("item", (node,))
         read.meta["magpy_site"] = self.host.site
         return Sym("node", read, (), number)
+
+    def fix_sizes(self, tensor: torch.Tensor) -> None:
+        """Python sees sizes that follow from data: the path holds for these very sizes."""
+        if not self.values.is_shaped_by_data([tensor]):
+            return
+        read = self.graph.call_method("size", (self.inputs.node(tensor),))
+        read.meta["magpy_site"] = self.host.site
+        sizes = tensor.size()
+        self.host.branch(Sym("node", read, (), sizes), sizes, "sizes")
+        self.values.fix_sizes(tensor)
+        self.shapes.fix(tensor)

@@ -35,8 +35,8 @@ def metadata(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[
     """What guards of the tensor's metadata cover. ``name``: without ``get:``."""
     tensors = _guarded(ops, args, kwargs)
     if name in _LAYOUT_READS:
-        if ops.values.is_shaped_by_data(tensors):
-            raise Unsupported("MP109", f"{HERE} reads `{name}` of a tensor whose shape depends on tensor data.")
+        for tensor in tensors:
+            ops.fix_sizes(tensor)
         ops.shapes.layout_read()
     return result
 
@@ -50,8 +50,7 @@ def size(ops: OperatorGraph, name: str, args: tuple[Any, ...], kwargs: dict[str,
         elif is_view(tensor) or any(storage_key(t) == storage_key(tensor) for t, _ in ops.inputs.guarded.values()):
             raise Unsupported("MP106", f"{HERE} reads where a view begins in its storage, which a graph can't give.")
         return result
-    if ops.values.is_shaped_by_data([tensor]):
-        raise Unsupported("MP109", f"{HERE} gives Python a size that depends on tensor data.")
+    ops.fix_sizes(tensor)
     number = ops.shapes.read(tensor, name, result, args[1:])
     return ops.host.tensor_length(number) if name == "__len__" else number
 

@@ -51,6 +51,7 @@ class ShapeTracker:
         self._symbols: dict[Any, Sym] = {}  # sympy symbol -> leaf
         self._env: Any = None
         self._fakes: dict[torch.fx.Node, Any] = {}
+        self._fixed: set[Any] = set()  # sympy symbols of sizes that follow from data, and that the path holds for
         self._assumed = 0  # how many of the environment's assumptions are part of the guard
 
     def read(self, tensor: torch.Tensor, what: str, result: Any, args: tuple[Any, ...]) -> Any:
@@ -119,12 +120,18 @@ class ShapeTracker:
 
     def _size(self, expr: Any, real: int) -> Any:
         """A size as a Sym; one that no Sym can say is a plain int, for the very sizes that it is computed from."""
-        if expr.free_symbols - self._symbols.keys():
+        if expr.free_symbols - self._symbols.keys() - self._fixed:
             raise Unsupported("MP109", f"{HERE} gives Python a size that follows from data.")
         found = self._term(expr)
         if found is None:
             self._hold(expr)
         return real if found is None else found
+
+    def fix(self, tensor: torch.Tensor) -> None:
+        """The path holds for the sizes of ``tensor``, which follow from data."""
+        if self.vary and (fake := self._fake_of(tensor)) is not None:
+            found = (sym_expression(size) for size in fake.shape)
+            self._fixed |= {s for expr in found if expr is not None for s in expr.free_symbols} - self._symbols.keys()
 
     def mark_from_data(self, result: Any) -> None:
         """Marks tensors of an operation's result whose sizes follow from data, or from what isn't known."""
@@ -141,7 +148,7 @@ class ShapeTracker:
         except Exception:  # as below
             return True
         found = [] if fake is None else [sym_expression(size) for size in fake.shape]
-        return any(expr is not None and expr.free_symbols - self._symbols.keys() for expr in found)
+        return any(expr is not None and expr.free_symbols - self._symbols.keys() - self._fixed for expr in found)
 
     def _assume(self) -> None:
         """Sizes were computed on a path of torch's own that depends on sizes (a pooling's last window, a transform that

@@ -61,6 +61,10 @@ class Values:
     def mark_shaped_by_data(self, tensor: torch.Tensor) -> None:
         self._shaped_by_data.add(id(tensor))
 
+    def fix_sizes(self, tensor: torch.Tensor) -> None:
+        """The path holds for the sizes of ``tensor`` only."""
+        self._shaped_by_data.discard(id(tensor))
+
     def is_shaped_by_data(self, tensors: Iterable[Any]) -> bool:
         """Whether the shape of any of these follows from data."""
         return any(id(t) in self._shaped_by_data for t in tensors)

@@ -31,8 +31,8 @@ class Decisions(BasicTracker):
         if self._is_fixed(sym):
             return  # it follows from an earlier decision: the graph is cut there
         last = next(iter(reversed(self.ledger.ops.graph.nodes)), None)
-        number = what in ("value", "__index__", "item", "parts")
-        code = "MP101" if not number else "MP109" if what == "parts" else "MP102"
+        number = what in ("value", "__index__", "item", "sizes")
+        code = "MP101" if not number else "MP109" if what == "sizes" else "MP102"
         asserted = what == "type" or (not number and site is not None and only_raises(site, outcome))
         condition = None if asserted else conditions.condition(self.ledger.ops, sym)
         cut = condition is None and not (asserted or self.ledger.fullgraph)
@@ -42,7 +42,7 @@ class Decisions(BasicTracker):
             self._fixed[id(sym)] = sym
         if what == "type":
             return  # not worth a finding
-        read = self.describe_use(sym) if number else self.describe_read(sym)
+        read = self._described(sym, what) if number else self.describe_read(sym)
         values: tuple[Value, ...] = (Value("outcome", repr(outcome)),)
         severity: Severity | None = Severity.INFORMATION
         if condition is not None:
@@ -52,7 +52,7 @@ class Decisions(BasicTracker):
             )
             hint = "The graph is not cut. Keep values that vary a lot in a tensor, or outside the region."
             severity = Severity.INFORMATION if self.ledger.fullgraph else None
-        elif asserted or self.ledger.fullgraph:
+        elif what != "sizes" and (asserted or self.ledger.fullgraph):
             if asserted:
                 text = f"This check depends on {read}, a tensor value: it is made after the graph has run."
             elif number:
@@ -60,6 +60,9 @@ class Decisions(BasicTracker):
             else:
                 text = f"This branch depends on {read}: it is checked after the graph has run."
             hint = "No action needed. A check outside the region would cost less."
+        elif what == "sizes":
+            text, values, severity = f"{read}, which no compiled backend supports.", (), None
+            hint = "Keep the full size and a mask, or read the size outside the region."
         elif number:
             text = f"{read}, so the graph is cut here."
             hint, values, severity = "Keep the value in a tensor, or read it after the region.", (), None
@@ -88,6 +91,11 @@ class Decisions(BasicTracker):
             for n in leaf.payload.all_input_nodes
         ]
         return f"the result of `{made[0]}`" if made else "a tensor's value"
+
+    def _described(self, sym: Any, what: str) -> str:
+        if what != "sizes":
+            return self.describe_use(sym)
+        return f"{self.journal.quoted_expression() or 'The program'} returns a data-dependent size to Python"
 
     def describe_use(self, sym: Any) -> str:
         """The expression that needs the exact number, and the one that read it."""

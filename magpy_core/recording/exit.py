@@ -54,6 +54,7 @@ class Exit(Tracker):
         if self.basics.stack.torch is not None:
             self.torch_calls.missed()
         self.outside.context_left()
+        self.outside.settings_left()
         if self.nodes.one_node.active is not None:
             self.journal.skip_call("a custom function raised")
         self.nodes.modes.left_open()

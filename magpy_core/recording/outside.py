@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from magpy_core._compat.torch.state_changers import changes_cuda_setting, cuda_settings
 from magpy_core.findings import HERE, Unsupported, Value
 from magpy_core.guards import kinds as guard
 from magpy_core.knowledge import policy
@@ -33,6 +34,7 @@ _LOCK_METHODS = frozenset({
     "__enter__", "__exit__", "_acquire_restore", "_is_owned", "_recursion_count", "_release_save", "acquire", "acquire_lock",
     "locked", "locked_lock", "release", "release_lock",
 })  # fmt: skip
+_SETTING_WRITTEN = f"{HERE} changes a setting of torch, which a graph can't repeat."
 
 
 class Outside(Tracker):
@@ -43,6 +45,8 @@ class Outside(Tracker):
     _seeded: dict[int, Any] = field(
         default_factory=dict, init=False
     )  # random.Randoms that the region created and seeded, by id
+    # settings for CUDA devices at entry, and the site of the first change
+    _cuda_settings: tuple[list[Any], Any] | None = field(default=None, init=False)
     # context variables that were set, with their value at entry
     _context_entry: dict[int, tuple[Any, Any, Any]] = field(default_factory=dict, init=False)
 
@@ -62,10 +66,25 @@ class Outside(Tracker):
             self.facts.arrays.keep(result)
         return result
 
-    def setting_written(self, site: Any) -> None:
+    def setting_written(self, site: Any, fn: Any, args: tuple[Any, ...]) -> None:
         """A setting of torch is about to be changed."""
         self.basics.stack.torch = None
-        self.journal.refuse("MP106", f"{HERE} changes a setting of torch, which a graph can't repeat.", site=site)
+        if not changes_cuda_setting(fn, args):
+            self.journal.refuse("MP106", _SETTING_WRITTEN, site=site)
+        elif self._cuda_settings is None:
+            self._cuda_settings = (cuda_settings(), site)
+
+    def settings_left(self) -> None:
+        """At exit: settings for CUDA devices may change if they are restored and no tensor is on such a device."""
+        if self._cuda_settings is None:
+            return
+        before, site = self._cuda_settings
+        ops = self.ledger.ops
+        used = (*(t for t, _ in ops.values), *(t for t, _ in ops.inputs.guarded.values()))
+        if cuda_settings() != before or any(t.device.type != "cpu" for t in used):
+            self.journal.refuse("MP106", _SETTING_WRITTEN, site=site)
+        for getter, args, value in before:
+            self.facts.settings.read(site, getter, args, value)
 
     def call_numpy(self, site: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """NumPy on plain numbers is arithmetic; on arrays it reads memory that no guard checks."""

@@ -14,7 +14,7 @@ import torch
 
 from magpy_core._compat.torch.tensor_guards import no_torch_function, storage_key, version_of
 from magpy_core.backends.calling import UNCOUNTED
-from magpy_core.findings import Finding, Unsupported
+from magpy_core.findings import HERE, Finding, Unsupported
 from magpy_core.guards.explain import TensorFacts
 from magpy_core.opgraph.operator_graph import OperatorGraph
 from magpy_core.opgraph.scalars import Sym
@@ -117,6 +117,16 @@ class Recorded:
         """A later stage refuses the trace."""
         self.trace = None
         self.journal.refuse_error(error)
+
+    def refuse_sizes_from_data(self) -> None:
+        """Refuse a trace in which Python reads a data-dependent size: it can only run operator by operator."""
+        read = (
+            [d for d in self.trace.decisions if type(d.outcome) is torch.Size and d.condition is None] if self.trace else []
+        )
+        for decision in read:
+            text = f"{HERE} returns a data-dependent size to Python, which no compiled backend supports."
+            self.journal.refuse("MP109", text, site=decision.site)
+            self.trace = None
 
 
 @dataclass

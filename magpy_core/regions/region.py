@@ -296,6 +296,8 @@ class Region:
     def build_capture(self, recorded: Recorded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
         """Turn a monitored run into a capture and findings."""
         capture = None
+        if self._backend != "eager":
+            recorded.refuse_sizes_from_data()
         if recorded.trace is not None:
             beside = self.options.background and self._backend == "inductor" and background.available()
             # compiled code that draws other numbers would make results depend on when it was ready

@@ -84,9 +84,29 @@ def test_sizes_that_follow_from_data(name: str, learning: bool) -> None:
     if name == "script":
         assert not region_of(compiled).hits and "MP112" in codes
     elif name in ("mask", "checkpoint"):
-        assert not region_of(compiled).hits and "MP109" in codes
+        assert region_of(compiled).captures and "MP109" in codes
     else:
         assert region_of(compiled).hits or "MP109" in codes
+
+
+def test_each_size_has_its_own_capture_and_no_compiler_takes_them() -> None:
+    def region(x: torch.Tensor) -> torch.Tensor:
+        kept = x.sin()[x > 0]
+        return kept.view(len(kept), 1) @ kept.new_ones(1, 2) * kept.shape[0]
+
+    inputs = [torch.tensor([1.0, 2.0, -1.0]), torch.tensor([3.0, 4.0, -2.0]), torch.tensor([1.0, -1.0, -1.0])]
+    for fullgraph in (False, True):
+        compiled = magpy_core.compile(region, backend="eager", fullgraph=fullgraph)
+        for x in [*inputs, *inputs]:
+            assert torch.equal(compiled(x), region(x))
+        # one graph is compared after it has run: of another size it raises, and the call runs as plain Python
+        assert (len(magpy_core.captures(compiled)), region_of(compiled).hits) == ((1, 3) if fullgraph else (2, 4))
+        assert all(capture.is_complete is fullgraph for capture in magpy_core.captures(compiled))
+    compiled = magpy_core.compile(region, backend="aot_eager")
+    for x in inputs:
+        assert torch.equal(compiled(x), region(x))
+    assert magpy_core.captures(compiled) == []
+    assert [f.code for f in region_of(compiled).findings.values()] == ["MP109"]
 
 
 STATE = torch.zeros(())

@@ -1,7 +1,7 @@
 """Functions of torch that change torch's state in ways that a graph can't contain.
 
 The frames of those written in Python are not monitored, because the other functions in their files only call operators. Key
-functions: ``state_changers``, ``changes_setting``.
+functions: ``state_changers``, ``changes_setting``, ``cuda_settings``.
 """
 
 from __future__ import annotations
@@ -65,3 +65,17 @@ def changes_setting(fn: Any) -> bool:
     """Whether a function changes a setting of torch's backends (``torch.backends.cudnn.flags(...)``), which is stored in
     C++ and visible in no object."""
     return fn is not None and _SETTERS.get(getattr(fn, "__name__", "")) is fn
+
+
+def changes_cuda_setting(fn: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a call changes a setting that affects only operators on CUDA devices (`torch.backends.cudnn.flags`)."""
+    return changes_setting(fn) and ("cudnn" in fn.__name__ or args[:1] == ("cuda",))
+
+
+def cuda_settings() -> list[tuple[Any, tuple[Any, ...], Any]]:
+    """All settings that affect only CUDA devices: the getter, its arguments and the current value."""
+    getters = (getattr(torch._C, name.replace("_set_", "_get_"), None) for name in _SETTINGS if "cudnn" in name)
+    found = [(getter, (), getter()) for getter in getters if getter is not None]
+    precision: Any = getattr(torch._C, "_get_fp32_precision_getter", None)
+    of = ("all", "conv", "rnn", "matmul") if precision is not None else ()
+    return found + [(precision, ("cuda", name), precision("cuda", name)) for name in of]

@@ -51,7 +51,7 @@ class NativeCalls(Tracker):
             return
         what = policy.verdict(fn) if not self.access.natives.pickles(fn, args) else Verdict.UNKNOWN
         if what == Verdict.TORCH and changes_setting(fn) and not self.ledger.ops.op_depth:
-            self.outside.setting_written(site)
+            self.outside.setting_written(site, fn, args)
         elif what == Verdict.TORCH:
             self.torch_calls.expected(site, fn, args)
         elif what == Verdict.PURE:

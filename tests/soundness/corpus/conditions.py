@@ -87,7 +87,7 @@ def region(x, mask):
     return x[:n].sum() * n
 
 
-# === condition_index_read: refused
+# === condition_index_read
 def region(x, mask):
     out = []
     for row in (mask == 1).nonzero():
@@ -177,7 +177,7 @@ def change_scale():
         net.scale.mul_(2)
 
 
-# === condition_never_reached: refused
+# === condition_never_reached
 def region(x, mask):
     if mask[0] == 0:
         return x.sum()

@@ -9,12 +9,12 @@ def args(i):
     return (torch.randn(4, 3, generator=g),)
 
 
-# === data_shape_args_only: refused
+# === data_shape_args_only
 def region(x):
     return x[x > 1].size(dim=0) * x
 
 
-# === data_shape_rows_counted: refused
+# === data_shape_rows_counted
 def region(x):
     n = 0
     for r in x[x[:, 0] > 0]:
@@ -22,17 +22,17 @@ def region(x):
     return x * n
 
 
-# === data_shape_listed: refused
+# === data_shape_listed
 def region(x):
     return x * len(list(x[x > 0]))
 
 
-# === data_shape_unbound: refused
+# === data_shape_unbound
 def region(x):
     return x * len(x[x > 0].unbind())
 
 
-# === data_shape_split_in_parts: refused
+# === data_shape_split_in_parts
 def region(x):
     a = x[x > 0]
     return x * len(a.split(1))
@@ -44,38 +44,38 @@ def region(x):
     return x * a.nbytes
 
 
-# === data_shape_size_for_others: refused
+# === data_shape_size_for_others
 def region(x):
     a = x[x > 0]
     return x + torch.zeros(a.size()).sum() + torch.zeros_like(a).numel()
 
 
-# === data_shape_both_sizes: refused
+# === data_shape_both_sizes
 def region(x):
     a = torch.nonzero(x > 0)
     return x * a.shape[0] / a.shape[1]
 
 
-# === data_shape_number_of_elements: refused
+# === data_shape_number_of_elements
 def region(x):
     a = x[x > 0]
     return x * a.numel()
 
 
-# === data_shape_length_decides: refused
+# === data_shape_length_decides
 def region(x):
     a = x[x[:, 0] > 0]
     n = len(a)
     return a.sum(0) / max(n, 1) if n else x[0]
 
 
-# === data_shape_viewed: refused
+# === data_shape_viewed
 def region(x):
     a = x[x[:, 0] > 0]
     return a.view(-1, a.size(1)).sum(0) / (a.size(0) + 1)
 
 
-# === data_shape_elements_decide: refused
+# === data_shape_elements_decide
 def region(x):
     a = x[x[:, 0] > 0]
     if a.nelement() > 4:
@@ -83,56 +83,56 @@ def region(x):
     return x.sum()
 
 
-# === data_shape_enumerated: refused
+# === data_shape_enumerated
 def region(x):
     a = x[x[:, 0] > 0]
     return [t * i for i, t in enumerate(a)][0] if a.shape[0] else x[0]
 
 
-# === data_shape_unpacked: refused
+# === data_shape_unpacked
 def region(x):
     a, b = x[x[:, 0] > -9][:2]
     return a + b
 
 
-# === data_shape_arange_of_it: refused
+# === data_shape_arange_of_it
 def region(x):
     a = x[x > 0]
     return x * torch.arange(a.shape[0]).sum() + a.new_zeros(a.shape).sum()
 
 
-# === data_shape_in_text: refused
+# === data_shape_in_text
 def region(x):
     a = x[x > 0]
     return f"{tuple(a.shape)}", x
 
 
-# === data_shape_size_returned: refused
+# === data_shape_size_returned
 def region(x):
     a = x[x > 0]
     return a.shape, x
 
 
-# === data_shape_strides: refused
+# === data_shape_strides
 def region(x):
     a = x[x > 0]
     return a.dim() * x, a.stride()
 
 
-# === data_shape_unique_sizes: refused
+# === data_shape_unique_sizes
 def region(x):
     a = x.unique()
     return x * a.shape[-1], a.size(-1)
 
 
-# === data_shape_expanded: refused
+# === data_shape_expanded
 def region(x):
     a = x[x > 0]
     b = a.reshape(1, -1).expand(2, a.shape[0])
     return b.t()
 
 
-# === number_as_size_1: refused
+# === number_as_size_1
 def n(x):
     return (x > 0).sum().item()
 
@@ -141,7 +141,7 @@ def region(x):
     return x * torch.zeros(n(x)).shape[0]
 
 
-# === number_as_size_2: refused
+# === number_as_size_2
 def n(x):
     return (x > 0).sum().item()
 
@@ -150,7 +150,7 @@ def region(x):
     return x * torch.zeros(x[x > 0].size(0)).shape[0]
 
 
-# === number_as_size_3: refused
+# === number_as_size_3
 def n(x):
     return (x > 0).sum().item()
 
@@ -159,7 +159,7 @@ def region(x):
     return x * x.flatten()[: n(x)].numel()
 
 
-# === number_as_size_4: refused
+# === number_as_size_4
 def n(x):
     return (x > 0).sum().item()
 
@@ -168,7 +168,7 @@ def region(x):
     return x * len(x.flatten()[: n(x)].unbind())
 
 
-# === number_as_size_5: refused
+# === number_as_size_5
 def n(x):
     return (x > 0).sum().item()
 
@@ -177,7 +177,7 @@ def region(x):
     return x * torch.arange(n(x)).shape[0]
 
 
-# === number_as_size_6: refused
+# === number_as_size_6
 def n(x):
     return (x > 0).sum().item()
 
@@ -186,7 +186,7 @@ def region(x):
     return x * torch.arange(x[x > 0].numel()).shape[0]
 
 
-# === number_as_size_7: refused
+# === number_as_size_7
 def n(x):
     return (x > 0).sum().item()
 
@@ -195,7 +195,7 @@ def region(x):
     return x * x.new_zeros((n(x), 2)).size(0)
 
 
-# === number_as_size_8: refused
+# === number_as_size_8
 def n(x):
     return (x > 0).sum().item()
 
@@ -204,7 +204,7 @@ def region(x):
     return x * x[:1].expand(n(x), 3).shape[0]
 
 
-# === number_as_size_9: refused
+# === number_as_size_9
 def n(x):
     return (x > 0).sum().item()
 
@@ -213,7 +213,7 @@ def region(x):
     return x * x.repeat(n(x), 1).shape[0]
 
 
-# === number_as_size_10: refused
+# === number_as_size_10
 def n(x):
     return (x > 0).sum().item()
 
@@ -222,7 +222,7 @@ def region(x):
     return x * torch.nn.functional.pad(x, (0, n(x))).shape[1]
 
 
-# === number_as_size_11: refused
+# === number_as_size_11
 def n(x):
     return (x > 0).sum().item()
 
@@ -231,7 +231,7 @@ def region(x):
     return x * x.narrow(0, 0, x.argmax(0).tolist()[0] + 1).shape[0]
 
 
-# === number_as_size_12: refused
+# === number_as_size_12
 def n(x):
     return (x > 0).sum().item()
 
@@ -240,7 +240,7 @@ def region(x):
     return x * x[: x.argmax(0).tolist()[0] + 1].shape[0]
 
 
-# === counter_as_size: refused
+# === counter_as_size
 c = [0]
 
 
@@ -253,7 +253,7 @@ def change_c():
     c[0] = 9
 
 
-# === number_in_a_legacy_constructor: refused
+# === number_in_a_legacy_constructor
 def region(x):
     return x * torch.FloatTensor((x > 0).sum().item(), 2).numel()
 
@@ -265,13 +265,13 @@ def region(x):
     return [y + n for n in range(y.shape[1])], a * b
 
 
-# === data_shape_by_repeating: refused
+# === data_shape_by_repeating
 def region(x):
     y = x.repeat_interleave((x[:, 0] > 0).long(), dim=0)
     return y.sum() * y.shape[0]
 
 
-# === parts_of_a_shape_from_data: calls=10, refused
+# === parts_of_a_shape_from_data: calls=10
 def region(x):
     found = (x > 1).nonzero()[:, 0]
     rows = [x[i] * 2 for i in found]
@@ -283,7 +283,7 @@ def args(i):
     return (torch.tensor([1.0, 2.0, 3.0, 1.5]) * (1 + (i // 2) % 3 / 2),)
 
 
-# === parts_that_change_something: calls=10, refused
+# === parts_that_change_something: calls=10
 seen = []
 
 
@@ -298,7 +298,7 @@ def args(i):
     return (torch.tensor([1.0, 2.0, 3.0, 1.5]) * (1 + (i // 3) % 2 / 4 - (i % 2) / 3),)
 
 
-# === shapes_of_uncommon_operations_from_data: nograd, calls=10, refused
+# === shapes_of_uncommon_operations_from_data: nograd, calls=10
 import torch.nn.functional as F
 
 
@@ -312,7 +312,7 @@ def args(i):
     return (torch.tensor([1.0, 2.0, 3.0]) if i % 3 else torch.tensor([0.0, i // 3 % 2 + 2.0, 1.0]),)
 
 
-# === one_hot_of_varying_length: nograd, calls=10, refused
+# === one_hot_of_varying_length: nograd, calls=10
 import torch.nn.functional as F
 
 
@@ -325,7 +325,7 @@ def args(i):
     return (torch.arange(2 + (i * 5) % 7) % (2 + i % 3),)
 
 
-# === packed_sequences: calls=8, refused
+# === packed_sequences: calls=8
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 rnn = torch.nn.LSTM(2, 3, batch_first=True)
@@ -343,7 +343,7 @@ def args(i):
     return torch.arange(30.0).view(3, 5, 2) * (i + 1) / 50, lengths
 
 
-# === tensors_as_sizes: nograd, calls=10, refused
+# === tensors_as_sizes: nograd, calls=10
 def region(x):
     n = x.long().max()
     made = torch.arange(n), torch.zeros(2, n), x.expand(n, 3), torch.arange(9.0)[n:], x.repeat(n)

@@ -57,7 +57,7 @@ def test_an_undone_change_in_place_leaves_no_history() -> None:
         assert w.grad is not None and w.grad.tolist() == [value * (2 if value == 9.0 else 3)] * 2
 
 
-def test_a_region_that_changes_a_setting_is_refused() -> None:
+def test_a_setting_for_cuda_may_be_changed_for_a_while() -> None:
     def region(x: torch.Tensor) -> Any:
         with torch.backends.cudnn.flags(enabled=False):
             if x.sum() > 4:
@@ -73,7 +73,45 @@ def test_a_region_that_changes_a_setting_is_refused() -> None:
         else:
             assert compiled(torch.full((2,), value))[1] is False
         assert torch.backends.cudnn.enabled
-    assert magpy_core.captures(compiled) == [] and "MP106" in codes(compiled)
+    assert [c.hits for c in magpy_core.captures(compiled)] == [0, 1] and "MP106" not in codes(compiled)
+    with torch.backends.cudnn.flags(enabled=False):
+        assert compiled(torch.ones(2))[1] is False
+        assert not torch.backends.cudnn.enabled
+
+
+def test_a_setting_that_was_so_before_is_guarded() -> None:
+    def region(x: torch.Tensor) -> torch.Tensor:
+        torch._C._set_cudnn_benchmark(True)
+        return x * 2
+
+    compiled = magpy_core.compile(region, backend="eager")
+    with torch.backends.cudnn.flags(enabled=True, benchmark=True):
+        for _ in range(2):
+            compiled(torch.ones(2))
+        assert [c.hits for c in magpy_core.captures(compiled)] == [1]
+        torch.backends.cudnn.benchmark = False
+        compiled(torch.ones(2))
+        assert torch.backends.cudnn.benchmark
+
+
+@pytest.mark.parametrize("name", ["cudnn", "mkldnn"])
+def test_a_region_that_leaves_a_setting_changed_is_refused(name: str) -> None:
+    backend: Any = getattr(torch.backends, name)
+    setting = "benchmark" if name == "cudnn" else "enabled"
+
+    def region(x: torch.Tensor, value: bool) -> torch.Tensor:
+        backend.set_flags(**{f"_{setting}": value})
+        return x * 2
+
+    kept = getattr(backend, setting)
+    compiled = magpy_core.compile(region, backend="eager")
+    try:
+        for value in (not kept, kept, not kept, not kept):
+            assert compiled(torch.ones(2), value).tolist() == [2.0, 2.0]
+            assert getattr(backend, setting) is value
+    finally:
+        backend.set_flags(**{f"_{setting}": kept})
+    assert magpy_core.captures(compiled) == [] and codes(compiled)
 
 
 class Lazy(nn.Module):
